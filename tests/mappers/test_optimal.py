@@ -33,10 +33,10 @@ from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
-from tilewright_mappers.optimal.kernel.grid import alike
-from tilewright_mappers.optimal.setup import Setup
-from tilewright_mappers.optimal.shape import covered_values
-from tilewright_mappers.optimal.walk import Finals, Walk
+from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
+from tilewright_mappers.optimal.problem_arrays import union_values
+from tilewright_mappers.optimal.search_instance import SearchInstance
+from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSearch
 
 MOST = 4000
 """Mappings of the largest space that is enumerated."""
@@ -165,11 +165,11 @@ def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration
 @pytest.mark.parametrize("factors", FACTORS)
 @scaled(2)
 @given(st.data(), st.booleans(), st.sampled_from(OBJECTIVES))
-def test_the_walk_alone_proves_what_enumeration_finds(
+def test_the_staged_search_alone_proves_what_enumeration_finds(
     factors: Cutting, data: st.DataObject, links: bool, objective: Objective
 ) -> None:
-    """Without mappings to begin with, of which small spaces may well have the best: no bound is above its mapping's cost, and
-    what the walk leaves has the least cost, however little more than that it may look for."""
+    """Warm starts find the optimum of many small spaces. Without them no bound exceeds its mapping's cost, and the
+    complete mappings contain an optimum, even if the cutoff is hardly above it."""
     space = data.draw(bypassing(factors) | ruled(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     evaluator = timeloop(space, links)
@@ -179,17 +179,18 @@ def test_the_walk_alone_proves_what_enumeration_finds(
     assume(truth.best is not None and relaxation is not None)
     assert relaxation is not None
     least = truth.value * (1 + CLOSE)
-    plain = Setup(space, relaxation, objective)
-    for setup, limit in ((plain, math.inf), (plain, least), (plain.against_rounding(least), least)):
-        finals = Walk(setup, limit, 10**6, lambda: False).run()
-        costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
-        assert (finals.bounds <= costs * (1 + CLOSE)).all()
+    plain = SearchInstance(space, relaxation, objective)
+    for instance, cutoff in ((plain, math.inf), (plain, least), (plain.with_rounding_margin(least), least)):
+        complete = StagedSearch(instance, cutoff, 10**6, lambda: False).run()
+        costs = evaluator.evaluate_candidates(complete.candidates).of(objective)
+        assert (complete.bounds <= costs * (1 + CLOSE)).all()
         promised = min(
-            costs[~finals.inexact].min(initial=math.inf), finals.bounds[finals.displaces].min(initial=math.inf)
+            costs[~complete.undercounted].min(initial=math.inf),
+            complete.bounds[complete.may_dominate].min(initial=math.inf),
         )
-        for i in np.flatnonzero(finals.inexact & (finals.bounds <= least)):
+        for i in np.flatnonzero(complete.undercounted & (complete.bounds <= least)):
             if promised > least:
-                ways = space.reordered(finals.candidates.take(slice(i, i + 1)), WAYS)
+                ways = space.reordered(complete.candidates.take(slice(i, i + 1)), WAYS)
                 promised = min(promised, evaluator.evaluate_candidates(ways).of(objective).min())
         assert promised <= least
 
@@ -201,14 +202,14 @@ def test_a_memory_of_a_cluster_that_several_entries_keep_in_leaks_once(memory: s
     formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=8 c=6 p=6 q=6 r=3 s=3"
     space = tilewright.space(formula, arch=eyeriss, constraints="row_stationary")
     evaluator = timeloop(space)
-    finals, costs = _no_bound_is_above(_setup(space, evaluator, "energy"), evaluator, "energy", 64)
+    complete, costs = _no_bound_is_above(_instance(space, evaluator, "energy"), evaluator, "energy", 64)
     rounded = 168 * 3.0  # cycles are, to the next whole one, in which all of them leak
-    assert (costs - finals.bounds)[~finals.inexact].max() <= rounded and not finals.inexact.all()
+    assert (costs - complete.bounds)[~complete.undercounted].max() <= rounded and not complete.undercounted.all()
 
 
 @scaled(0.2)
 @given(*pairs, st.integers(1, 20))
-def test_a_narrow_walk_leaves_a_gap_and_its_bound_is_true(
+def test_a_narrow_search_leaves_a_gap_and_its_bound_is_true(
     problem: Problem, architecture: Architecture, links: bool, width: int
 ) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
@@ -277,50 +278,52 @@ def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
     objective: Objective,
     random: Random,
 ) -> None:
-    """What memories deliver at least is known of the whole space; the walk takes the trips of one mapping. A memory that has
-    little room makes it worth something."""
+    """The tables of outer traffic are those of the whole space; the search takes the trips of one mapping. A small memory
+    makes these bounds matter."""
     name, memory, changes = machine
     arch = tilewright.load(name, "architecture").replace({f"{memory}.capacity_words": 1 << room, **changes})
     space = tilewright.space(layer, arch=arch, constraints="none")
     evaluator = timeloop(space, links)
-    setup = _setup(space, evaluator, objective).without_dominance()
+    instance = _instance(space, evaluator, objective).without_dominance()
     drawn = space.sample(np.random.default_rng(random.randrange(1 << 32)), 100)
-    mappings = Candidates.join([drawn.take(drawn.fits()).take(slice(0, 2)), _good(setup, random)])
-    assert setup.outer.tables and len(mappings)
+    mappings = Candidates.join([drawn.take(drawn.fits()).take(slice(0, 2)), _good(instance, random)])
+    assert instance.outer_traffic.tables and len(mappings)
     for trips in mappings.trips:
-        _walk_these(setup, trips)
-        _no_bound_is_above(setup, evaluator, objective, 200)
+        _allow_only(instance, trips)
+        _no_bound_is_above(instance, evaluator, objective, 200)
 
 
-def _setup(space: MapSpace, evaluator: Evaluator, objective: Objective) -> Setup:
+def _instance(space: MapSpace, evaluator: Evaluator, objective: Objective) -> SearchInstance:
     assert isinstance(evaluator, Relaxable)
     relaxation = evaluator.relaxation(space.skeleton)
     assert relaxation is not None
-    return Setup(space, relaxation, objective)
+    return SearchInstance(space, relaxation, objective)
 
 
-def _no_bound_is_above(setup: Setup, evaluator: Evaluator, objective: Objective, width: int) -> tuple[Finals, Floats]:
-    """What a walk leaves, and what that costs."""
+def _no_bound_is_above(
+    instance: SearchInstance, evaluator: Evaluator, objective: Objective, width: int
+) -> tuple[CompleteMappings, Floats]:
+    """Return the complete mappings of a search, and their costs."""
     assert isinstance(evaluator, CandidateEvaluator)
-    finals = Walk(setup, math.inf, width, lambda: False).run()
-    costs = evaluator.evaluate_candidates(finals.candidates).of(objective)
-    assert len(costs) and (finals.bounds <= costs * (1 + CLOSE)).all()
-    return finals, costs
+    complete = StagedSearch(instance, math.inf, width, lambda: False).run()
+    costs = evaluator.evaluate_candidates(complete.candidates).of(objective)
+    assert len(costs) and (complete.bounds <= costs * (1 + CLOSE)).all()
+    return complete, costs
 
 
-def _walk_these(setup: Setup, trips: Ints) -> None:
-    """Leave the walk these trips alone, [slot, dimension]."""
-    setup.trips = for_kernel(setup.shape.trip == trips[:, :, None])
-    setup.tiles = setup._tiles()
+def _allow_only(instance: SearchInstance, trips: Ints) -> None:
+    """Allow the search only these trips, [slot, dimension]."""
+    instance.trips = for_kernel(instance.problem.trip == trips[:, :, None])
+    instance.iterable_tiles = instance._iterable_tiles()
 
 
-def _good(setup: Setup, random: Random) -> Candidates:
-    """Some of what a narrow walk finds without the tables."""
-    plain = copy.copy(setup)
-    plain.outer = copy.copy(setup.outer)
-    plain.outer.tables = {}
-    plain.ahead = cache(plain._ahead)
-    found = Walk(plain, 1e300, 40, lambda: False).run().candidates
+def _good(instance: SearchInstance, random: Random) -> Candidates:
+    """Return some mappings of a narrow search without the tables."""
+    plain = copy.copy(instance)
+    plain.outer_traffic = copy.copy(instance.outer_traffic)
+    plain.outer_traffic.tables = {}
+    plain.outer_context = cache(plain._outer_context)
+    found = StagedSearch(plain, 1e300, 40, lambda: False).run().candidates
     return found.take(np.array(random.sample(range(len(found)), min(4, len(found))), np.int64))
 
 
@@ -335,7 +338,7 @@ def test_neighbours_pass_on_words_where_a_sweep_begins_anew(formula: str, object
     arch = tilewright.load("tpu_v1", "architecture").replace(changes)
     space = tilewright.space(formula, arch=arch, constraints="none")
     evaluator = timeloop(space)
-    _no_bound_is_above(_setup(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
+    _no_bound_is_above(_instance(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
 
 
 def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> None:
@@ -343,14 +346,14 @@ def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> 
     formula = "O[n,k,p,q] += I[n,c,p+r,q+3*s] * W[k,c,r,s]; n=2 k=1 c=2 p=6 q=3 r=2 s=2"
     space = tilewright.space(formula, arch="eyeriss", constraints="none")
     evaluator = timeloop(space)
-    setup = _setup(space, evaluator, "energy").without_dominance()
+    instance = _instance(space, evaluator, "energy").without_dominance()
     across, down = space.spatial_slots[:2]
     trips = np.ones((len(space.slots), len(space.problem.sizes)), np.int64)
     for slot, loops in ((1, {"n": 2, "p": 2}), (across, {"c": 2, "p": 3}), (down, {"r": 2, "s": 2}), (4, {"q": 3})):
         for name, count in loops.items():
             trips[slot, space.problem.dimension_names.index(name)] = count
-    _walk_these(setup, trips)
-    _no_bound_is_above(setup, evaluator, "energy", 200)
+    _allow_only(instance, trips)
+    _no_bound_is_above(instance, evaluator, "energy", 200)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -367,7 +370,7 @@ compute: {energy_per_operation_pj: 0.5}
     problem = tilewright.space("O[a] += I[2*b] * W[a]; a=1 b=3", arch="eyeriss").problem
     rules = Variant(keep=(KeepRule(memory="L1", free=("I",)),))
     check(space := MapSpace.of(problem, architecture, rules), evaluator := timeloop(space), objective)
-    _no_bound_is_above(_setup(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
+    _no_bound_is_above(_instance(space, evaluator, objective).without_dominance(), evaluator, objective, 10**6)
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from((1, 2, 3, 4, 6, 8))), min_size=1, max_size=3))
@@ -375,7 +378,7 @@ def test_what_tiles_of_a_coordinate_cover(terms: list[tuple[int, int]]) -> None:
     """Holes inside of a tile are covered, others are not."""
     sizes = [size for _, size in terms]
     tiles = itertools.product(*(divisors(size) for size in reversed(sizes)))
-    for tile, covered in zip(tiles, covered_values(tuple(terms), False), strict=True):
+    for tile, covered in zip(tiles, union_values(tuple(terms), False), strict=True):
         side = 1 + sum(c * (n - 1) for (c, _), n in zip(terms, reversed(tile), strict=True))
         starts = itertools.product(
             *(range(0, c * size, c * n) for (c, size), n in zip(terms, reversed(tile), strict=True))
@@ -391,13 +394,17 @@ def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple
     sizes = " ".join(f"{d}={tile * count}" for d, (_, tile, count) in zip(names, steps, strict=True))
     space = tilewright.space(f"O[{','.join(names)}] += I[{window}]; {sizes}", arch="eyeriss")
     evaluator = timeloop(space)
-    setup = _setup(space, evaluator, "energy")
-    walk = Walk(setup, math.inf, 1, lambda: False)
-    integers = np.zeros((1, setup.layout.integers), np.int64)
-    integers[0, setup.layout.tile : setup.layout.tile + setup.dims] = [tile * count for _, tile, count in steps]
-    walk.work.along[:] = walk.work.within[:] = [count for _, _, count in steps]
+    instance = _instance(space, evaluator, "energy")
+    staged = StagedSearch(instance, math.inf, 1, lambda: False)
+    integers = np.zeros((1, instance.layout.integers), np.int64)
+    integers[0, instance.layout.tile : instance.layout.tile + instance.dims] = [
+        tile * count for _, tile, count in steps
+    ]
+    staged.scratch.along[:] = staged.scratch.within[:] = [count for _, _, count in steps]
     t = [tensor.name for tensor in space.problem.tensors].index("I")
-    most = interpreted(alike)(setup.shape, setup.layout, integers, 0, t, int(setup.shape.rank[t, 0]), walk.work)
+    most = interpreted(max_equal_tiles)(
+        instance.problem, instance.layout, integers, 0, t, int(instance.problem.window_index[t, 0]), staged.scratch
+    )
     places = itertools.product(*(range(0, c * tile * count, c * tile) for c, tile, count in steps))
     assert max(Counter(map(sum, places)).values()) <= most
 

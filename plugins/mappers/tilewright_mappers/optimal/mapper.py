@@ -16,38 +16,38 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import count_orders, distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task, objectives, started
 from tilewright_mappers import OptimalOptions
-from tilewright_mappers.optimal.setup import Setup
-from tilewright_mappers.optimal.walk import Finals, Walk
+from tilewright_mappers.optimal.search_instance import SearchInstance
+from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSearch
 
-SURE = 1 - 1e-9
+ROUNDING_FACTOR = 1 - 1e-9
 """Factor of the cutoff; its distance from one exceeds the rounding of floating-point sums."""
-MOST = sys.float_info.max
+MAX_CUTOFF = sys.float_info.max
 """Cutoff before any mapping is found.
 
 It is below infinity, the cost of a mapping above the cycle limit.
 """
-DRAWN = 1024
+RANDOM_STARTS = 1024
 """Random mappings drawn before the staged search."""
-FOLLOWED = 24
+DESCENT_WIDTH = 24
 """Mappings per round of the descent whose neighbours are evaluated."""
-NARROW = 256, 4096, 32768
+WARMUP_WIDTHS = 256, 4096, 32768
 """Widths of the first passes, in states per stage."""
-IN_PART = 16384
+RAGGED_WINDOW_WIDTH = 16384
 """Default width for ragged windows.
 
 Their costs are mostly undercounted, so a wider pass rarely proves more.
 """
-SHARE = 0.5
+WARMUP_TIME_FRACTION = 0.5
 """Fraction of the time limit for the narrow passes, if warm-start mappers are available."""
-CLOSE = 0.97
+NEAR_OPTIMAL = 0.97
 """Fraction of the best cost that must be proved to skip the warm-start mappers before the widest pass."""
-FAR = 0.8
+WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
-WIDE = 275_000
+DEFAULT_WIDTH = 275_000
 """Default width of the last pass."""
-FINALS = 4096
+EVALUATION_BATCH = 4096
 """Complete mappings evaluated per batch."""
-REORDERED = 16384
+REORDERING_BATCH = 16384
 """Mappings evaluated per batch when all loop orders of each tiling are evaluated."""
 
 
@@ -68,56 +68,58 @@ class Optimal:
         if relaxation is None:
             message = "the cost model offers no relaxation, so that nothing can be proved; use quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
-        setup = Setup(task.space, relaxation, task.objective, task.most_cycles)
+        instance = SearchInstance(task.space, relaxation, task.objective, task.most_cycles)
         # compiles the kernels; a width of 1 below every cost finds nothing
-        Walk(setup, -math.inf, 1, lambda: False).run()
-        return _search(setup, task, run, self.options)
+        StagedSearch(instance, -math.inf, 1, lambda: False).run()
+        return _search(instance, task, run, self.options)
 
 
-def _search(setup: Setup, task: Task, run: Run, options: OptimalOptions) -> Proposals:
+def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     best, bound = math.inf, -math.inf
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
-    drawn = task.space.sample(run.rng, DRAWN)
+    drawn = task.space.sample(run.rng, RANDOM_STARTS)
     best = yield from _descend(drawn.take(drawn.fits()), best, task, run)
-    most = options.width or (IN_PART if setup.shape.ragged and setup.counts_in_part else WIDE)
+    widest = options.width or (
+        RAGGED_WINDOW_WIDTH if instance.problem.ragged and instance.undercounts else DEFAULT_WIDTH
+    )
     # narrow passes find mappings; their incumbent makes the cutoff of the last pass low
-    for width in sorted({min(width, most) for width in (*NARROW, most)}):
-        if width == NARROW[-1] < most and bound < best * FAR:
+    for width in sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)}):
+        if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
-        while width == most and run.starters and bound < best * CLOSE:
+        while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
-        over = partial(_is_over, run, SHARE if width < most and run.starters else 1.0)
-        walk = Walk(setup, best * SURE if math.isfinite(best) else MOST, width, over)
-        finals = walk.run()
-        best, left = yield from _evaluate(finals, walk.lost, best, task, run, options)
-        if width < most:
-            best = yield from _descend(finals.candidates.take(slice(0, FOLLOWED)), best, task, run)
-        bound = min(best, left, walk.lost)
+        over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
+        staged = StagedSearch(instance, best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF, width, over)
+        complete = staged.run()
+        best, unresolved = yield from _evaluate(complete, staged.truncation_bound, best, task, run, options)
+        if width < widest:
+            best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
+        bound = min(best, unresolved, staged.truncation_bound)
         if math.isfinite(bound) and math.isfinite(best):
-            run.prove(bound * SURE if bound < best else best * SURE)
+            run.prove(bound * ROUNDING_FACTOR if bound < best else best * ROUNDING_FACTOR)
         run.figures.update(
-            states=float(walk.counts[0]),
-            pruned_by_bound=float(walk.counts[1]),
-            pruned_by_dominance=float(walk.counts[2]),
-            widest=float(walk.widest),
+            states=float(staged.counts[0]),
+            pruned_by_bound=float(staged.counts[1]),
+            pruned_by_dominance=float(staged.counts[2]),
+            widest=float(staged.widest),
         )
-        if bound >= best * SURE or run.exhausted:
+        if bound >= best * ROUNDING_FACTOR or run.exhausted:
             break
-        if walk.lost >= best * SURE:  # a wider pass would prove the same bound
-            if not (finals.displaces & (finals.bounds < best * SURE)).any():
+        if staged.truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
+            if not (complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)).any():
                 break
             # a dominated mapping may have cycles that are rounded less (Lemma 4)
-            setup = setup.against_rounding(best)
+            instance = instance.with_rounding_margin(best)
     # warm-start mappers run if a gap is left, so the result is never worse than theirs
-    while run.starters and bound < best * SURE and not run.exhausted:
+    while run.starters and bound < best * ROUNDING_FACTOR and not run.exhausted:
         best = min(best, (yield from started(task, run)))
 
 
-def _is_over(run: Run, share: float) -> bool:
+def _is_over(run: Run, fraction: float) -> bool:
     """Return whether a fraction of the time limit has passed, or the evaluations are used up."""
     seconds = run.budget.seconds
-    return run.exhausted or (seconds is not None and run.elapsed_seconds >= share * seconds)
+    return run.exhausted or (seconds is not None and run.elapsed_seconds >= fraction * seconds)
 
 
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
@@ -137,7 +139,7 @@ def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[C
         rows = Candidates.join([moved, *_reordered(rows, orders)])
         rows = rows.take(rows.fits())
         values = yield from objectives(rows, task, run)
-        if not values.min(initial=math.inf) < lowest * SURE:
+        if not values.min(initial=math.inf) < lowest * ROUNDING_FACTOR:
             break
     return best
 
@@ -148,7 +150,7 @@ def _followed(rows: Candidates, values: Floats) -> Ints:
     A cheap mapping that uses few sub-clusters may have no better neighbour.
     """
     used = rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2))
-    best = [np.argsort(figure, kind="stable")[: FOLLOWED // 2] for figure in (values, values / used)]
+    best = [np.argsort(figure, kind="stable")[: DESCENT_WIDTH // 2] for figure in (values, values / used)]
     found = np.unique(np.concatenate(best))
     return found[np.isfinite(values[found])].astype(np.int64)
 
@@ -163,7 +165,7 @@ def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
 
 
 def _evaluate(
-    finals: Finals, lost: float, best: float, task: Task, run: Run, options: OptimalOptions
+    complete: CompleteMappings, truncation_bound: float, best: float, task: Task, run: Run, options: OptimalOptions
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
     """Evaluate complete mappings in the order of their bounds (Lemmas 13 and 15).
 
@@ -172,42 +174,44 @@ def _evaluate(
     Returns:
         The best cost, and the lowest bound of unresolved mappings.
     """
-    for start in range(0, len(finals.bounds), FINALS):
-        if finals.bounds[start] >= best * SURE:
+    for start in range(0, len(complete.bounds), EVALUATION_BATCH):
+        if complete.bounds[start] >= best * ROUNDING_FACTOR:
             break
-        part = slice(start, start + FINALS)
-        values = yield from objectives(finals.candidates.take(part), task, run)
+        part = slice(start, start + EVALUATION_BATCH)
+        values = yield from objectives(complete.candidates.take(part), task, run)
         best = min(best, float(values.min(initial=math.inf)))
     # An exactly counted mapping dominates mappings above its bound. Its own cost may exceed the
     # bound, because cycles are rounded up.
-    stand = finals.displaces & (finals.bounds < best * SURE)
-    left = float(finals.bounds[stand].min(initial=math.inf))
-    rest, ways = _distinct(finals, np.flatnonzero(finals.inexact & (finals.bounds < best * SURE)), task)
-    settled = (ways <= options.orders) & (finals.bounds[rest] < lost)
-    left = min(left, float(finals.bounds[rest[~settled]].min(initial=math.inf)))
-    settled &= ways > 1  # mappings with a single order were evaluated above
-    rest, ways = rest[settled], ways[settled].astype(np.int64)
-    while len(rest) and finals.bounds[rest[0]] < best * SURE:
+    dominating = complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)
+    unresolved = float(complete.bounds[dominating].min(initial=math.inf))
+    rows_left, order_counts = _distinct(
+        complete, np.flatnonzero(complete.undercounted & (complete.bounds < best * ROUNDING_FACTOR)), task
+    )
+    resolvable = (order_counts <= options.orders) & (complete.bounds[rows_left] < truncation_bound)
+    unresolved = min(unresolved, float(complete.bounds[rows_left[~resolvable]].min(initial=math.inf)))
+    resolvable &= order_counts > 1  # mappings with a single order were evaluated above
+    rows_left, order_counts = rows_left[resolvable], order_counts[resolvable].astype(np.int64)
+    while len(rows_left) and complete.bounds[rows_left[0]] < best * ROUNDING_FACTOR:
         if run.exhausted:
-            left = min(left, float(finals.bounds[rest[0]]))
+            unresolved = min(unresolved, float(complete.bounds[rows_left[0]]))
             break
-        count = max(1, int(np.searchsorted(np.cumsum(ways), REORDERED)))
-        rows = task.space.reordered(finals.candidates.take(rest[:count]), int(ways[:count].max()))
+        count = max(1, int(np.searchsorted(np.cumsum(order_counts), REORDERING_BATCH)))
+        rows = task.space.reordered(complete.candidates.take(rows_left[:count]), int(order_counts[:count].max()))
         values = yield from objectives(rows, task, run)
         best = min(best, float(values.min(initial=math.inf)))
-        rest, ways = rest[count:], ways[count:]
-    return best, left
+        rows_left, order_counts = rows_left[count:], order_counts[count:]
+    return best, unresolved
 
 
-def _distinct(finals: Finals, rows: Ints, task: Task) -> tuple[Ints, Ints]:
+def _distinct(complete: CompleteMappings, rows: Ints, task: Task) -> tuple[Ints, Ints]:
     """Return the rows that differ in more than loop order, and the number of loop orders of each."""
-    some = finals.candidates.take(rows)
+    some = complete.candidates.take(rows)
     tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
     seen: dict[bytes, int] = {}
     for i, row in enumerate(np.concatenate(tiles, axis=1)):
         seen.setdefault(row.tobytes(), i)
     first = np.array(list(seen.values()), np.int64)
-    ways: Ints = np.ones(len(first), np.object_)
+    order_counts: Ints = np.ones(len(first), np.object_)
     for s in task.space.temporal_slots:
-        ways *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)
-    return rows[first], ways
+        order_counts *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)
+    return rows[first], order_counts

@@ -6,60 +6,60 @@ from tilewright.compiled import compiled, integer, kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound
 from tilewright_mappers.optimal.kernel.dominance import insert
-from tilewright_mappers.optimal.kernel.holds import end_units, hold
-from tilewright_mappers.optimal.kernel.links import find_links, find_neighbours
+from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, resolve_forwarding
+from tilewright_mappers.optimal.kernel.loops import add_temporal_loop, unroll
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
-    FRESH,
-    LINKED,
-    MASK,
+    FORWARDING_OPEN,
+    LOOP_MASK,
+    NO_LOOP_YET,
     STATUS,
     USED,
-    left_of,
-    place_of,
     status_of,
+    tile_count,
+    tile_index,
     words,
 )
-from tilewright_mappers.optimal.kernel.steps import step, unroll
-from tilewright_mappers.optimal.kernel.tables import (
+from tilewright_mappers.optimal.kernel.storage import end_compute_fanout, hold
+from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
-    STILL,
-    Ahead,
-    Bag,
-    Costing,
-    Keeping,
-    Layout,
-    Level,
-    Shape,
-    Work,
+    STATIONARY,
+    CostFunction,
+    FanoutLevel,
+    OuterContext,
+    ProblemArrays,
+    SearchScratch,
+    StateLayout,
+    StateTable,
+    StorageEntry,
 )
 
-UNROLL, LINKS, LEAVE, BRANCH, CLOSE, REST, HOLD = map(integer, range(7))
+UNROLL, FIND_FORWARDING, END_FANOUT, PLACE_LOOP, CLOSE_BLOCK, PLACE_REST, STORE = map(integer, range(7))
 """Kinds of stages."""
 
 
 @compiled
-def walk(
+def expand_states(
     kind: int,
-    shape: Shape,
-    layout: Layout,
-    level: Level,
-    ahead: Ahead,
-    costing: Costing,
-    keeping: Keeping,
-    shared: Bools,
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    outer: OuterContext,
+    costs: CostFunction,
+    storage: StorageEntry,
+    multicast: Bools,
     trips: Bools,
     tiles: Bools,
-    named: Ints,
+    rule_order: Ints,
     choices: Ints,
     dimension: int,
     position: int,
-    limit: float,
+    cutoff: float,
     numbers: Floats,
     integers: Ints,
     keys: int,
-    bag: Bag,
-    work: Work,
+    table: StateTable,
+    scratch: SearchScratch,
     start: int,
     stop: int,
 ) -> int:
@@ -68,7 +68,7 @@ def walk(
     Args:
         trips: [D, J] trips that the slot allows.
         tiles: [D, K] tile counts that outer slots can iterate.
-        named: [D] position in the order of a rule, outermost first; -1 if free.
+        rule_order: [D] position in the order of a rule, outermost first; -1 if free.
         position: index of the slot in the level (UNROLL); whether the level is the innermost
             (LEAVE).
         keys: number of integers in the key.
@@ -77,175 +77,191 @@ def walk(
     Returns:
         The first state that was not expanded, because the table was full; or `stop`.
     """
-    dims = len(shape.sizes)
-    factors = kind == UNROLL or kind == BRANCH or kind == REST
+    dims = len(problem.sizes)
+    factors = kind == UNROLL or kind == PLACE_LOOP or kind == PLACE_REST
     for i in range(start, stop):
-        if bag.made[0] + dims * shape.trip.shape[1] + len(choices) > len(bag.alive):
+        if table.counters[0] + dims * problem.trip.shape[1] + len(choices) > len(table.alive):
             return i
         first, last = 0, 1
-        if kind == UNROLL or kind == REST:
+        if kind == UNROLL or kind == PLACE_REST:
             first, last = dimension, dimension + 1
-        elif kind == BRANCH:
+        elif kind == PLACE_LOOP:
             last = dims
-        elif kind == HOLD:
+        elif kind == STORE:
             last = len(choices)
         for what in range(first, last):
             options, steps = 1, False
             if factors:
-                steps = kind == UNROLL or integers[i, MASK] >> what & 1 > 0
-                if kind == BRANCH:
-                    steps = not steps and _matters(shape, layout, named, integers, i, what)
-                    steps = steps and _in_order(named, integers[i, MASK], what)
+                steps = kind == UNROLL or integers[i, LOOP_MASK] >> what & 1 > 0
+                if kind == PLACE_LOOP:
+                    steps = not steps and _matters(problem, layout, rule_order, integers, i, what)
+                    steps = steps and _in_order(rule_order, integers[i, LOOP_MASK], what)
                     if not steps:
                         continue
-                options = shape.trip.shape[1] if steps else 1
+                options = problem.trip.shape[1] if steps else 1
             for j in range(options):
                 if factors and steps:
-                    if kind == BRANCH and j == 0:
+                    if kind == PLACE_LOOP and j == 0:
                         continue
-                    n, left = shape.trip[what, j], left_of(shape, layout, integers, i, what)
-                    if n == 0 or n > left:
+                    n, count = problem.trip[what, j], tile_count(problem, layout, integers, i, what)
+                    if n == 0 or n > count:
                         break
-                    if not trips[what, j] or not shape.ragged and left % n:
+                    if not trips[what, j] or not problem.ragged and count % n:
                         continue
-                    if not tiles[what, place_of(shape, what, (left + n - 1) // n)]:
+                    if not tiles[what, tile_index(problem, what, (count + n - 1) // n)]:
                         continue
-                    if kind == UNROLL and integers[i, USED + position] * n > ahead.most[level.slot[position]]:
+                    if kind == UNROLL and integers[i, USED + position] * n > outer.max_used[level.slot[position]]:
                         break
-                n = bag.made[0]
+                n = table.counters[0]
                 for k in range(layout.integers):
-                    bag.integers[n, k] = integers[i, k]
+                    table.integers[n, k] = integers[i, k]
                 for k in range(layout.numbers):
-                    bag.numbers[n, k] = numbers[i, k]
-                bag.alive[n], bag.what[n] = True, what * shape.trip.shape[1] + j
-                good = True
+                    table.numbers[n, k] = numbers[i, k]
+                table.alive[n], table.decision_code[n] = True, what * problem.trip.shape[1] + j
+                legal = True
                 if kind == UNROLL and j > 0:
                     unroll(
-                        shape,
+                        problem,
                         layout,
                         level,
-                        shared,
-                        bag.numbers,
-                        bag.integers,
+                        multicast,
+                        table.numbers,
+                        table.integers,
                         n,
                         what,
                         j,
                         position,
-                        costing.links,
-                        work,
+                        costs.forwarding,
+                        scratch,
                     )
-                elif (kind == BRANCH or kind == REST) and j > 0:
-                    step(shape, layout, level, shared, bag.numbers, bag.integers, n, what, j, work)
-                elif kind == CLOSE:
-                    good = _close(shape, layout, trips, tiles, named, bag.integers, n)
-                elif kind == HOLD:
-                    bag.what[n] = choices[what]
-                    good = _fits(shape, layout, keeping, choices[what], bag.integers, n, work)
-                    hold(shape, layout, keeping, choices[what], bag.numbers, bag.integers, n)
-                elif kind == LINKS:
-                    find_links(shape, layout, level, shared, bag.numbers, bag.integers, n, work)
-                elif kind == LEAVE:
+                elif (kind == PLACE_LOOP or kind == PLACE_REST) and j > 0:
+                    add_temporal_loop(
+                        problem, layout, level, multicast, table.numbers, table.integers, n, what, j, scratch
+                    )
+                elif kind == CLOSE_BLOCK:
+                    legal = _close(problem, layout, trips, tiles, rule_order, table.integers, n)
+                elif kind == STORE:
+                    table.decision_code[n] = choices[what]
+                    legal = _fits(problem, layout, storage, choices[what], table.integers, n, scratch)
+                    hold(problem, layout, storage, choices[what], table.numbers, table.integers, n)
+                elif kind == FIND_FORWARDING:
+                    find_forwarding(problem, layout, level, multicast, table.numbers, table.integers, n, scratch)
+                elif kind == END_FANOUT:
                     for k in range(len(level.slot)):
-                        good &= bag.integers[n, USED + k] >= level.least[k]
-                        bag.integers[n, USED + k] = 1
+                        legal &= table.integers[n, USED + k] >= level.min_used[k]
+                        table.integers[n, USED + k] = 1
                     if not position:
-                        find_neighbours(shape, layout, level, shared, bag.numbers, bag.integers, n, work)
+                        resolve_forwarding(problem, layout, level, multicast, table.numbers, table.integers, n, scratch)
                     else:
-                        end_units(shape, layout, level, bag.numbers, bag.integers, n)
-                if kind == BRANCH:
-                    bag.integers[n, MASK] |= 1 << what
-                elif kind == REST:
-                    bag.integers[n, MASK] &= ~(1 << what)
+                        end_compute_fanout(problem, layout, level, table.numbers, table.integers, n)
+                if kind == PLACE_LOOP:
+                    table.integers[n, LOOP_MASK] |= 1 << what
+                elif kind == PLACE_REST:
+                    table.integers[n, LOOP_MASK] &= ~(1 << what)
                 # a bound on the state holds for its successors (Lemma 5)
                 value = numbers[i, BOUND]
-                decided = kind == UNROLL and left_of(shape, layout, integers, i, what) > 1
-                if j > 0 or decided or kind == HOLD or kind == LINKS or kind == LEAVE:
-                    if not _fits_ahead(shape, layout, ahead, bag.integers, n):
+                decided = kind == UNROLL and tile_count(problem, layout, integers, i, what) > 1
+                if j > 0 or decided or kind == STORE or kind == FIND_FORWARDING or kind == END_FANOUT:
+                    if not _fits_ahead(problem, layout, outer, table.integers, n):
                         if factors and steps:  # larger tiles do not fit either
                             break
                         continue
-                    if good:
-                        known = bound(shape, layout, ahead, costing, limit, bag.numbers, bag.integers, n, work)
+                    if legal:
+                        known = bound(problem, layout, outer, costs, cutoff, table.numbers, table.integers, n, scratch)
                         value = max(value, known)
-                if not good:
+                if not legal:
                     continue
-                bag.numbers[n, BOUND] = value
-                if value > limit:
-                    bag.made[1] += 1
-                elif not costing.dominate or insert(bag, layout, shape, costing, keys, n):
-                    bag.made[0] += 1
+                table.numbers[n, BOUND] = value
+                if value > cutoff:
+                    table.counters[1] += 1
+                elif not costs.dominance or insert(table, layout, problem, costs, keys, n):
+                    table.counters[0] += 1
                 else:
-                    bag.made[2] += 1
+                    table.counters[2] += 1
     return stop
 
 
 @kernel_call
-def _matters(shape: Shape, layout: Layout, named: Ints, integers: Ints, i: int, d: int) -> bool:
+def _matters(problem: ProblemArrays, layout: StateLayout, rule_order: Ints, integers: Ints, i: int, d: int) -> bool:
     """Return whether the position of a loop over d matters (Lemma 2)."""
-    if left_of(shape, layout, integers, i, d) == 1:
+    if tile_count(problem, layout, integers, i, d) == 1:
         return False
-    if named[d] >= 0 or (integers[i, STATUS] & FRESH and integers[i, layout.flag] >> LINKED):
+    if rule_order[d] >= 0 or (integers[i, STATUS] & NO_LOOP_YET and integers[i, layout.flags] >> FORWARDING_OPEN):
         return True
-    for t in range(len(shape.output)):
+    for t in range(len(problem.output)):
         status = status_of(integers, i, t)
-        if status == STILL and (not shape.moves[t, d] or shape.rank[t, d] >= 0):
+        if status == STATIONARY and (not problem.relevant[t, d] or problem.window_index[t, d] >= 0):
             return True
-        if status == SLIDING and shape.moves[t, d] and shape.rank[t, d] == integers[i, layout.window + t]:
+        if (
+            status == SLIDING
+            and problem.relevant[t, d]
+            and problem.window_index[t, d] == integers[i, layout.window + t]
+        ):
             return True
     return False
 
 
 @kernel_part
-def _in_order(named: Ints, mask: int, d: int) -> bool:
+def _in_order(rule_order: Ints, mask: int, d: int) -> bool:
     """Return whether a loop over d may surround the placed loops under the order of a rule."""
-    for e in range(len(named)):
-        if named[d] >= 0 and named[e] >= 0 and mask >> e & 1 and named[e] < named[d]:
+    for e in range(len(rule_order)):
+        if rule_order[d] >= 0 and rule_order[e] >= 0 and mask >> e & 1 and rule_order[e] < rule_order[d]:
             return False
     return True
 
 
 @kernel_call
-def _close(shape: Shape, layout: Layout, trips: Bools, tiles: Bools, named: Ints, integers: Ints, i: int) -> bool:
+def _close(
+    problem: ProblemArrays, layout: StateLayout, trips: Bools, tiles: Bools, rule_order: Ints, integers: Ints, i: int
+) -> bool:
     """End the placed loops of a block, and mark the other dimensions for the rest of it (Lemma 2).
 
     Returns:
         Whether each dimension can be completed that way.
     """
     rest = 0
-    for d in range(len(shape.sizes)):
-        placed = integers[i, MASK] >> d & 1
-        left = left_of(shape, layout, integers, i, d)
-        if not placed and left > 1 and not _matters(shape, layout, named, integers, i, d):
+    for d in range(len(problem.sizes)):
+        placed = integers[i, LOOP_MASK] >> d & 1
+        count = tile_count(problem, layout, integers, i, d)
+        if not placed and count > 1 and not _matters(problem, layout, rule_order, integers, i, d):
             rest |= 1 << d
-        elif not tiles[d, integers[i, layout.left + d]] or not (placed or trips[d, 0]):
+        elif not tiles[d, integers[i, layout.tile_index + d]] or not (placed or trips[d, 0]):
             return False
-    integers[i, MASK] = rest
+    integers[i, LOOP_MASK] = rest
     return True
 
 
 @kernel_call
-def _fits(shape: Shape, layout: Layout, keeping: Keeping, kept: int, integers: Ints, i: int, work: Work) -> bool:
+def _fits(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    storage: StorageEntry,
+    kept: int,
+    integers: Ints,
+    i: int,
+    scratch: SearchScratch,
+) -> bool:
     """Return whether the kept tiles fit their memories."""
     good = True
-    for t in range(len(shape.output)):
+    for t in range(len(problem.output)):
         if kept >> t & 1:
-            work.words[keeping.memory[t]] += words(shape, layout, integers, i, t) * keeping.slices[t]
-    for t in range(len(shape.output)):
+            scratch.memory_reads[storage.memory[t]] += words(problem, layout, integers, i, t) * storage.slices[t]
+    for t in range(len(problem.output)):
         if kept >> t & 1:
-            good &= work.words[keeping.memory[t]] <= keeping.usable[keeping.memory[t]]
-    for t in range(len(shape.output)):
-        work.words[max(0, keeping.memory[t])] = 0.0
+            good &= scratch.memory_reads[storage.memory[t]] <= storage.usable[storage.memory[t]]
+    for t in range(len(problem.output)):
+        scratch.memory_reads[max(0, storage.memory[t])] = 0.0
     return bool(good)
 
 
 @kernel_call
-def _fits_ahead(shape: Shape, layout: Layout, ahead: Ahead, integers: Ints, i: int) -> bool:
+def _fits_ahead(problem: ProblemArrays, layout: StateLayout, outer: OuterContext, integers: Ints, i: int) -> bool:
     """Return whether tiles fit the next memories that always keep them (Lemma 11)."""
-    for t in range(len(shape.output)):
+    for t in range(len(problem.output)):
         used = 0.0
-        for u in range(len(shape.output)):
-            if ahead.keeper[t] >= 0 and ahead.keeper[u] == ahead.keeper[t]:
-                used += words(shape, layout, integers, i, u) * ahead.slices[u]
-        if used > ahead.usable[t]:
+        for u in range(len(problem.output)):
+            if outer.capacity_group[t] >= 0 and outer.capacity_group[u] == outer.capacity_group[t]:
+                used += words(problem, layout, integers, i, u) * outer.slices[u]
+        if used > outer.usable[t]:
             return False
     return True

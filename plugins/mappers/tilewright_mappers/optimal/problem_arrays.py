@@ -14,86 +14,94 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import distinct_values
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_mappers.optimal.kernel.tables import Shape
+from tilewright_mappers.optimal.kernel.structures import ProblemArrays
 
-MOST_TILES = 4096
+MAX_TILES = 4096
 """Maximum tiles along one coordinate whose union is computed (Lemma 10)."""
 
 
-def shape_of(problem: Problem, ragged: bool) -> Shape:
+def problem_arrays(problem: Problem, ragged: bool) -> ProblemArrays:
     """Return the problem as arrays."""
     sizes = problem.sizes
     tensors, dims = problem.tensors, len(sizes)
     trips = [_trips(size, ragged) for size in sizes]
-    lefts = [_tiles(size, ragged) for size in sizes]
-    moves = np.zeros((len(tensors), dims), np.bool_)
-    rank = np.full((len(tensors), dims), -1, np.int64)
+    counts = [_tiles(size, ragged) for size in sizes]
+    relevant = np.zeros((len(tensors), dims), np.bool_)
+    window_index = np.full((len(tensors), dims), -1, np.int64)
     coefficient = np.zeros((len(tensors), dims), np.int64)
-    start, dimension, factor, last, odd, vague, blind = [0], [], [], [], [], [], []
-    first, step, covered, least = [], [], [np.zeros(0)], []
+    term_start, term_dimension, term_factor, term_last, unmodelled, windowed_output, ragged_window = (
+        [0],
+        [],
+        [],
+        [],
+        [],
+        [],
+        [],
+    )
+    union_start, union_stride, union_tables, min_distinct = [], [], [np.zeros(0)], []
     windows = 0
     for t, tensor in enumerate(tensors):
-        strange = unclear = sliding = False
-        tables = _covered_by_tiles(problem, tensor, ragged)
-        least.append(math.prod(float(table[0]) for table in tables))
+        is_unmodelled = has_windows = is_ragged_window = False
+        tables = _union_by_tiles(problem, tensor, ragged)
+        min_distinct.append(math.prod(float(table[0]) for table in tables))
         for place, table in zip(tensor.projection, tables, strict=True):
             terms = [(problem.dimension_names.index(name), c) for name, c in place.terms.items()]
-            first += [sum(map(len, covered))] * len(terms)
-            step += [math.prod(len(lefts[d]) for d, _ in terms[:k]) for k in range(len(terms))]
-            covered.append(table)
-            dimension += [d for d, _ in terms]
-            factor += [c for _, c in terms]
-            last += [False] * (len(terms) - 1) + [True]
+            union_start += [sum(map(len, union_tables))] * len(terms)
+            union_stride += [math.prod(len(counts[d]) for d, _ in terms[:k]) for k in range(len(terms))]
+            union_tables.append(table)
+            term_dimension += [d for d, _ in terms]
+            term_factor += [c for _, c in terms]
+            term_last += [False] * (len(terms) - 1) + [True]
             real = [(d, c) for d, c in terms if sizes[d] > 1]
-            strange |= any(rank[t, d] >= 0 for d, _ in real)
-            strange |= tensor.is_output and any(moves[t, d] for d, _ in real)
-            unclear |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
+            is_unmodelled |= any(window_index[t, d] >= 0 for d, _ in real)
+            is_unmodelled |= tensor.is_output and any(relevant[t, d] for d, _ in real)
+            has_windows |= tensor.is_output and (len(real) > 1 or any(c > 1 for _, c in real))
             if ragged:  # with ragged tiles these rules hold for equal tiles only
-                strange |= unclear or any(moves[t, d] for d, _ in real)
-                sliding |= len(real) > 1
+                is_unmodelled |= has_windows or any(relevant[t, d] for d, _ in real)
+                is_ragged_window |= len(real) > 1
             if len(real) > 1:
-                strange |= any(moves[t, d] for d, _ in real)
+                is_unmodelled |= any(relevant[t, d] for d, _ in real)
                 for d, c in real:
-                    rank[t, d], coefficient[t, d] = windows, c
+                    window_index[t, d], coefficient[t, d] = windows, c
                 windows += 1
             for d, _ in terms:
-                moves[t, d] = True
-        start.append(len(dimension))
-        odd.append(strange)
-        vague.append(unclear and not strange)
-        blind.append(sliding and not strange)
-    return Shape(
+                relevant[t, d] = True
+        term_start.append(len(term_dimension))
+        unmodelled.append(is_unmodelled)
+        windowed_output.append(has_windows and not is_unmodelled)
+        ragged_window.append(is_ragged_window and not is_unmodelled)
+    return ProblemArrays(
         ragged=ragged,
         sizes=ints(sizes),
         trip=_padded(trips),
-        left=_padded(lefts),
-        stride=ints([math.prod(len(row) for row in lefts[:d]) for d in range(dims)]),
-        moves=for_kernel(moves),
-        rank=for_kernel(rank),
+        tile_count=_padded(counts),
+        stride=ints([math.prod(len(row) for row in counts[:d]) for d in range(dims)]),
+        relevant=for_kernel(relevant),
+        window_index=for_kernel(window_index),
         coefficient=for_kernel(coefficient),
-        start=ints(start),
-        dimension=ints(dimension),
-        factor=ints(factor),
-        last=for_kernel(np.array(last, np.bool_)),
+        term_start=ints(term_start),
+        term_dimension=ints(term_dimension),
+        term_factor=ints(term_factor),
+        term_last=for_kernel(np.array(term_last, np.bool_)),
         output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
-        odd=for_kernel(np.array(odd)),
-        vague=for_kernel(np.array(vague)),
-        blind=for_kernel(np.array(blind)),
-        whole=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
-        first=ints(first),
-        step=ints(step),
-        covered=for_kernel(np.concatenate(covered)),
-        least=for_kernel(np.where(blind, 0.0, least)),
+        unmodelled=for_kernel(np.array(unmodelled)),
+        windowed_output=for_kernel(np.array(windowed_output)),
+        ragged_window=for_kernel(np.array(ragged_window)),
+        values=for_kernel(np.array([problem.tensor_words(tensor) for tensor in tensors], np.float64)),
+        union_start=ints(union_start),
+        union_stride=ints(union_stride),
+        union_values=for_kernel(np.concatenate(union_tables)),
+        min_distinct=for_kernel(np.where(ragged_window, 0.0, min_distinct)),
     )
 
 
-def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floats]:
+def _union_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floats]:
     """Return the union's values per coordinate and tile counts.
 
     If coordinates share a dimension, only the one with most values counts; the others get 1.
     """
     terms = [tuple((c, problem.dimensions[name]) for name, c in place.terms.items()) for place in tensor.projection]
-    tables = [covered_values(each, ragged) for each in terms]
+    tables = [union_values(each, ragged) for each in terms]
     names = [name for place in tensor.projection for name in place.terms]
     if len(set(names)) < len(names):
         most = int(np.argmax([table[0] for table in tables]))
@@ -102,7 +110,7 @@ def _covered_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Fl
 
 
 @cache
-def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
+def union_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
     """Return how many values of a coordinate its tiles cover together, holes inside tiles included.
 
     Args:
@@ -113,17 +121,17 @@ def covered_values(terms: tuple[tuple[int, int], ...], ragged: bool) -> Floats:
         One number per combination of tile counts, each descending; the first dimension varies
             fastest.
     """
-    least = least_values(terms)
+    least = min_values(terms)
     if ragged:
         return np.full(math.prod(len(_tiles(size, ragged)) for _, size in terms), float(least))
     result = []
-    for lefts in itertools.product(*(_tiles(size, ragged) for _, size in reversed(terms))):
+    for counts in itertools.product(*(_tiles(size, ragged) for _, size in reversed(terms))):
         starts, side = np.zeros(1, np.int64), 1
-        for (c, size), left in zip(terms, reversed(lefts), strict=True):
-            side += c * (size // left - 1)
-            if len(starts) * left > MOST_TILES:
+        for (c, size), count in zip(terms, reversed(counts), strict=True):
+            side += c * (size // count - 1)
+            if len(starts) * count > MAX_TILES:
                 starts = np.zeros(0, np.int64)
-            starts = np.add.outer(starts, c * (size // left) * np.arange(left)).ravel()
+            starts = np.add.outer(starts, c * (size // count) * np.arange(count)).ravel()
         starts.sort()
         result.append(np.minimum(np.diff(starts), side).sum() + side if len(starts) else least)
     return np.array(result, np.float64)
@@ -139,7 +147,7 @@ def _tiles(size: int, ragged: bool) -> Ints:
     return np.unique(-(-size // np.array(_trips(size, ragged))))[::-1]
 
 
-def least_values(terms: Sequence[tuple[int, int]]) -> int:
+def min_values(terms: Sequence[tuple[int, int]]) -> int:
     """Return a lower bound on the distinct values of a coordinate.
 
     Args:

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from tilewright.compiled import structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 
-DEAD, STILL, SLIDING = 0, 1, 2
+NON_STATIONARY, STATIONARY, SLIDING = 0, 1, 2
 """Status of a tensor since its last storage entry.
 
 Its tile was moved by some loop; by none; along one window only.
 """
-NEVER, ALWAYS, MAYBE = 0, 1, 2
+NEVER, ALWAYS, OPTIONAL = 0, 1, 2
 
 
 @structure
-class Shape(NamedTuple):
+class ProblemArrays(NamedTuple):
     """Problem as arrays.
 
     Axes: D dimensions, T tensors, P terms, J trips and K tile counts of the dimension with most.
@@ -30,108 +30,108 @@ class Shape(NamedTuple):
     sizes: Ints
     trip: Ints
     """[D, J]: possible trips of a loop, ascending, padded with 0."""
-    left: Ints
+    tile_count: Ints
     """[D, K]: possible tile counts of a dimension, descending, padded with 0."""
     stride: Ints
-    """[D]: weight of the index in `left` in the code of a shape."""
-    moves: Bools
+    """[D]: weight of the index in `tile_count` in the code of a shape."""
+    relevant: Bools
     """[T, D]: the dimension is relevant or windowed."""
-    rank: Ints
+    window_index: Ints
     """[T, D]: index of the window that the dimension moves; -1 if it moves none."""
     coefficient: Ints
     """[T, D]: elements that a window moves per iteration; 0 without a window."""
-    start: Ints
+    term_start: Ints
     """[T + 1]: first term of each tensor."""
-    dimension: Ints
+    term_dimension: Ints
     """[P]: dimension of a term."""
-    factor: Ints
+    term_factor: Ints
     """[P]: coefficient of a term."""
-    last: Bools
+    term_last: Bools
     """[P]: the term is the last one of its coordinate."""
     output: Bools
     """[T]."""
-    odd: Bools
+    unmodelled: Bools
     """[T]: nothing is counted, for example if a dimension is in several windows (Lemma 13)."""
-    vague: Bools
+    windowed_output: Bools
     """[T]: an output with windows or holes, so that its first reads are rounded (Lemma 4)."""
-    blind: Bools
+    ragged_window: Bools
     """[T]: an operand with ragged windows; only the reads of compute units are counted (Lemma 13)."""
-    whole: Floats
+    values: Floats
     """[T]: values of the tensor."""
-    least: Floats
+    min_distinct: Floats
     """[T]: distinct values of the tensor, a lower bound; 0 for ragged windows."""
-    first: Ints
-    """[P]: start of the coordinate's table in `covered`."""
-    step: Ints
-    """[P]: weight of the index in `left` in that table."""
-    covered: Floats
+    union_start: Ints
+    """[P]: start of the coordinate's table in `union_values`."""
+    union_stride: Ints
+    """[P]: weight of the index in `tile_count` in that table."""
+    union_values: Floats
     """Values of a coordinate that its tiles cover together, per combination of tile counts (Lemma 10)."""
 
 
 @structure
-class Layout(NamedTuple):
+class StateLayout(NamedTuple):
     """Column offsets of a state. The first integers are the key of Lemma 3."""
 
     used: int
-    usual: int
-    inner: int
+    first_shift: int
+    total_shift: int
     window: int
-    conf: int
-    keys: int
-    """End of the full key, which includes the unrolling per slot from `conf` on."""
-    trace: int
-    flag: int
+    unrolling: int
+    full_key: int
+    """End of the full key, which includes the unrolling per slot from `unrolling` on."""
+    decision: int
+    flags: int
     unrolled: int
     """[T + 1], ragged tiles only: bits of the dimensions unrolled since a tensor was kept.
 
     The last entry has the bits of all unrolled dimensions.
     """
-    left: int
-    """[D]: indices in `Shape.left`."""
+    tile_index: int
+    """[D]: indices in `ProblemArrays.tile_count`."""
     tile: int
     """[D]: iterations of a full tile."""
     integers: int
     tensors: int
     """First of the numbers per tensor."""
-    side: int
-    last: int
+    window_side: int
+    last_steps: int
     """[D], ragged tiles only: temporal steps of the last tile as a fraction of a full one.
 
     One more number follows: the ratio of words between the busiest and the average sub-cluster.
     """
     port: int
     """[J]: words through each limited port."""
-    pending: Ints
+    deferred_words: Ints
     """[T + 1]: start of each tensor's deferred words, one number per port that it may use."""
-    credit: Ints
+    first_reads: Ints
     """[T + 1]: start of each output's first reads, one number per port."""
-    through: Ints
+    port_of: Ints
     """[numbers]: port of a column of deferred words or first reads."""
     numbers: int
 
 
 @structure
-class Level(NamedTuple):
+class FanoutLevel(NamedTuple):
     """Spatial slots of the current level, outermost first, padded to K slots."""
 
     slot: Ints
     """[K]: index of the slot; -1 is padding."""
     vertical: Bools
     """[K]: the slot unrolls along Y."""
-    least: Ints
+    min_used: Ints
     """[K]: minimum number of sub-clusters used."""
-    width: int
+    row_width: int
     """Sub-clusters along X."""
-    kept: Ints
-    """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS` or `MAYBE`."""
+    inner_storage: Ints
+    """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS` or `OPTIONAL`."""
     fill_pj: Floats
     """[T]: pJ per value written there."""
-    alone: bool
+    outermost: bool
     """No fanout is outside this level."""
 
 
 @structure
-class Keeping(NamedTuple):
+class StorageEntry(NamedTuple):
     """Storage entry. Axes: T tensors, M memories."""
 
     outermost: bool
@@ -139,9 +139,9 @@ class Keeping(NamedTuple):
     fill_pj: Floats
     update_pj: Floats
     """[T]: pJ per value, as `read_pj` and `fill_pj`; 0 for inputs."""
-    reads: Ints
+    read_port: Ints
     """[T]: index of the read port among the tensor's ports; -1 if it is not limited."""
-    writes: Ints
+    write_port: Ints
     leakage: Floats
     """[M]: pJ per cycle of an instance, at the innermost entry that may use the memory; 0 elsewhere."""
     memory: Ints
@@ -155,146 +155,146 @@ class Keeping(NamedTuple):
 
 
 @structure
-class Ahead(NamedTuple):
+class OuterContext(NamedTuple):
     """Context outside a boundary. Axes: S slots, T tensors, D dimensions, M memories."""
 
-    slots: Ints
+    slot_index: Ints
     """[S]: index among the level's spatial slots.
 
     -1 for spatial slots outside the level, -2 for all others.
     """
-    most: Ints
+    max_used: Ints
     """[S]: maximum sub-clusters."""
-    able: Bools
+    open_trips: Bools
     """[S, D]: the slot may have more than one trip, and is still open."""
-    near: Bools
+    may_multicast: Bools
     """[T, S, D]: an unrolling inside the next sure memory of the tensor may multicast its words."""
-    passes: Bools
+    may_forward: Bools
     """[T]: neighbours may forward words that enter a memory, so fewer arrive from outside."""
-    apart: Bools
+    bounded_by_equal_tiles: Bools
     """[T, S]: the first spatial slot of a level whose deliveries are bounded by equal tiles (Lemma 8)."""
     read_pj: Floats
     """[T]: minimum pJ per value read from the next memory."""
     update_pj: Floats
-    rest_pj: Floats
+    compulsory_pj: Floats
     """[T]: pJ per value of all transfers outside that happen in every completion (Lemma 10)."""
-    distinct: Floats
+    compulsory_values: Floats
     """[T]: minimum values that the next memory delivers in every completion (Lemma 10)."""
-    compulsory: Floats
+    outermost_delivers: Floats
     """[T]: 1 if the outermost memory delivers each word to the next sure memory (Lemma 10), else 0."""
-    last: Bools
+    next_is_outermost: Bools
     """[T]: only the outermost entry may keep the tensor next."""
-    between: Bools
+    has_inner_storage: Bools
     """[T]: an entry inside the outermost one always keeps the tensor."""
-    cycles: Floats
+    cycles_per_value: Floats
     """[T]: cycles per value delivered by an instance of the next memory; 0 if unlimited or unknown."""
-    beyond: Bools
+    outside_storage: Bools
     """[T, S]: the spatial slot is outside the next entry that always keeps the tensor."""
-    memory: Ints
+    outermost_memory: Ints
     """[T]: index of the outermost memory."""
-    words: Floats
+    outermost_words: Floats
     """[T]: words per value there."""
     read_bandwidth: Floats
     """[M]: words per cycle, as `write_bandwidth`."""
     write_bandwidth: Floats
-    keeper: Ints
+    capacity_group: Ints
     """[T]: code of the next entry that always keeps the tensor; -1 if whole tensors fit there."""
     slices: Floats
     """[T]: slices per value there (see `Memory.slices_per_word`)."""
     usable: Floats
     """[T]: usable slices there."""
-    outer: Floats
+    outer_pj: Floats
     """[K, R, C]: minimum pJ of outer transfers (Lemma 12).
 
     The axes are multicast factor, set of stationary tensors, and shape code. K is 0 without a
     table.
     """
-    share: Floats
-    """[K]: multicast factors of the tensor `direct`."""
-    direct: int
+    multicast_factors: Floats
+    """[K]: multicast factors of the tensor `multicast_tensor`."""
+    multicast_tensor: int
     """Tensor whose multicast factor the table distinguishes; -1 if none."""
-    split: Bools
+    multicast_slots: Bools
     """[S]: spatial slots of the fanout in question."""
-    across: Floats
+    window_multicast: Floats
     """[K]: maximum further multicast in that fanout, along windows."""
-    row: Ints
+    row_weight: Ints
     """[T]: weight of a stationary tensor in the row index; 0 if its transfers are excluded."""
-    counted: Floats
+    counted_pj: Floats
     """[T]: part of `rest_pj` that the table contains."""
     enters_pj: Floats
     """[T]: pJ per value written into the memory where the tensor is stationary."""
 
 
 @structure
-class Costing(NamedTuple):
+class CostFunction(NamedTuple):
     """Objective, and the rules of the cost model."""
 
     energy: bool
     """The objective contains energy."""
     cycles: bool
-    product: bool
+    edp: bool
     """The objective is EDP."""
-    dominate: bool
-    whole: bool
+    dominance: bool
+    whole_cycles: bool
     """Cycles are rounded up."""
-    links: bool
+    forwarding: bool
     """Neighbours may forward words (Lemma 14)."""
     outputs: int
     margin: float
     """Minimum pJ by which a dominating state must be better, unless traffic is equal (Lemma 4)."""
     compute_pj: float
-    most_cycles: float
+    max_cycles: float
     """Maximum cycles of a mapping."""
     bandwidth: Floats
     """[J]: words per cycle of each limited port."""
 
 
 @structure
-class Bag(NamedTuple):
+class StateTable(NamedTuple):
     """Table of states with a hash index."""
 
-    open: Bools
+    unrollable: Bools
     """[D]: dimensions that may still be unrolled."""
     numbers: Floats
     integers: Ints
-    following: Ints
+    next_in_chain: Ints
     """Next state of the same hash chain; -1 at the end."""
-    heads: Ints
+    chain_heads: Ints
     """First state per hash chain; each hash has a chain of exactly counted states and another one."""
     alive: Bools
-    made: Ints
+    counters: Ints
     """[3]: states; pruned by bound; pruned by dominance."""
-    what: Ints
+    decision_code: Ints
     """Decision that led to each state."""
 
 
 @structure
-class Work(NamedTuple):
+class SearchScratch(NamedTuple):
     """Scratch arrays for one state."""
 
-    reached: NDArray[np.bool_]
-    words: Floats
-    written: Floats
-    ports: Floats
-    rest: Floats
-    room: Floats
-    place: Ints
+    offsets: NDArray[np.bool_]
+    memory_reads: Floats
+    memory_writes: Floats
+    port_words: Floats
+    tiles: Floats
+    usable: Floats
+    position: Ints
     group: Ints
-    size: Ints
-    table: Ints
-    meets: Ints
+    delivery_size: Ints
+    hash_table: Ints
+    has_neighbour: Ints
     weight: Ints
-    once: Floats
-    again: Floats
-    spare: Floats
+    base_demand: Floats
+    refetch_factor: Floats
+    multicast_factor: Floats
     copies: Floats
-    most: Floats
-    need: Floats
-    steep: Floats
+    max_log_factor: Floats
+    min_log_factor: Floats
+    log_slope: Floats
     slope: Floats
-    cycles: Floats
-    beside: Floats
-    log: Floats
+    cycles_per_value: Floats
+    other_cycles: Floats
+    log_tiles: Floats
     gain: Floats
     along: Floats
     within: Floats

@@ -1,0 +1,292 @@
+"""Overlapping tiles along a window: how many differ, and which words neighbours forward (Lemma 14)."""
+
+from __future__ import annotations
+
+from tilewright.compiled import kernel_call, kernel_part
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright_mappers.optimal.kernel.state import (
+    DEFERRED,
+    DEMAND,
+    FIRST_TENSOR,
+    FORWARDING_OPEN,
+    MIN_DEFERRED,
+    MIN_DEMAND,
+    PER_TENSOR,
+    extent,
+    forward_nothing,
+    tile_count,
+    total_tile_count,
+)
+from tilewright_mappers.optimal.kernel.structures import (
+    NEVER,
+    OPTIONAL,
+    FanoutLevel,
+    ProblemArrays,
+    SearchScratch,
+    StateLayout,
+)
+from tilewright_mappers.optimal.kernel.subclusters import (
+    can_forward,
+    count_deliveries,
+    gcd,
+    mark_offsets,
+    max_offset,
+    place_subclusters,
+    subcluster_side,
+    subcluster_words,
+)
+
+
+@kernel_call
+def distinct_tiles(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    multicast: Bools,
+    integers: Ints,
+    i: int,
+    t: int,
+    d: int,
+    scratch: SearchScratch,
+) -> float:
+    """Return the number of different tiles of multicasting sub-clusters along the window of d."""
+    count = 0
+    for at in range(
+        mark_offsets(problem, layout, level, integers, i, t, problem.window_index[t, d], multicast, True, scratch) + 1
+    ):
+        count += scratch.offsets[at]
+    return float(count)
+
+
+@kernel_call
+def count_forwarding(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    multicast: Bools,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    t: int,
+    d: int,
+    n: int,
+    scratch: SearchScratch,
+) -> bool:
+    """Count forwarded words if the first temporal loop, over d with n trips, shifts a window.
+
+    After the first step of a sweep, the parent serves only sub-clusters without a neighbour that
+    had the tile. If tiles overlap, it serves all. Where an outer loop undoes the sweep, the tiles
+    of a first step may be forwarded, too; they count once.
+
+    Returns:
+        Whether the state is now undercounted.
+    """
+    at, r, kept = FIRST_TENSOR + PER_TENSOR * t, problem.window_index[t, d], level.inner_storage[t]
+    shift = extent(problem, layout, integers, i, d) * problem.coefficient[t, d]
+    overlaps = subcluster_side(problem, layout, level, integers, i, t, r) > shift
+    later = _forwards_later(problem, layout, level, integers, i, t, d, n, overlaps)
+    usual = not overlaps and shift <= max_offset(problem, layout, level, integers, i, t, r)
+    if not usual and not later:
+        return False
+    count, width = (
+        (0, 0) if kept == OPTIONAL else place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
+    )
+    if count == 0:
+        assume_forwarding(problem, layout, numbers, integers, i, t)
+        return True
+    later = later and can_forward(problem, layout, integers, i, t, count, width, scratch)
+    groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+    deliveries, forwarded = groups, 0
+    if usual:
+        deliveries, forwarded, _ = count_deliveries(count, width, shift * scratch.weight[d], False, scratch)
+        if deliveries >= groups:  # forwarding saves no delivery
+            deliveries, forwarded, usual = groups, 0, False
+    if not usual and not later:
+        return False
+    if kept == NEVER:  # not kept directly inside, so only the deliveries of the parent change
+        # after a forwarded first step deliveries may be smaller, so each word counts once
+        first, others = float(groups), (0.0 if later and overlaps else n - 1.0)
+        if later:
+            first = max(count / largest, float(count_deliveries(count, width, 0, True, scratch)[0]))
+        part = (first + others * deliveries) / (count + others * (count - forwarded)) * count / groups
+        if abs(part - 1.0) < 1e-12:
+            return False
+        rounded = 0.5 / n * total_tile_count(problem, layout, integers, i)  # the model rounds the words down
+        numbers[i, at + DEMAND] = max(0.0, numbers[i, at + DEMAND] * part - rounded)
+        return True
+    first = numbers[i, at + MIN_DEMAND] / numbers[i, at + DEMAND] if later and numbers[i, at + DEMAND] > 0.0 else 1.0
+    numbers[i, at + DEMAND] *= first if overlaps else (first + (n - 1.0) * deliveries / groups) / n
+    # with several parents the edge sub-clusters of one have neighbours in the next; the model
+    # rounds the words
+    spared = 0.0 if level.outermost else (count if later else 0.0) + (n - 1.0) * (count if overlaps else forwarded)
+    tile = subcluster_words(problem, layout, level, integers, i, t)
+    spared = min(1.0, (spared / count + 1.0 / tile) / n)
+    spared_pj = spared * level.fill_pj[t] * tile * count * total_tile_count(problem, layout, integers, i)
+    numbers[i, at + DEFERRED] -= min(numbers[i, at + DEFERRED], spared_pj)
+    for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
+        numbers[i, j] *= 1.0 - spared
+    return True
+
+
+@kernel_part
+def assume_forwarding(
+    problem: ProblemArrays, layout: StateLayout, numbers: Floats, integers: Ints, i: int, t: int
+) -> None:
+    """Set energy and demand of a tensor to their lower bounds: neighbours may forward words."""
+    at = FIRST_TENSOR + PER_TENSOR * t
+    numbers[i, at + DEFERRED], numbers[i, at + DEMAND] = numbers[i, at + MIN_DEFERRED], numbers[i, at + MIN_DEMAND]
+    for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
+        numbers[i, j] = 0.0
+
+
+@kernel_call
+def _forwards_later(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    integers: Ints,
+    i: int,
+    t: int,
+    d: int,
+    n: int,
+    overlaps: bool,
+) -> bool:
+    """Return whether neighbours may forward words at a step of an outer loop, after the first one.
+
+    Such a step moves tiles by its own shift, less one sweep of every inner loop. So does a step of
+    an irrelevant loop, with a shift of zero. Relevant loops move tiles out of reach. So do loops of
+    another window, unless two of its dimensions are unrolled or left.
+    """
+    r, e = problem.window_index[t, d], extent(problem, layout, integers, i, d)
+    shift, reach = e * problem.coefficient[t, d], max_offset(problem, layout, level, integers, i, t, r)
+    again, others, across, stays = e * n < problem.sizes[d], False, False, False
+    for o in range(len(problem.sizes)):
+        side = extent(problem, layout, integers, i, o)
+        stays |= not problem.relevant[t, o] and side < problem.sizes[o]
+        if o == d or problem.window_index[t, o] < 0 or side == problem.sizes[o]:
+            continue
+        if problem.window_index[t, o] == r:
+            others = True
+            continue
+        far = max_offset(problem, layout, level, integers, i, t, problem.window_index[t, o])
+        across |= side * problem.coefficient[t, o] <= far
+        for other in range(o):
+            same = problem.window_index[t, other] == problem.window_index[t, o]
+            across |= same and extent(problem, layout, integers, i, other) < problem.sizes[other]
+    if overlaps:  # by the same distance as the first loop
+        return bool(others or (again and n == 2))
+    if stays and shift <= reach:
+        return True
+    if (others and reach > 0) or (again and shift * (n - 1) <= reach):
+        return True
+    return bool(across and (others or shift <= reach))
+
+
+@kernel_call
+def may_forward(
+    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, t: int
+) -> bool:
+    """Return whether some temporal loop may bring a tile that a neighbour in this fanout has."""
+    dims = len(problem.sizes)
+    for d in range(dims):
+        e = extent(problem, layout, integers, i, d)
+        if problem.window_index[t, d] >= 0 and e < problem.sizes[d]:
+            reach, others = max_offset(problem, layout, level, integers, i, t, problem.window_index[t, d]), False
+            for o in range(dims):
+                if problem.window_index[t, o] == problem.window_index[t, d]:
+                    others |= o != d and extent(problem, layout, integers, i, o) < problem.sizes[o]
+            # steps of two loops may almost cancel
+            if e * problem.coefficient[t, d] <= reach or (others and reach > 0):
+                return True
+    return False
+
+
+@kernel_call
+def _tiles_may_match(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    multicast: Bools,
+    integers: Ints,
+    i: int,
+    t: int,
+    scratch: SearchScratch,
+) -> bool:
+    """Return whether outer loops may give a sub-cluster the tile of another one, neighbour or not."""
+    dims = len(problem.sizes)
+    for d in range(dims):
+        r, step, first = problem.window_index[t, d], 0, problem.window_index[t, d] >= 0
+        for o in range(dims):
+            if first and problem.window_index[t, o] == r:
+                first = o >= d
+                if tile_count(problem, layout, integers, i, o) > 1:
+                    step = gcd(step, extent(problem, layout, integers, i, o) * problem.coefficient[t, o])
+        if first and step > 0:
+            reach = mark_offsets(problem, layout, level, integers, i, t, r, multicast, False, scratch)
+            for far in range(step, reach + 1, step):
+                for at in range(reach + 1 - far):
+                    if scratch.offsets[at] and scratch.offsets[at + far]:
+                        return True
+    return False
+
+
+@kernel_call
+def find_forwarding(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    multicast: Bools,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    scratch: SearchScratch,
+) -> None:
+    """Close forwarding where no order of the other unrollings allows it. All windows are unrolled."""
+    for t in range(len(problem.output)):
+        if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
+            continue
+        at, open_still = FIRST_TENSOR + PER_TENSOR * t, may_forward(problem, layout, level, integers, i, t)
+        if open_still and level.inner_storage[t] != OPTIONAL:
+            open_still = _tiles_may_match(problem, layout, level, multicast, integers, i, t, scratch)
+        if (
+            open_still and level.inner_storage[t] == NEVER
+        ):  # not kept directly inside: the number of deliveries may change
+            count, width = place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
+            if count > 0:
+                groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+                open_still = groups * largest > count
+                least = numbers[i, at + DEMAND] * count / (groups * largest)
+                numbers[i, at + MIN_DEMAND] = max(0.0, least - 0.5 * total_tile_count(problem, layout, integers, i))
+        if not open_still:
+            integers[i, layout.flags] &= ~(1 << (FORWARDING_OPEN + t))
+            forward_nothing(numbers, i, t)
+
+
+@kernel_call
+def resolve_forwarding(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    level: FanoutLevel,
+    multicast: Bools,
+    numbers: Floats,
+    integers: Ints,
+    i: int,
+    scratch: SearchScratch,
+) -> None:
+    """Close forwarding where no neighbours have matching tiles. The whole fanout is unrolled."""
+    for t in range(len(problem.output)):
+        if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1 or level.inner_storage[t] == OPTIONAL:
+            continue
+        at = FIRST_TENSOR + PER_TENSOR * t
+        count, width = place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
+        if count > 0 and not can_forward(problem, layout, integers, i, t, count, width, scratch):
+            integers[i, layout.flags] &= ~(1 << (FORWARDING_OPEN + t))
+            forward_nothing(numbers, i, t)
+        elif count > 0:  # the parent serves sub-clusters that no neighbour can serve
+            groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+            part = count_deliveries(count, width, 0, True, scratch)[0] / groups
+            least = numbers[i, at + MIN_DEMAND]
+            if level.inner_storage[t] == NEVER:
+                part, least = max(part, count / (groups * largest)), 0.0
+            rounded = 0.5 * total_tile_count(problem, layout, integers, i)
+            numbers[i, at + MIN_DEMAND] = max(least, numbers[i, at + DEMAND] * part - rounded)

@@ -1,0 +1,351 @@
+"""Multicast by open unrollings: bounds per tensor, and over all tensors (Lemmas 7 and 12)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilewright.compiled import kernel_call, kernel_part
+from tilewright.mapspace.batch import Ints
+from tilewright_mappers.optimal.kernel.state import USED, subclusters_along
+from tilewright_mappers.optimal.kernel.structures import (
+    CostFunction,
+    OuterContext,
+    ProblemArrays,
+    SearchScratch,
+    StateLayout,
+)
+from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
+
+MAX_EXACT = 2.0**53
+BISECTIONS = 12
+"""Bisections towards the best point of the contention bound; any point gives a valid bound."""
+
+
+@kernel_part
+def usable_fanout(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    outer: OuterContext,
+    integers: Ints,
+    i: int,
+    s: int,
+    scratch: SearchScratch,
+) -> float:
+    """Return the maximum sub-clusters that a spatial slot can still use."""
+    able = 1.0
+    for d in range(len(problem.sizes)):
+        if outer.open_trips[s, d]:
+            able *= scratch.tiles[d]
+    return _largest_fitting(problem, _unused(layout, outer, integers, i, s), able)
+
+
+@kernel_part
+def _largest_fitting(problem: ProblemArrays, most: float, able: float) -> float:
+    """Return the largest divisor of `able` up to `most`; with ragged tiles the smaller of both."""
+    if problem.ragged or able > MAX_EXACT:
+        return min(most, able)
+    number, whole = int(min(most, able)), int(able)
+    while whole % number:
+        number -= 1
+    return float(number)
+
+
+@kernel_call
+def max_multicast_factor(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    outer: OuterContext,
+    integers: Ints,
+    i: int,
+    t: int,
+    s: int,
+    windows: bool,
+    scratch: SearchScratch,
+) -> float:
+    """Return the maximum multicast factor of a tensor in a spatial slot (Lemma 7).
+
+    Args:
+        windows: count unrollings of windows only.
+    """
+    result = able = 1.0
+    for d in range(len(problem.sizes)):
+        if outer.may_multicast[t, s, d] and outer.open_trips[s, d] and (problem.relevant[t, d] or not windows):
+            able *= scratch.tiles[d]
+            result *= (
+                scratch.tiles[d] if problem.window_index[t, d] < 0 or not outer.bounded_by_equal_tiles[t, s] else 1.0
+            )
+    if outer.bounded_by_equal_tiles[t, s]:
+        for d in range(len(problem.sizes)):
+            first = problem.window_index[t, d] >= 0
+            for e in range(d):
+                first &= problem.window_index[t, e] != problem.window_index[t, d]
+            if first:
+                result *= _along_window(problem, layout, outer, integers, i, t, s, problem.window_index[t, d], scratch)
+    return min(_largest_fitting(problem, _unused(layout, outer, integers, i, s), able), result)
+
+
+@kernel_part
+def _along_window(
+    problem: ProblemArrays,
+    layout: StateLayout,
+    outer: OuterContext,
+    integers: Ints,
+    i: int,
+    t: int,
+    s: int,
+    r: int,
+    scratch: SearchScratch,
+) -> float:
+    """Return by which factor equal tiles along window r may still grow (Lemma 8).
+
+    All unrollings that are open count, in this slot and in the other slots of its fanout.
+    """
+    for e in range(len(problem.sizes)):
+        used, able = 1.0, False
+        if outer.slot_index[s] >= 0:
+            used = subclusters_along(layout, integers, i, e, len(problem.sizes))
+        for other in range(s, len(outer.slot_index)):
+            able |= outer.slot_index[other] > -2 and outer.open_trips[other, e]
+        scratch.along[e], scratch.within[e] = used * scratch.tiles[e] if able else used, used
+    most = max_equal_tiles(problem, layout, integers, i, t, r, scratch)
+    for e in range(len(problem.sizes)):
+        scratch.along[e] = scratch.within[e]
+    return float(most / max_equal_tiles(problem, layout, integers, i, t, r, scratch))
+
+
+@kernel_part
+def words_delivered(
+    problem: ProblemArrays, outer: OuterContext, t: int, outside: float, factor: float, scratch: SearchScratch
+) -> tuple[float, float, float]:
+    """Return a lower bound on the words that the next memory delivers (Lemma 7).
+
+    Args:
+        factor: multicast factor.
+
+    Returns:
+        Words delivered; words read again, for outputs; the negative slope of their energy in the
+        logarithm of `factor`, of which the energy is a convex function.
+    """
+    refetch = scratch.refetch_factor[t] / factor
+    demand = scratch.base_demand[t] * max(1.0, refetch)
+    falls = refetch > 1.0 and demand > outer.compulsory_values[t]
+    demand, read = max(demand, outer.compulsory_values[t]), 0.0
+    slope = demand * (outer.update_pj[t] if problem.output[t] else outer.read_pj[t])
+    if problem.output[t]:
+        copies = scratch.copies[t]
+        if not problem.windowed_output[t]:
+            copies = min(max(1.0, refetch), outside)
+        first = problem.values[t] * (1.0 if outer.next_is_outermost[t] else copies)
+        read = max(0.0, demand - first)
+        if read > 0.0:
+            follows = not (outer.next_is_outermost[t] or problem.windowed_output[t]) and refetch <= outside
+            slope += (read if follows else demand) * outer.read_pj[t]
+    return demand, read, slope if falls else 0.0
+
+
+@kernel_call
+def multicast_split_bound(
+    problem: ProblemArrays,
+    outer: OuterContext,
+    costs: CostFunction,
+    row: int,
+    code: int,
+    outside: float,
+    energy: float,
+    counted: float,
+    cycles: float,
+    leak: float,
+    window_multicast: float,
+    other_multicast: float,
+    scratch: SearchScratch,
+) -> float:
+    """Return the bound of Lemma 12 that splits by the multicast factor of the tensor `outer.multicast_tensor`.
+
+    Args:
+        window_multicast: further multicast in the same fanout.
+        other_multicast: multicast in other fanouts.
+    """
+    t, best = outer.multicast_tensor, np.inf
+    energy -= _energy(problem, outer, t, outside, scratch.multicast_factor[t], scratch)
+    for k in range(len(outer.multicast_factors)):
+        outer_pj = outer.outer_pj[k, row, code]
+        if outer_pj < np.inf:
+            factor = min(
+                scratch.multicast_factor[t],
+                outer.multicast_factors[k] * min(window_multicast, outer.window_multicast[k]) * other_multicast,
+            )
+            added = _energy(problem, outer, t, outside, factor, scratch) + max(0.0, outer_pj - counted)
+            tensor_cycles = (
+                scratch.base_demand[t] * max(1.0, scratch.refetch_factor[t] / factor) * scratch.cycles_per_value[t]
+            )
+            best = min(best, objective(costs, energy + added, max(cycles, tensor_cycles), leak))
+    return float(best)
+
+
+@kernel_part
+def objective(costs: CostFunction, energy: float, cycles: float, leak: float) -> float:
+    """Return the objective; inf if there are too many cycles (Lemma 16).
+
+    Args:
+        energy: pJ without leakage.
+        cycles: not rounded yet.
+        leak: pJ per cycle.
+    """
+    if costs.whole_cycles:
+        cycles = np.ceil(cycles * (1.0 - 1e-9))
+    if cycles * (1.0 - 1e-9) > costs.max_cycles:
+        return np.inf
+    energy += cycles * leak
+    return float((energy if costs.energy else 1.0) * (cycles if costs.edp or not costs.energy else 1.0))
+
+
+@kernel_call
+def contention_bound(
+    problem: ProblemArrays,
+    outer: OuterContext,
+    outside: float,
+    cycles: float,
+    worth: float,
+    time: float,
+    scratch: SearchScratch,
+) -> float:
+    """Return the contention bound of Lemma 12.
+
+    This is the cost above the one that tensors would have if each had the fanouts alone.
+
+    Tangents at a point give a lower bound, which `_gain` minimises per slot. The point is the best
+    one if every unrolling served one tensor, and no memory took longer than `cycles`.
+
+    Args:
+        worth: derivative of the objective by energy.
+        time: derivative of the objective by cycles.
+    """
+    tensors, dims = len(problem.output), len(problem.sizes)
+    budget = total = needed = 0.0
+    for d in range(dims):
+        scratch.log_tiles[d] = np.log(scratch.tiles[d])
+    for s in range(len(outer.slot_index)):
+        if outer.slot_index[s] > -2:
+            able = 0.0
+            for d in range(dims):
+                serves = False
+                for t in range(tensors):
+                    serves |= outer.may_multicast[t, s, d]
+                able += scratch.log_tiles[d] if serves and outer.open_trips[s, d] else 0.0
+            budget += min(np.log(scratch.usable[s]), able)
+    low, high, slow = np.inf, -np.inf, 0
+    for t in range(tensors):
+        scratch.max_log_factor[t] = scratch.min_log_factor[t] = 0.0
+        if not problem.unmodelled[t] and scratch.refetch_factor[t] > 1.0 and scratch.multicast_factor[t] > 1.0:
+            scratch.max_log_factor[t] = np.log(min(scratch.multicast_factor[t], scratch.refetch_factor[t]))
+            steep = words_delivered(problem, outer, t, outside, np.exp(0.999 * scratch.max_log_factor[t]), scratch)[2]
+            scratch.log_slope[t] = (
+                np.log(worth * steep) if worth * steep > 0.0 else -700.0
+            ) + 0.999 * scratch.max_log_factor[t]
+            if time > 0.0 and scratch.cycles_per_value[t] > 0.0:
+                longest = scratch.base_demand[t] * scratch.refetch_factor[t] * scratch.cycles_per_value[t]
+                least = max(0.0, np.log(longest / max(cycles - scratch.other_cycles[t], 1e-9 * cycles)))
+                scratch.min_log_factor[t] = min(scratch.max_log_factor[t], least)
+            total, needed, slow = (
+                total + scratch.max_log_factor[t],
+                needed + scratch.min_log_factor[t],
+                slow + (scratch.min_log_factor[t] > 0.0),
+            )
+            low, high = min(low, scratch.log_slope[t] - scratch.max_log_factor[t]), max(high, scratch.log_slope[t])
+    if total <= budget * (1.0 + 1e-9) + 1e-12:
+        return 0.0
+    if needed > budget:  # the slowest memory takes longer in any case
+        less = (needed - budget) / slow
+        for t in range(tensors):
+            scratch.min_log_factor[t] = max(0.0, scratch.min_log_factor[t] - less)
+    for _ in range(BISECTIONS):
+        level, taken = (low + high) / 2.0, 0.0
+        for t in range(tensors):
+            taken += (
+                min(scratch.max_log_factor[t], max(scratch.min_log_factor[t], scratch.log_slope[t] - level))
+                if scratch.max_log_factor[t] > 0.0
+                else 0.0
+            )
+        if taken > budget:
+            low = level
+        else:
+            high = level
+    result, weight_left = 0.0, 1.0  # weight of the cycles that is left for further tensors
+    for t in range(tensors):
+        scratch.slope[t] = 0.0
+        if scratch.max_log_factor[t] > 0.0:
+            guess = min(scratch.max_log_factor[t], max(scratch.min_log_factor[t], scratch.log_slope[t] - high))
+            factor = np.exp(guess)
+            result -= worth * _energy(problem, outer, t, outside, scratch.multicast_factor[t], scratch)
+            result += worth * _energy(problem, outer, t, outside, factor, scratch)
+            scratch.slope[t] = worth * words_delivered(problem, outer, t, outside, factor, scratch)[2]
+            if scratch.min_log_factor[t] > 0.0 and guess < scratch.min_log_factor[t] + 1e-9 and weight_left > 0.0:
+                tensor_cycles = (
+                    scratch.base_demand[t] * scratch.refetch_factor[t] / factor * scratch.cycles_per_value[t]
+                )
+                weight = (
+                    weight_left
+                    if needed > budget
+                    else min(weight_left, max(0.0, np.exp(high) - scratch.slope[t]) / (time * tensor_cycles))
+                )
+                result += weight * time * (tensor_cycles + scratch.other_cycles[t] - cycles)
+                scratch.slope[t] += weight * time * tensor_cycles
+                weight_left -= weight
+            result += scratch.slope[t] * guess
+    for s in range(len(outer.slot_index)):
+        if outer.slot_index[s] > -2:
+            result -= _gain(problem, outer, s, scratch)
+    return max(0.0, result)
+
+
+@kernel_part
+def _energy(
+    problem: ProblemArrays, outer: OuterContext, t: int, outside: float, factor: float, scratch: SearchScratch
+) -> float:
+    demand, read, _ = words_delivered(problem, outer, t, outside, factor, scratch)
+    if problem.output[t]:
+        return float(demand * outer.update_pj[t] + read * outer.read_pj[t])
+    return float(demand * outer.read_pj[t])
+
+
+@kernel_part
+def _gain(problem: ProblemArrays, outer: OuterContext, s: int, scratch: SearchScratch) -> float:
+    """Return the maximum reduction by unrollings in a slot: a fractional knapsack over the slopes."""
+    dims = len(problem.sizes)
+    for d in range(dims):
+        scratch.gain[d] = 0.0
+        for t in range(len(problem.output)):
+            if outer.may_multicast[t, s, d] and scratch.slope[t] > 0.0:
+                part = 1.0
+                if problem.window_index[t, d] >= 0 and outer.bounded_by_equal_tiles[t, s] and outer.slot_index[s] < 0:
+                    # equal tiles: of d dimensions of a window, the longest unrolling does not count
+                    some = 0.0
+                    for e in range(dims):
+                        some += (
+                            1.0
+                            if problem.window_index[t, e] == problem.window_index[t, d] and outer.open_trips[s, e]
+                            else 0.0
+                        )
+                    part = (some - 1.0) / some if some > 0.0 else 0.0
+                scratch.gain[d] += scratch.slope[t] * part
+    left, result = np.log(scratch.usable[s]), 0.0
+    for _ in range(dims):
+        best = -1
+        for d in range(dims):
+            if outer.open_trips[s, d] and scratch.gain[d] > 0.0 and (best < 0 or scratch.gain[d] > scratch.gain[best]):
+                best = d
+        if best < 0 or left <= 0.0:
+            break
+        taken = min(left, scratch.log_tiles[best])
+        result += taken * scratch.gain[best]
+        left -= taken
+        scratch.gain[best] = 0.0
+    return float(result)
+
+
+@kernel_part
+def _unused(layout: StateLayout, outer: OuterContext, integers: Ints, i: int, s: int) -> float:
+    """Return the sub-clusters of a spatial slot that are not used yet."""
+    if outer.slot_index[s] >= 0:
+        return float(outer.max_used[s] // integers[i, USED + outer.slot_index[s]])
+    return float(outer.max_used[s])

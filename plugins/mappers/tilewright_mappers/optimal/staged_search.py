@@ -1,0 +1,384 @@
+"""Staged search: a layered dynamic program over states, from the compute units outwards."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compiled import for_kernel
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.candidates import Candidates
+from tilewright_mappers.optimal.kernel import stages
+from tilewright_mappers.optimal.kernel.state import (
+    BOUND,
+    CYCLES,
+    DEFERRED,
+    DEMAND,
+    FIRST_TENSOR,
+    FORWARDING_OPEN,
+    LOOP_MASK,
+    MIN_DEFERRED,
+    MIN_DEMAND,
+    NO_LOOP_YET,
+    PER_TENSOR,
+    ROUNDED_FIRST_READS,
+    STATUS,
+    UNDERCOUNTED,
+    USED,
+)
+from tilewright_mappers.optimal.kernel.structures import (
+    STATIONARY,
+    FanoutLevel,
+    OuterContext,
+    SearchScratch,
+    StateTable,
+    StorageEntry,
+)
+from tilewright_mappers.optimal.search_instance import SearchInstance
+from tilewright_mappers.optimal.state_tables import States, StateTables
+
+MAX_SUBCLUSTERS = 1024
+"""Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
+CHUNK = 1 << 18
+"""States times trips per loop that one kernel call expands.
+
+Between calls the search checks the time limit.
+"""
+
+PER_TENSOR_ARRAYS = (
+    "base_demand", "refetch_factor", "multicast_factor", "copies", "max_log_factor", "min_log_factor", "log_slope",
+    "cycles_per_value", "other_cycles", "slope",
+)  # fmt: skip
+"""Scratch arrays with one value per tensor."""
+
+
+@dataclass
+class DecisionTrace:
+    """Decisions that led to each state: rows with a predecessor, a slot and a decision code."""
+
+    predecessor: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
+    slot: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
+    decision_code: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([0], np.int32)])
+    count: int = 1
+
+    def add(self, before: Ints, slot: int, what: Ints) -> Ints:
+        """Append rows and return their indices."""
+        for rows, column in (
+            (self.predecessor, before),
+            (self.slot, np.full(len(before), slot)),
+            (self.decision_code, what),
+        ):
+            rows.append(column.astype(np.int32))
+        self.count += len(before)
+        return np.arange(self.count - len(before), self.count)
+
+
+@dataclass
+class CompleteMappings:
+    """Complete mappings with their lower bounds, in ascending order of these."""
+
+    candidates: Candidates
+    bounds: Floats
+    undercounted: Bools
+    """Undercounted: the mapping, or another order of its loops, may cost more than the bound."""
+    may_dominate: Bools
+    """The mapping may dominate mappings that were pruned."""
+
+
+class StagedSearch:
+    """One pass of the staged search.
+
+    Args:
+        instance: the task as arrays.
+        cutoff: the cutoff; states with a higher bound are pruned.
+        width: maximum states kept per stage. `truncation_bound` is the lowest bound of a truncated state.
+        over: returns whether the time has run out; the search then truncates all states.
+    """
+
+    def __init__(self, instance: SearchInstance, cutoff: float, width: int, over: Callable[[], bool]) -> None:
+        self.instance, self.cutoff, self.width, self.over = instance, cutoff, width, over
+        self.truncation_bound = math.inf
+        self.decisions = DecisionTrace()
+        self.counts = np.zeros(3, np.int64)
+        self.widest = 0
+        self.tables = StateTables(instance.layout, instance.problem.trip.shape, width)
+        self.multicast = instance.multicast(0)
+        side = max(
+            (int((instance.problem.coefficient[t] * instance.problem.sizes)[instance.problem.window_index[t] == r].sum())
+             for t in range(instance.tensors) for r in set(instance.problem.window_index[t]) if r >= 0), default=0,
+        )  # fmt: skip
+        memories = len(instance.space.architecture.memories)
+        self.scratch = SearchScratch(
+            offsets=np.zeros(2 * side + 2, np.bool_),
+            memory_reads=np.zeros(memories),
+            memory_writes=np.zeros(memories),
+            port_words=np.zeros(len(instance.ports)),
+            tiles=np.zeros(instance.dims),
+            usable=np.zeros(len(instance.space.slots)),
+            position=np.zeros(MAX_SUBCLUSTERS, np.int64),
+            group=np.zeros(MAX_SUBCLUSTERS, np.int64),
+            delivery_size=np.zeros(MAX_SUBCLUSTERS, np.int64),
+            hash_table=np.zeros(4 * MAX_SUBCLUSTERS, np.int64),
+            has_neighbour=np.zeros(MAX_SUBCLUSTERS, np.int64),
+            weight=np.zeros(instance.dims, np.int64),
+            **{name: np.zeros(instance.tensors) for name in PER_TENSOR_ARRAYS},
+            log_tiles=np.zeros(instance.dims),
+            gain=np.zeros(instance.dims),
+            along=np.ones(instance.dims),
+            within=np.ones(instance.dims),
+        )
+
+    def run(self) -> CompleteMappings:
+        """Run all stages and return the complete mappings that are left."""
+        space = self.instance.space
+        place = {(slot.entry, slot.spatial): number for number, slot in enumerate(space.slots)}
+        number = len(self.instance.levels) - 1
+        states, level, outside = self._start(), self.instance.fanout_level(number), len(space.slots)
+        for entry in range(len(space.skeleton) - 1, -1, -1):
+            spatial = self.instance.levels[number][1]
+            if spatial and place.get((entry, True)) == spatial[0]:
+                level = self.instance.fanout_level(number)
+                states = self._unroll(states, number, level)
+                outside = spatial[0]
+            if space.skeleton.entries[entry].holds:
+                states = self._store(states, entry, level, outside)
+                number -= 1
+            if (entry, False) in place:
+                outside = place[entry, False]
+                states = self._place_loops(states, entry, outside, level)
+        return self._complete(states)
+
+    def _start(self) -> States:
+        instance, layout = self.instance, self.instance.layout
+        numbers, integers = np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64)
+        numbers[0, CYCLES] = instance.relaxation.cycles_per_operation
+        open_forwarding = 0
+        for t in range(instance.tensors):
+            at, demand = FIRST_TENSOR + PER_TENSOR * t, math.prod(instance.space.problem.sizes)
+            numbers[0, at + DEMAND] = numbers[0, at + MIN_DEMAND] = 0.0 if instance.problem.unmodelled[t] else demand
+            if instance.costs.forwarding and instance.levels[-1][1]:  # the next stages decide which words units share
+                integers[0, STATUS] |= STATIONARY << 2 * t
+                if instance.problem.ragged:
+                    numbers[0, at + MIN_DEMAND] = 0.0
+                    open_forwarding |= 1 << FORWARDING_OPEN + t
+        integers[0, USED : USED + instance.max_slots] = 1
+        integers[0, layout.unrolling : layout.full_key] = 1
+        integers[0, layout.tile : layout.tile + instance.dims] = 1
+        numbers[0, layout.last_steps : layout.port] = 1.0
+        integers[0, layout.flags] = (
+            open_forwarding | UNDERCOUNTED * instance.undercounts | ROUNDED_FIRST_READS * instance.rounds_first_reads
+        )
+        return States(numbers, integers)
+
+    # -- stages ----------------------------------------------------------------------------------------------
+
+    def _unroll(self, states: States, number: int, level: FanoutLevel) -> States:
+        """Expand states by all spatial slots of a level.
+
+        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on
+        them only.
+        """
+        instance, layout = self.instance, self.instance.layout
+        spatial, entry = instance.levels[number][1], instance.space.slots[instance.levels[number][1][-1]].entry
+        outer, links = instance.outer_context(entry + 1, spatial[0], number), instance.costs.forwarding
+        units = links and number == len(instance.levels) - 1
+        if number < len(instance.levels) - 1:
+            states = self._close_forwarding(states)
+        windowed = np.asarray((instance.problem.window_index >= 0).any(axis=0))
+        able = instance.open_trips.copy()
+        self.multicast = instance.multicast(number)
+        for windows in (True, False):
+            for k in range(len(spatial) - 1, -1, -1):
+                for d in range(instance.dims):
+                    if windowed[d] == windows and (
+                        instance.open_trips[spatial[k], d] or not instance.trips[spatial[k], d, 0]
+                    ):
+                        keys = layout.full_key if windows or units else layout.unrolling
+                        able[spatial[k], d] = False  # no longer available for later stages
+                        outer = outer._replace(open_trips=for_kernel(able.copy()))
+                        states = self._stage(stages.UNROLL, states, level, outer, spatial[k], d, k, keys=keys)
+            if windows and links and windowed.any() and not units:
+                states = self._stage(stages.FIND_FORWARDING, states, level, outer)
+        return self._stage(
+            stages.END_FANOUT, states, level, instance.outer_context_of_fanout(number), position=int(units)
+        )
+
+    def _close_forwarding(self, states: States) -> States:
+        """Close the forwarding of the last fanout, which no temporal loop separates from the next.
+
+        Each tensor takes the lower bounds of its demand and energy (Lemma 14). The state is
+        undercounted then.
+        """
+        layout, integers, numbers = self.instance.layout, states.integers, states.numbers
+        for t in range(self.instance.tensors):
+            some = np.flatnonzero(integers[:, layout.flags] >> (FORWARDING_OPEN + t) & 1)
+            at = FIRST_TENSOR + PER_TENSOR * t
+            numbers[some, at + DEFERRED] = numbers[some, at + MIN_DEFERRED]
+            numbers[some, at + DEMAND] = numbers[some, at + MIN_DEMAND]
+            numbers[some, layout.deferred_words[t] : layout.deferred_words[t + 1]] = 0.0
+            integers[some, layout.flags] |= UNDERCOUNTED
+        integers[:, layout.flags] &= (1 << FORWARDING_OPEN) - 1
+        integers[:, STATUS] &= ~NO_LOOP_YET
+        integers[:, layout.unrolling : layout.full_key] = 1
+        return states
+
+    def _place_loops(self, states: States, entry: int, slot: int, level: FanoutLevel) -> States:
+        """Expand states by a block of temporal loops.
+
+        Loops that matter are placed in every order; the others follow in one order (Lemma 2).
+        """
+        instance = self.instance
+        outer = instance.outer_context(entry, slot)
+        rule_order = np.full(instance.dims, -1, np.int64)
+        for place, d in enumerate(instance.space.slots[slot].order):
+            rule_order[d] = place
+        complete, table = states, self.tables.empty(states)
+        while len(states):
+            complete = self._stage(stages.CLOSE_BLOCK, states, level, outer, slot, rule_order=rule_order, table=table)
+            after = self.tables.empty(states, table)
+            states = self._stage(stages.PLACE_LOOP, states, level, outer, slot, rule_order=rule_order, table=after)
+        states = complete
+        for d in range(instance.dims):
+            able = instance.open_trips[slot, d] or not instance.trips[slot, d, 0]
+            if able and (states.integers[:, LOOP_MASK] >> d & 1).any():
+                states = self._stage(stages.PLACE_REST, states, level, outer, slot, d, rule_order=rule_order)
+        states.integers[:, LOOP_MASK] = 0
+        return states
+
+    def _store(self, states: States, entry: int, level: FanoutLevel, slot: int) -> States:
+        """Expand states by a storage entry, once for each set of tensors that it may keep."""
+        instance = self.instance
+        always = sum(1 << t for t in range(instance.tensors) if instance.always[entry, t])
+        free = [1 << t for t in range(instance.tensors) if instance.optional[entry, t]]
+        choices = [
+            always + sum(chosen) for count in range(len(free) + 1) for chosen in itertools.combinations(free, count)
+        ]
+        storage, outer = instance.storage_entry(entry), instance.outer_context(entry, slot)
+        return self._stage(stages.STORE, states, level, outer, -1 - entry, storage=storage, choices=choices)
+
+    def _stage(
+        self,
+        kind: int,
+        states: States,
+        level: FanoutLevel,
+        outer: OuterContext,
+        slot: int = -1,
+        dimension: int = 0,
+        position: int = 0,
+        rule_order: Ints | None = None,
+        storage: StorageEntry | None = None,
+        choices: list[int] | None = None,
+        keys: int | None = None,
+        table: StateTable | None = None,
+    ) -> States:
+        """Run one stage: expand all states into a table, prune, and truncate."""
+        instance, layout = self.instance, self.instance.layout
+        table = table or self.tables.empty(states)
+        start, count = 0, int(table.counters[0])
+        if not len(states) or self.over():
+            self.truncation_bound = min(self.truncation_bound, states.numbers[:, BOUND].min(initial=math.inf))
+            return States(table.numbers[:count], table.integers[:count])
+        self.counts[0] -= count  # states already in the table are counted again below
+        table.unrollable[:] = outer.open_trips[outer.slot_index > -2].any(axis=0)
+        plain = for_kernel(np.full(instance.dims, -1, np.int64) if rule_order is None else rule_order)
+        kept = for_kernel(np.array(choices or [0], np.int64))
+        numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
+        while start < len(states):
+            if self.over():
+                self.truncation_bound = min(self.truncation_bound, states.numbers[start:, BOUND].min())
+                break
+            stop = min(len(states), start + max(1, CHUNK // instance.problem.trip.shape[1]))
+            reached = stages.expand_states(
+                kind,
+                instance.problem,
+                layout,
+                level,
+                outer,
+                instance.costs,
+                storage or instance.storage_entry(0),
+                self.multicast,
+                instance.trips[max(0, slot)],
+                instance.iterable_tiles[max(0, slot)],
+                plain,
+                kept,
+                dimension,
+                position,
+                self.cutoff,
+                numbers,
+                integers,
+                layout.unrolling if keys is None else keys,
+                table,
+                self.scratch,
+                start,
+                stop,
+            )
+            if reached < stop:
+                self._leave_best(table, kind)
+                self.counts[0] -= table.counters[0]
+            start = reached
+        self._leave_best(table, kind)
+        count = int(table.counters[0])
+        numbers, integers, what = table.numbers[:count], table.integers[:count], table.decision_code[:count]
+        self.widest = max(self.widest, count)
+        if kind in (stages.UNROLL, stages.PLACE_LOOP, stages.PLACE_REST, stages.STORE):
+            new = np.arange(len(what)) if kind == stages.STORE else what % instance.problem.trip.shape[1] > 0
+            if kind != stages.STORE:
+                new = np.flatnonzero(new)
+            integers[new, layout.decision] = self.decisions.add(integers[new, layout.decision], slot, what[new])
+        return States(numbers, integers)
+
+    def _leave_best(self, table: StateTable, kind: int) -> None:
+        before = int(table.counters[0])
+        displaced = before - int(np.count_nonzero(table.alive[:before]))
+        self.counts += (before, table.counters[1], table.counters[2] + displaced)
+        table.counters[1:] = 0
+        width = (
+            2 * self.width if kind == stages.CLOSE_BLOCK else self.width
+        )  # loops of the rest of the block still multiply these states
+        self.truncation_bound = min(self.truncation_bound, self.tables.leave_best(table, width))
+
+    # -- what comes out --------------------------------------------------------------------------------------
+
+    def _complete(self, states: States) -> CompleteMappings:
+        """Return the complete mappings of the last states, reconstructed from their decisions."""
+        instance, space = self.instance, self.instance.space
+        before, slots, whats = (
+            np.concatenate(part)
+            for part in (self.decisions.predecessor, self.decisions.slot, self.decisions.decision_code)
+        )
+        n, most = len(states), instance.problem.trip.shape[1]
+        order = np.argsort(states.numbers[:, BOUND], kind="stable")
+        states = States(states.numbers[order], states.integers[order])
+        self.decisions, self.tables.tables = DecisionTrace(), []  # free large arrays
+        trips = np.ones((n, len(space.slots), instance.dims), np.int64)
+        keep = np.broadcast_to(instance.always, (n, *instance.always.shape)).copy()
+        temporal = list(space.temporal_slots)
+        block = np.full(len(space.slots), -1)
+        block[temporal] = np.arange(len(temporal))
+        # loops that do not matter are outermost; of the placed loops the outermost is read first
+        place = np.broadcast_to(np.arange(-instance.dims, 0), (n, len(temporal), instance.dims)).copy()
+        rule_order = np.zeros((n, len(temporal)), np.int64)
+        row, unfinished = states.integers[:, instance.layout.decision].copy(), np.arange(n)
+        while len(unfinished := unfinished[row[unfinished] > 0]):
+            slot, what = slots[row[unfinished]], whats[row[unfinished]]
+            held, looped = slot < 0, slot >= 0
+            keep[unfinished[held], -1 - slot[held]] = what[held, None] >> np.arange(instance.tensors) & 1
+            i, s, (d, j) = unfinished[looped], slot[looped], np.divmod(what[looped], most)
+            trips[i, s, d] = instance.problem.trip[d, j]
+            i, b, d = (numbers[block[s] >= 0] for numbers in (i, block[s], d))
+            place[i, b, d] = rule_order[i, b]
+            rule_order[i, b] += 1
+            row[unfinished] = before[row[unfinished]]
+        orders = np.argsort(place, axis=2).astype(np.int8)
+        undercounted = states.integers[:, instance.layout.flags] & ~ROUNDED_FIRST_READS > 0
+        return CompleteMappings(
+            Candidates(space, trips, orders, keep),
+            states.numbers[:, BOUND],
+            undercounted,
+            ~undercounted & (instance.costs.dominance and instance.costs.margin == 0.0),
+        )

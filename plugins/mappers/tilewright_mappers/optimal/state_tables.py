@@ -1,0 +1,95 @@
+"""Tables of the states of one stage, and their truncation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED_FIRST_READS
+from tilewright_mappers.optimal.kernel.structures import StateLayout, StateTable
+
+MIN_CAPACITY = 1 << 17
+"""Minimum capacity of a table in states; wide searches use 2.5 times the width.
+
+The operating system allocates pages on use.
+"""
+ROWS_PER_MOVE = 1 << 12
+"""Rows moved per step of a compaction."""
+
+
+@dataclass
+class States:
+    """States of one stage: numbers [n, ...] and integers [n, ...], with columns as in `StateLayout`."""
+
+    numbers: Floats
+    integers: Ints
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+class StateTables:
+    """Pool of state tables: a stage reads one and fills another.
+
+    States are views of a table; they are valid until that table is filled again.
+    """
+
+    def __init__(self, layout: StateLayout, trips: tuple[int, ...], width: int) -> None:
+        self.layout, self.dims = layout, trips[0]
+        # the successors of one state always fit
+        self.capacity = max(MIN_CAPACITY, 5 * width // 2) + math.prod(trips)
+        self.tables: list[StateTable] = []
+
+    def empty(self, states: States, other_than: StateTable | None = None) -> StateTable:
+        """Return an empty table that contains neither these states nor those of `other_than`."""
+        others = (table for table in self.tables if other_than is None or table.counters is not other_than.counters)
+        free = (table for table in others if not np.may_share_memory(table.numbers, states.numbers))
+        table = next(free, None) or self._another()
+        chains = min(len(table.chain_heads), 1 << (4 * len(states) + 1024).bit_length())
+        table.chain_heads[:chains], table.counters[:] = -1, 0
+        return table._replace(chain_heads=table.chain_heads[:chains])
+
+    def _another(self) -> StateTable:
+        capacity, layout = self.capacity, self.layout
+        table = StateTable(
+            unrollable=np.zeros(self.dims, np.bool_),
+            numbers=np.empty((capacity, layout.numbers)),
+            integers=np.empty((capacity, layout.integers), np.int64),
+            next_in_chain=np.empty(capacity, np.int64),
+            chain_heads=np.empty(1 << capacity.bit_length(), np.int64),
+            alive=np.empty(capacity, np.bool_),
+            counters=np.empty(3, np.int64),
+            decision_code=np.empty(capacity, np.int64),
+        )
+        self.tables.append(table)
+        return table
+
+    def leave_best(self, table: StateTable, width: int) -> float:
+        """Truncate a table to at most `width` states, moved to its beginning.
+
+        Returns:
+            The lowest bound of a truncated state, inf if there is none.
+        """
+        rows, truncation_bound = np.flatnonzero(table.alive[: table.counters[0]]), math.inf
+        if len(rows) > width:
+            # Half are the lowest bounds. Exactly counted states come next, because low bounds of
+            # undercounted states are often far below their costs.
+            bounds, counted = (
+                table.numbers[rows, BOUND],
+                table.integers[rows, self.layout.flags] & ~ROUNDED_FIRST_READS == 0,
+            )
+            order = np.argsort(bounds, kind="stable")
+            lowest, others = order[: width // 2], order[width // 2 :]
+            order = np.concatenate([lowest, others[counted[others]], others[~counted[others]]])
+            truncation_bound = float(bounds[order[width:]].min())
+            rows = np.sort(rows[order[:width]])
+        moved = np.flatnonzero(rows != np.arange(len(rows)))
+        for start in range(int(moved[0]) if len(moved) else len(rows), len(rows), ROWS_PER_MOVE):
+            some = rows[start : start + ROWS_PER_MOVE]
+            for array in (table.numbers, table.integers, table.decision_code):
+                array[start : start + len(some)] = array[some]
+        table.alive[: len(rows)], table.chain_heads[:], table.counters[0] = True, -1, len(rows)
+        return truncation_bound
