@@ -33,6 +33,7 @@ from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
+from tilewright_mappers.optimal.kernel.structures import StateRows
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 from tilewright_mappers.optimal.problem_arrays import union_values
 from tilewright_mappers.optimal.search_instance import SearchInstance
@@ -396,15 +397,13 @@ def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple
     evaluator = timeloop(space)
     instance = _instance(space, evaluator, "energy")
     staged = StagedSearch(instance, math.inf, 1, lambda: False)
-    integers = np.zeros((1, instance.layout.integers), np.int64)
-    integers[0, instance.layout.tile : instance.layout.tile + instance.dims] = [
-        tile * count for _, tile, count in steps
-    ]
+    states = StateRows(np.zeros((1, instance.layout.numbers)), np.zeros((1, instance.layout.integers), np.int64))
+    first = instance.layout.tile
+    states.integers[0, first : first + instance.dims] = [tile * count for _, tile, count in steps]
     staged.scratch.along[:] = staged.scratch.within[:] = [count for _, _, count in steps]
     t = [tensor.name for tensor in space.problem.tensors].index("I")
-    most = interpreted(max_equal_tiles)(
-        instance.problem, instance.layout, integers, 0, t, int(instance.problem.window_index[t, 0]), staged.scratch
-    )
+    r = int(instance.problem.window_index[t, 0])
+    most = interpreted(max_equal_tiles)(staged.context, states, 0, t, r)
     places = itertools.product(*(range(0, c * tile * count, c * tile) for c, tile, count in steps))
     assert max(Counter(map(sum, places)).values()) <= most
 

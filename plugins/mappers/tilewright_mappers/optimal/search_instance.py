@@ -248,6 +248,7 @@ class SearchInstance:
             row_width=math.prod(across),
             inner_storage=ints(kept),
             fill_pj=for_kernel(fill_pj),
+            multicast=self._multicast(number),
             outermost=not any(
                 self.open_trips[s].any() for s in self.space.spatial_slots if s < min(spatial, default=0)
             ),
@@ -268,7 +269,8 @@ class SearchInstance:
         cost = self.relaxation.fill_pj[memory] * self.words[memory, range(self.tensors)]
         return np.where(always, ALWAYS, np.where(optional, OPTIONAL, NEVER)), np.where(always | optional, cost, 0.0)
 
-    def multicast(self, number: int) -> Bools:
+    def _multicast(self, number: int) -> Bools:
+        """Return [K, T]: whether a spatial slot of a level may multicast a tensor."""
         rows = np.ones((self.max_slots, self.tensors), np.bool_)
         for k, s in enumerate(self.levels[number][1]):
             rows[k] = self.relaxation.shared[self.space.slots[s].entry]

@@ -35,10 +35,13 @@ from tilewright_mappers.optimal.kernel.structures import (
     STATIONARY,
     FanoutLevel,
     OuterContext,
+    SearchContext,
     SearchScratch,
+    Stage,
+    StateRows,
     StateTable,
-    StorageEntry,
 )
+from tilewright_mappers.optimal.problem_arrays import ints
 from tilewright_mappers.optimal.search_instance import SearchInstance
 from tilewright_mappers.optimal.state_tables import States, StateTables
 
@@ -101,13 +104,12 @@ class StagedSearch:
     """
 
     def __init__(self, instance: SearchInstance, cutoff: float, width: int, over: Callable[[], bool]) -> None:
-        self.instance, self.cutoff, self.width, self.over = instance, cutoff, width, over
+        self.instance, self.width, self.over = instance, width, over
         self.truncation_bound = math.inf
         self.decisions = DecisionTrace()
         self.counts = np.zeros(3, np.int64)
         self.widest = 0
         self.tables = StateTables(instance.layout, instance.problem.trip.shape, width)
-        self.multicast = instance.multicast(0)
         side = max(
             (int((instance.problem.coefficient[t] * instance.problem.sizes)[instance.problem.window_index[t] == r].sum())
              for t in range(instance.tensors) for r in set(instance.problem.window_index[t]) if r >= 0), default=0,
@@ -132,6 +134,7 @@ class StagedSearch:
             along=np.ones(instance.dims),
             within=np.ones(instance.dims),
         )
+        self.context = SearchContext(instance.problem, instance.layout, instance.costs, self.scratch, cutoff)
 
     def run(self) -> CompleteMappings:
         """Run all stages and return the complete mappings that are left."""
@@ -154,6 +157,7 @@ class StagedSearch:
         return self._complete(states)
 
     def _start(self) -> States:
+        """Return the state of the compute units, inside all loops."""
         instance, layout = self.instance, self.instance.layout
         numbers, integers = np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64)
         numbers[0, CYCLES] = instance.relaxation.cycles_per_operation
@@ -191,22 +195,22 @@ class StagedSearch:
             states = self._close_forwarding(states)
         windowed = np.asarray((instance.problem.window_index >= 0).any(axis=0))
         able = instance.open_trips.copy()
-        self.multicast = instance.multicast(number)
         for windows in (True, False):
             for k in range(len(spatial) - 1, -1, -1):
                 for d in range(instance.dims):
                     if windowed[d] == windows and (
                         instance.open_trips[spatial[k], d] or not instance.trips[spatial[k], d, 0]
                     ):
-                        keys = layout.full_key if windows or units else layout.unrolling
+                        key_length = layout.full_key if windows or units else layout.unrolling
                         able[spatial[k], d] = False  # no longer available for later stages
                         outer = outer._replace(open_trips=for_kernel(able.copy()))
-                        states = self._stage(stages.UNROLL, states, level, outer, spatial[k], d, k, keys=keys)
+                        stage = self._stage(stages.UNROLL, level, outer, spatial[k])
+                        stage = stage._replace(dimension=d, position=k, key_length=key_length)
+                        states = self._expand(stage, states, spatial[k])
             if windows and links and windowed.any() and not units:
-                states = self._stage(stages.FIND_FORWARDING, states, level, outer)
-        return self._stage(
-            stages.END_FANOUT, states, level, instance.outer_context_of_fanout(number), position=int(units)
-        )
+                states = self._expand(self._stage(stages.FIND_FORWARDING, level, outer), states)
+        stage = self._stage(stages.END_FANOUT, level, instance.outer_context_of_fanout(number))
+        return self._expand(stage._replace(feeds_units=units), states)
 
     def _close_forwarding(self, states: States) -> States:
         """Close the forwarding of the last fanout, which no temporal loop separates from the next.
@@ -237,16 +241,16 @@ class StagedSearch:
         rule_order = np.full(instance.dims, -1, np.int64)
         for place, d in enumerate(instance.space.slots[slot].order):
             rule_order[d] = place
+        stage = self._stage(stages.PLACE_LOOP, level, outer, slot)._replace(rule_order=for_kernel(rule_order))
         complete, table = states, self.tables.empty(states)
         while len(states):
-            complete = self._stage(stages.CLOSE_BLOCK, states, level, outer, slot, rule_order=rule_order, table=table)
-            after = self.tables.empty(states, table)
-            states = self._stage(stages.PLACE_LOOP, states, level, outer, slot, rule_order=rule_order, table=after)
+            complete = self._expand(stage._replace(kind=stages.CLOSE_BLOCK), states, slot, table)
+            states = self._expand(stage, states, slot, self.tables.empty(states, table))
         states = complete
         for d in range(instance.dims):
             able = instance.open_trips[slot, d] or not instance.trips[slot, d, 0]
             if able and (states.integers[:, LOOP_MASK] >> d & 1).any():
-                states = self._stage(stages.PLACE_REST, states, level, outer, slot, d, rule_order=rule_order)
+                states = self._expand(stage._replace(kind=stages.PLACE_REST, dimension=d), states, slot)
         states.integers[:, LOOP_MASK] = 0
         return states
 
@@ -258,88 +262,72 @@ class StagedSearch:
         choices = [
             always + sum(chosen) for count in range(len(free) + 1) for chosen in itertools.combinations(free, count)
         ]
-        storage, outer = instance.storage_entry(entry), instance.outer_context(entry, slot)
-        return self._stage(stages.STORE, states, level, outer, -1 - entry, storage=storage, choices=choices)
+        stage = self._stage(stages.STORE, level, instance.outer_context(entry, slot))
+        stage = stage._replace(storage=instance.storage_entry(entry), choices=ints(choices))
+        return self._expand(stage, states, -1 - entry)
 
-    def _stage(
-        self,
-        kind: int,
-        states: States,
-        level: FanoutLevel,
-        outer: OuterContext,
-        slot: int = -1,
-        dimension: int = 0,
-        position: int = 0,
-        rule_order: Ints | None = None,
-        storage: StorageEntry | None = None,
-        choices: list[int] | None = None,
-        keys: int | None = None,
-        table: StateTable | None = None,
-    ) -> States:
-        """Run one stage: expand all states into a table, prune, and truncate."""
-        instance, layout = self.instance, self.instance.layout
+    def _stage(self, kind: int, level: FanoutLevel, outer: OuterContext, slot: int = 0) -> Stage:
+        """Return a stage; the caller replaces the fields that its kind needs."""
+        instance = self.instance
+        return Stage(
+            kind=kind,
+            outer=outer,
+            level=level,
+            storage=instance.storage_entry(0),
+            choices=ints([0]),
+            trips=instance.trips[slot],
+            iterable_tiles=instance.iterable_tiles[slot],
+            rule_order=ints([-1] * instance.dims),
+            dimension=0,
+            position=0,
+            feeds_units=False,
+            key_length=instance.layout.unrolling,
+        )
+
+    def _expand(self, stage: Stage, states: States, decision: int = -1, table: StateTable | None = None) -> States:
+        """Expand all states into a table, prune, and truncate.
+
+        Args:
+            decision: slot of the stage, or -1 - its entry, as recorded in the decisions.
+            table: the table to add successors to; an empty one by default.
+        """
+        layout, trips = self.instance.layout, self.instance.problem.trip.shape[1]
         table = table or self.tables.empty(states)
         start, count = 0, int(table.counters[0])
         if not len(states) or self.over():
             self.truncation_bound = min(self.truncation_bound, states.numbers[:, BOUND].min(initial=math.inf))
-            return States(table.numbers[:count], table.integers[:count])
+            return States(table.rows.numbers[:count], table.rows.integers[:count])
         self.counts[0] -= count  # states already in the table are counted again below
-        table.unrollable[:] = outer.open_trips[outer.slot_index > -2].any(axis=0)
-        plain = for_kernel(np.full(instance.dims, -1, np.int64) if rule_order is None else rule_order)
-        kept = for_kernel(np.array(choices or [0], np.int64))
-        numbers, integers = for_kernel(states.numbers), for_kernel(states.integers)
+        table.unrollable[:] = stage.outer.open_trips[stage.outer.slot_index > -2].any(axis=0)
+        rows = StateRows(states.numbers, states.integers)
         while start < len(states):
             if self.over():
                 self.truncation_bound = min(self.truncation_bound, states.numbers[start:, BOUND].min())
                 break
-            stop = min(len(states), start + max(1, CHUNK // instance.problem.trip.shape[1]))
-            reached = stages.expand_states(
-                kind,
-                instance.problem,
-                layout,
-                level,
-                outer,
-                instance.costs,
-                storage or instance.storage_entry(0),
-                self.multicast,
-                instance.trips[max(0, slot)],
-                instance.iterable_tiles[max(0, slot)],
-                plain,
-                kept,
-                dimension,
-                position,
-                self.cutoff,
-                numbers,
-                integers,
-                layout.unrolling if keys is None else keys,
-                table,
-                self.scratch,
-                start,
-                stop,
-            )
+            stop = min(len(states), start + max(1, CHUNK // trips))
+            reached = stages.expand_states(self.context, stage, rows, table, start, stop)
             if reached < stop:
-                self._leave_best(table, kind)
+                self._leave_best(table, stage.kind)
                 self.counts[0] -= table.counters[0]
             start = reached
-        self._leave_best(table, kind)
+        self._leave_best(table, stage.kind)
         count = int(table.counters[0])
-        numbers, integers, what = table.numbers[:count], table.integers[:count], table.decision_code[:count]
         self.widest = max(self.widest, count)
-        if kind in (stages.UNROLL, stages.PLACE_LOOP, stages.PLACE_REST, stages.STORE):
-            new = np.arange(len(what)) if kind == stages.STORE else what % instance.problem.trip.shape[1] > 0
-            if kind != stages.STORE:
-                new = np.flatnonzero(new)
-            integers[new, layout.decision] = self.decisions.add(integers[new, layout.decision], slot, what[new])
+        numbers, integers, codes = table.rows.numbers[:count], table.rows.integers[:count], table.decision_code[:count]
+        if stage.kind in (stages.UNROLL, stages.PLACE_LOOP, stages.PLACE_REST, stages.STORE):
+            # a loop of one trip, which has index 0, is no decision
+            new = np.flatnonzero((codes % trips > 0) | (stage.kind == stages.STORE))
+            integers[new, layout.decision] = self.decisions.add(integers[new, layout.decision], decision, codes[new])
         return States(numbers, integers)
 
     def _leave_best(self, table: StateTable, kind: int) -> None:
+        """Truncate a table, and count its states."""
         before = int(table.counters[0])
         displaced = before - int(np.count_nonzero(table.alive[:before]))
         self.counts += (before, table.counters[1], table.counters[2] + displaced)
         table.counters[1:] = 0
-        width = (
-            2 * self.width if kind == stages.CLOSE_BLOCK else self.width
-        )  # loops of the rest of the block still multiply these states
+        # the rest of a block expands the states that a closed block leaves
+        width = 2 * self.width if kind == stages.CLOSE_BLOCK else self.width
         self.truncation_bound = min(self.truncation_bound, self.tables.leave_best(table, width))
 
     # -- what comes out --------------------------------------------------------------------------------------
@@ -362,7 +350,7 @@ class StagedSearch:
         block[temporal] = np.arange(len(temporal))
         # loops that do not matter are outermost; of the placed loops the outermost is read first
         place = np.broadcast_to(np.arange(-instance.dims, 0), (n, len(temporal), instance.dims)).copy()
-        rule_order = np.zeros((n, len(temporal)), np.int64)
+        placed = np.zeros((n, len(temporal)), np.int64)
         row, unfinished = states.integers[:, instance.layout.decision].copy(), np.arange(n)
         while len(unfinished := unfinished[row[unfinished] > 0]):
             slot, what = slots[row[unfinished]], whats[row[unfinished]]
@@ -371,8 +359,8 @@ class StagedSearch:
             i, s, (d, j) = unfinished[looped], slot[looped], np.divmod(what[looped], most)
             trips[i, s, d] = instance.problem.trip[d, j]
             i, b, d = (numbers[block[s] >= 0] for numbers in (i, block[s], d))
-            place[i, b, d] = rule_order[i, b]
-            rule_order[i, b] += 1
+            place[i, b, d] = placed[i, b]
+            placed[i, b] += 1
             row[unfinished] = before[row[unfinished]]
         orders = np.argsort(place, axis=2).astype(np.int8)
         undercounted = states.integers[:, instance.layout.flags] & ~ROUNDED_FIRST_READS > 0

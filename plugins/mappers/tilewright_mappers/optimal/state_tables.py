@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.state import BOUND, ROUNDED_FIRST_READS
-from tilewright_mappers.optimal.kernel.structures import StateLayout, StateTable
+from tilewright_mappers.optimal.kernel.structures import StateLayout, StateRows, StateTable
 
 MIN_CAPACITY = 1 << 17
 """Minimum capacity of a table in states; wide searches use 2.5 times the width.
@@ -46,7 +46,7 @@ class StateTables:
     def empty(self, states: States, other_than: StateTable | None = None) -> StateTable:
         """Return an empty table that contains neither these states nor those of `other_than`."""
         others = (table for table in self.tables if other_than is None or table.counters is not other_than.counters)
-        free = (table for table in others if not np.may_share_memory(table.numbers, states.numbers))
+        free = (table for table in others if not np.may_share_memory(table.rows.numbers, states.numbers))
         table = next(free, None) or self._another()
         chains = min(len(table.chain_heads), 1 << (4 * len(states) + 1024).bit_length())
         table.chain_heads[:chains], table.counters[:] = -1, 0
@@ -56,8 +56,7 @@ class StateTables:
         capacity, layout = self.capacity, self.layout
         table = StateTable(
             unrollable=np.zeros(self.dims, np.bool_),
-            numbers=np.empty((capacity, layout.numbers)),
-            integers=np.empty((capacity, layout.integers), np.int64),
+            rows=StateRows(np.empty((capacity, layout.numbers)), np.empty((capacity, layout.integers), np.int64)),
             next_in_chain=np.empty(capacity, np.int64),
             chain_heads=np.empty(1 << capacity.bit_length(), np.int64),
             alive=np.empty(capacity, np.bool_),
@@ -78,8 +77,8 @@ class StateTables:
             # Half are the lowest bounds. Exactly counted states come next, because low bounds of
             # undercounted states are often far below their costs.
             bounds, counted = (
-                table.numbers[rows, BOUND],
-                table.integers[rows, self.layout.flags] & ~ROUNDED_FIRST_READS == 0,
+                table.rows.numbers[rows, BOUND],
+                table.rows.integers[rows, self.layout.flags] & ~ROUNDED_FIRST_READS == 0,
             )
             order = np.argsort(bounds, kind="stable")
             lowest, others = order[: width // 2], order[width // 2 :]
@@ -89,7 +88,7 @@ class StateTables:
         moved = np.flatnonzero(rows != np.arange(len(rows)))
         for start in range(int(moved[0]) if len(moved) else len(rows), len(rows), ROWS_PER_MOVE):
             some = rows[start : start + ROWS_PER_MOVE]
-            for array in (table.numbers, table.integers, table.decision_code):
+            for array in (*table.rows, table.decision_code):
                 array[start : start + len(some)] = array[some]
         table.alive[: len(rows)], table.chain_heads[:], table.counters[0] = True, -1, len(rows)
         return truncation_bound

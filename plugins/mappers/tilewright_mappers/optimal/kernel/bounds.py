@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.multicast import (
     contention_bound,
     max_multicast_factor,
@@ -35,35 +34,26 @@ from tilewright_mappers.optimal.kernel.state import (
 from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
     STATIONARY,
-    CostFunction,
     OuterContext,
     ProblemArrays,
-    SearchScratch,
-    StateLayout,
+    SearchContext,
+    StateRows,
 )
 
 
 @kernel_call
-def bound(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    outer: OuterContext,
-    costs: CostFunction,
-    cutoff: float,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    scratch: SearchScratch,
-) -> float:
+def bound(context: SearchContext, outer: OuterContext, states: StateRows, i: int) -> float:
     """Return a lower bound on the objective; inf if capacity or the cycle limit is exceeded.
 
     The bound is the minimum over all sets of stationary tensors that one loop can move next (Lemma
     11). Above the cutoff it need not be tight.
     """
+    problem, scratch, cutoff = context.problem, context.scratch, context.cutoff
+    numbers, integers = states.numbers, states.integers
     dims, stationary, outside = len(problem.sizes), 0, 1.0
     for t in range(len(problem.output)):
         stationary |= 1 << t if status_of(integers, i, t) == STATIONARY and not problem.unmodelled[t] else 0
-    result, dearer = _bound(problem, layout, outer, costs, cutoff, numbers, integers, i, stationary, 0, scratch)
+    result, dearer = _bound(context, outer, states, i, stationary, 0)
     if result > cutoff or problem.ragged or dearer == 0:
         return result
     for d in range(dims):
@@ -78,9 +68,7 @@ def bound(
         if moved and least > max(result, numbers[i, BOUND]):
             value = result
             if moved & dearer:
-                value, _ = _bound(
-                    problem, layout, outer, costs, cutoff, numbers, integers, i, stationary, moved, scratch
-                )
+                value, _ = _bound(context, outer, states, i, stationary, moved)
             least = min(least, value)
     return max(result, least) if least < np.inf else result
 
@@ -96,17 +84,7 @@ def _moved_by(problem: ProblemArrays, stationary: int, d: int) -> int:
 
 @kernel_call
 def _bound(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    outer: OuterContext,
-    costs: CostFunction,
-    cutoff: float,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    stationary: int,
-    moved: int,
-    scratch: SearchScratch,
+    context: SearchContext, outer: OuterContext, states: StateRows, i: int, stationary: int, moved: int
 ) -> tuple[float, int]:
     """Return a lower bound if the next loop moves certain tensors; and those it may make dearer.
 
@@ -114,173 +92,236 @@ def _bound(
         stationary: stationary tensors, as bits.
         moved: those that are no longer stationary; 0 if all still are.
     """
-    dims, tensors, ports = len(problem.sizes), len(problem.output), layout.deferred_words[0] - layout.port
-    tiles, outside = total_tile_count(problem, layout, integers, i), 1.0
-    cycles = numbers[i, CYCLES]
-    for d in range(dims):
-        scratch.tiles[d] = tile_count(problem, layout, integers, i, d)
-        cycles *= scratch.tiles[d] - 1.0 + numbers[i, layout.last_steps + d] if problem.ragged else scratch.tiles[d]
-    for s in range(len(outer.slot_index)):
-        if outer.slot_index[s] > -2:
-            scratch.usable[s] = usable_fanout(problem, layout, outer, integers, i, s, scratch)
-            outside *= scratch.usable[s]
-    outside = min(outside, tiles)
-    cycles /= outside
-    for port in range(ports):
-        scratch.port_words[port] = numbers[i, layout.port + port] / outside
+    problem, costs, scratch = context.problem, context.costs, context.scratch
+    numbers, integers = states.numbers, states.integers
+    tiles = total_tile_count(context, states, i)
+    units, cycles = _compute_cycles(context, outer, states, i, tiles)
     energy = costs.compute_pj + numbers[i, COMMITTED]
     row, counted, window_multicast, other_multicast, dearer = 0, 0.0, 1.0, 1.0, 0
-    for memory in range(len(scratch.memory_reads)):
-        scratch.memory_reads[memory] = scratch.memory_writes[memory] = 0.0
-    for t in range(tensors):
+    for t in range(len(problem.output)):
         if problem.unmodelled[t]:
             continue
         at, status = FIRST_TENSOR + PER_TENSOR * t, status_of(integers, i, t)
         is_stationary = status == STATIONARY and not moved >> t & 1
-        moving = other = windows = refetch = 1.0
-        for d in range(dims):
-            if not problem.relevant[t, d]:
-                other *= scratch.tiles[d]
-                if status != STATIONARY or _moved_by(problem, stationary, d):
-                    refetch *= scratch.tiles[d]
-            elif problem.window_index[t, d] < 0:
-                moving *= scratch.tiles[d]
-            else:
-                windows *= scratch.tiles[d]
+        relevant, irrelevant, windowed, refetch = _tile_counts(context, t, status, stationary)
         dearer |= (refetch > 1.0) << t if is_stationary else 0
         refetch = 1.0 if is_stationary else refetch
-        # neighbours may still forward words of windows
-        port_repetition = max(1.0, moving * refetch / outside) if windows == 1.0 or not outer.may_forward[t] else 0.0
-        for p in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
-            port, words, credit = layout.port_of[p], numbers[i, p], 0.0
-            if problem.output[t]:
-                credit = numbers[i, p - layout.deferred_words[t] + layout.first_reads[t]]
-            if words == 0.0 and credit == 0.0:
-                continue
-            words, credit = words / tiles, credit if problem.windowed_output[t] else credit / moving
-            scratch.port_words[port] -= credit if problem.windowed_output[t] else 0.0
-            words -= 0.0 if problem.windowed_output[t] else credit
-            scratch.port_words[port] += words * (port_repetition if words > 0.0 else tiles / outside)
+        _add_port_words(context, outer, states, i, t, tiles, units, relevant, windowed, refetch)
         # a tensor slides along one window; loops over other windows bring whole tiles
-        whole_tiles = (
-            windows * _slides(problem, layout, numbers, integers, i, t, status, scratch) if windows > 1.0 else 1.0
-        )
-        multicast_factor = 1.0
-        for s in range(len(outer.slot_index)):  # multicast in open slots (Lemma 7)
-            if outer.slot_index[s] > -2:
-                multicast_factor *= max_multicast_factor(problem, layout, outer, integers, i, t, s, False, scratch)
-                if t == outer.multicast_tensor and outer.multicast_slots[s]:
-                    window_multicast *= max_multicast_factor(problem, layout, outer, integers, i, t, s, True, scratch)
-                elif t == outer.multicast_tensor:
-                    other_multicast *= max_multicast_factor(problem, layout, outer, integers, i, t, s, False, scratch)
-        scratch.base_demand[t], scratch.refetch_factor[t] = (
-            numbers[i, at + MIN_DEMAND] / (other * windows),
-            whole_tiles * refetch,
-        )
-        scratch.multicast_factor[t], scratch.copies[t] = multicast_factor, min(other * windows, outside)
-        demand, read_again, _ = words_delivered(problem, outer, t, outside, multicast_factor, scratch)
-        instances = 1.0
-        for s in range(len(outer.slot_index)):
-            if outer.outside_storage[t, s]:
-                instances *= scratch.usable[s]
-        scratch.cycles_per_value[t] = outer.cycles_per_value[t] / instances
-        cycles = max(cycles, demand * scratch.cycles_per_value[t])
+        whole_tiles = windowed * _slides(context, states, i, t, status) if windowed > 1.0 else 1.0
+        repetition = max(1.0, whole_tiles * refetch / (units if outer.may_forward[t] else 1.0))
+        scratch.base_demand[t] = numbers[i, at + MIN_DEMAND] / (irrelevant * windowed)
+        scratch.refetch_factor[t] = whole_tiles * refetch
+        scratch.copies[t] = min(irrelevant * windowed, units)
+        scratch.multicast_factor[t], along_windows, elsewhere = _multicast(context, outer, states, i, t)
+        window_multicast, other_multicast = window_multicast * along_windows, other_multicast * elsewhere
+        demand, read_again, _ = words_delivered(context, outer, t, units, scratch.multicast_factor[t])
+        cycles = max(cycles, demand * _cycles_per_value(context, outer, t))
         if outer.row_weight[t] and is_stationary:
             row += outer.row_weight[t]
             counted += (read_again if problem.output[t] else demand) * (outer.read_pj[t] + outer.enters_pj[t])
             counted += demand * outer.update_pj[t] if problem.output[t] else 0.0
         if problem.output[t]:  # first reads are credited once per copy
             energy -= numbers[i, at + FIRST_READ_CREDIT] * scratch.copies[t]
-            scratch.memory_reads[outer.outermost_memory[t]] += (
-                read_again * outer.outermost_words[t] if outer.next_is_outermost[t] else 0.0
-            )
             energy += read_again * outer.read_pj[t] + demand * outer.update_pj[t]
         else:
             energy += demand * outer.read_pj[t]
-        repetition = max(1.0, whole_tiles * refetch / (outside if outer.may_forward[t] else 1.0))
-        compulsory = (
-            union_words(problem, layout, integers, i, t) if outer.has_inner_storage[t] else problem.min_distinct[t]
-        )
+        compulsory = union_words(context, states, i, t) if outer.has_inner_storage[t] else problem.min_distinct[t]
         counted += outer.counted_pj[t] * compulsory
-        energy += numbers[i, at + MIN_DEFERRED] / (other * windows) * repetition + outer.compulsory_pj[t] * compulsory
-        words = demand if outer.next_is_outermost[t] else compulsory * outer.outermost_delivers[t]
-        words *= outer.outermost_words[t]
-        if problem.output[t]:
-            scratch.memory_writes[outer.outermost_memory[t]] += words
-        else:
-            scratch.memory_reads[outer.outermost_memory[t]] += words
-        scratch.other_cycles[t] = words if outer.next_is_outermost[t] else 0.0
-    for port in range(ports):
-        cycles = max(cycles, scratch.port_words[port] / costs.bandwidth[port])
-    for t in range(tensors):
-        if outer.next_is_outermost[t] and not problem.unmodelled[t]:  # the outermost memory serves other tensors, too
-            memory = outer.outermost_memory[t]
-            if problem.output[t]:
-                scratch.other_cycles[t] = max(
-                    0.0, (scratch.memory_writes[memory] - scratch.other_cycles[t]) / outer.write_bandwidth[memory]
-                )
-            else:
-                scratch.other_cycles[t] = max(
-                    0.0, (scratch.memory_reads[memory] - scratch.other_cycles[t]) / outer.read_bandwidth[memory]
-                )
-    for memory in range(len(scratch.memory_reads)):
-        cycles = max(cycles, scratch.memory_reads[memory] / outer.read_bandwidth[memory])
-        cycles = max(cycles, scratch.memory_writes[memory] / outer.write_bandwidth[memory])
-        scratch.memory_reads[memory] = 0.0
-    split_bound = 0.0
+        deferred = numbers[i, at + MIN_DEFERRED] / (irrelevant * windowed)
+        energy += deferred * repetition + outer.compulsory_pj[t] * compulsory
+        _add_outermost_words(context, outer, t, demand, read_again, compulsory)
+    cycles = _port_cycles(context, outer, cycles)
+    leak, code, split_bound = numbers[i, LEAK], integers[i, SHAPE_CODE], 0.0
     if len(outer.outer_pj):
         outer_pj = np.inf
         for k in range(len(outer.outer_pj)):
-            outer_pj = min(outer_pj, outer.outer_pj[k, row, integers[i, SHAPE_CODE]])
+            outer_pj = min(outer_pj, outer.outer_pj[k, row, code])
         if outer_pj == np.inf:  # no larger tile fits
             return np.inf, 0
         if outer.multicast_tensor >= 0:
             split_bound = multicast_split_bound(
-                problem,
-                outer,
-                costs,
-                row,
-                integers[i, SHAPE_CODE],
-                outside,
-                energy,
-                counted,
-                cycles,
-                numbers[i, LEAK],
-                window_multicast,
-                other_multicast,
-                scratch,
+                context, outer, row, code, units, energy, counted, cycles, leak, window_multicast, other_multicast
             )
         energy += max(0.0, outer_pj - counted)
-    result = objective(costs, energy, cycles, numbers[i, LEAK])
-    if costs.whole_cycles:
-        cycles = np.ceil(cycles * (1.0 - 1e-9))
-    energy += cycles * numbers[i, LEAK]
-    if max(result, split_bound) <= cutoff:
-        for t in range(tensors):
-            if (
-                outer.row_weight[t] and status_of(integers, i, t) == STATIONARY and not moved >> t & 1
-            ):  # the table already accounts for multicast of these tensors
+    result = objective(costs, energy, cycles, leak)
+    if max(result, split_bound) <= context.cutoff:
+        for t in range(len(problem.output)):
+            # the table of outer transfers already accounts for multicast of these tensors
+            if outer.row_weight[t] and status_of(integers, i, t) == STATIONARY and not moved >> t & 1:
                 scratch.multicast_factor[t] = 1.0
-        # derivatives of the objective by energy and by cycles
-        worth = cycles if costs.edp else (1.0 if costs.energy else 0.0)
-        time = energy if costs.edp else (0.0 if costs.energy else 1.0)
-        time += worth * numbers[i, LEAK]
-        result += contention_bound(problem, outer, outside, cycles, worth, time, scratch)
+        result += _contention(context, outer, units, energy, cycles, leak)
     return float(max(result, split_bound)), dearer
 
 
 @kernel_part
-def _slides(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    numbers: Floats,
-    integers: Ints,
+def _compute_cycles(
+    context: SearchContext, outer: OuterContext, states: StateRows, i: int, tiles: float
+) -> tuple[float, float]:
+    """Return the usable sub-clusters, and the cycles of the operations on them (Lemma 11).
+
+    Writes tile counts, usable sub-clusters per slot, and the words so far per port; clears the words
+    of memories.
+    """
+    problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
+    units, cycles = 1.0, numbers[i, CYCLES]
+    for d in range(len(problem.sizes)):
+        scratch.tiles[d] = tile_count(context, states, i, d)
+        cycles *= scratch.tiles[d] - 1.0 + numbers[i, layout.last_steps + d] if problem.ragged else scratch.tiles[d]
+    for s in range(len(outer.slot_index)):
+        if outer.slot_index[s] > -2:
+            scratch.usable[s] = usable_fanout(context, outer, states, i, s)
+            units *= scratch.usable[s]
+    units = min(units, tiles)
+    for port in range(layout.deferred_words[0] - layout.port):
+        scratch.port_words[port] = numbers[i, layout.port + port] / units
+    for memory in range(len(scratch.memory_reads)):
+        scratch.memory_reads[memory] = scratch.memory_writes[memory] = 0.0
+    return units, cycles / units
+
+
+@kernel_part
+def _tile_counts(context: SearchContext, t: int, status: int, stationary: int) -> tuple[float, float, float, float]:
+    """Return the tiles along relevant, irrelevant and windowed dimensions; and how often they are fetched again.
+
+    The last one is the factor *i* of Lemma 6. It counts all irrelevant dimensions, or for a
+    stationary tensor those that move another stationary one (Lemma 11).
+    """
+    problem, scratch = context.problem, context.scratch
+    relevant = irrelevant = windowed = refetch = 1.0
+    for d in range(len(problem.sizes)):
+        if not problem.relevant[t, d]:
+            irrelevant *= scratch.tiles[d]
+            if status != STATIONARY or _moved_by(problem, stationary, d):
+                refetch *= scratch.tiles[d]
+        elif problem.window_index[t, d] < 0:
+            relevant *= scratch.tiles[d]
+        else:
+            windowed *= scratch.tiles[d]
+    return relevant, irrelevant, windowed, refetch
+
+
+@kernel_part
+def _add_port_words(
+    context: SearchContext,
+    outer: OuterContext,
+    states: StateRows,
     i: int,
     t: int,
-    status: int,
-    scratch: SearchScratch,
+    tiles: float,
+    units: float,
+    relevant: float,
+    windowed: float,
+    refetch: float,
+) -> None:
+    """Add the deferred words of a tensor to its ports, less the first reads (Lemmas 6 and 11)."""
+    problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
+    # neighbours may still forward words of windows
+    repetition = max(1.0, relevant * refetch / units) if windowed == 1.0 or not outer.may_forward[t] else 0.0
+    for p in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
+        port, words, credit = layout.port_of[p], numbers[i, p], 0.0
+        if problem.output[t]:
+            credit = numbers[i, p - layout.deferred_words[t] + layout.first_reads[t]]
+        if words == 0.0 and credit == 0.0:
+            continue
+        words, credit = words / tiles, credit if problem.windowed_output[t] else credit / relevant
+        scratch.port_words[port] -= credit if problem.windowed_output[t] else 0.0
+        words -= 0.0 if problem.windowed_output[t] else credit
+        scratch.port_words[port] += words * (repetition if words > 0.0 else tiles / units)
+
+
+@kernel_part
+def _multicast(
+    context: SearchContext, outer: OuterContext, states: StateRows, i: int, t: int
+) -> tuple[float, float, float]:
+    """Return the maximum multicast factor of a tensor in all open slots (Lemma 7).
+
+    For the tensor whose factor the table distinguishes, also return the factor along windows of
+    that fanout, and the factor in other fanouts; else 1.
+    """
+    factor = along_windows = elsewhere = 1.0
+    for s in range(len(outer.slot_index)):
+        if outer.slot_index[s] > -2:
+            factor *= max_multicast_factor(context, outer, states, i, t, s, False)
+            if t == outer.multicast_tensor and outer.multicast_slots[s]:
+                along_windows *= max_multicast_factor(context, outer, states, i, t, s, True)
+            elif t == outer.multicast_tensor:
+                elsewhere *= max_multicast_factor(context, outer, states, i, t, s, False)
+    return factor, along_windows, elsewhere
+
+
+@kernel_part
+def _cycles_per_value(context: SearchContext, outer: OuterContext, t: int) -> float:
+    """Return the cycles per value that all instances of the next memory deliver (Lemma 11)."""
+    scratch, instances = context.scratch, 1.0
+    for s in range(len(outer.slot_index)):
+        if outer.outside_storage[t, s]:
+            instances *= scratch.usable[s]
+    scratch.cycles_per_value[t] = outer.cycles_per_value[t] / instances
+    return float(scratch.cycles_per_value[t])
+
+
+@kernel_part
+def _add_outermost_words(
+    context: SearchContext, outer: OuterContext, t: int, demand: float, read_again: float, compulsory: float
+) -> None:
+    """Add the words of a tensor that the outermost memory reads or writes (Lemmas 7 and 10)."""
+    problem, scratch, memory = context.problem, context.scratch, outer.outermost_memory[t]
+    is_next = outer.next_is_outermost[t]
+    words = (demand if is_next else compulsory * outer.outermost_delivers[t]) * outer.outermost_words[t]
+    if problem.output[t]:
+        scratch.memory_reads[memory] += read_again * outer.outermost_words[t] if is_next else 0.0
+        scratch.memory_writes[memory] += words
+    else:
+        scratch.memory_reads[memory] += words
+    scratch.other_cycles[t] = words if is_next else 0.0
+
+
+@kernel_part
+def _port_cycles(context: SearchContext, outer: OuterContext, cycles: float) -> float:
+    """Return the maximum of `cycles` and the cycles of all ports and outermost memories (Lemma 11).
+
+    Writes the cycles that the outermost memory needs for other tensors than each.
+    """
+    problem, costs, scratch = context.problem, context.costs, context.scratch
+    for port in range(len(costs.bandwidth)):
+        cycles = max(cycles, scratch.port_words[port] / costs.bandwidth[port])
+    for t in range(len(problem.output)):
+        if outer.next_is_outermost[t] and not problem.unmodelled[t]:
+            memory, words = outer.outermost_memory[t], scratch.other_cycles[t]
+            if problem.output[t]:
+                others = (scratch.memory_writes[memory] - words) / outer.write_bandwidth[memory]
+            else:
+                others = (scratch.memory_reads[memory] - words) / outer.read_bandwidth[memory]
+            scratch.other_cycles[t] = max(0.0, others)
+    for memory in range(len(scratch.memory_reads)):
+        cycles = max(cycles, scratch.memory_reads[memory] / outer.read_bandwidth[memory])
+        cycles = max(cycles, scratch.memory_writes[memory] / outer.write_bandwidth[memory])
+        scratch.memory_reads[memory] = 0.0
+    return cycles
+
+
+@kernel_part
+def _contention(
+    context: SearchContext, outer: OuterContext, units: float, energy: float, cycles: float, leak: float
 ) -> float:
+    """Return the contention bound, given lower bounds of energy and cycles (Lemma 12)."""
+    costs = context.costs
+    if costs.whole_cycles:
+        cycles = np.ceil(cycles * (1.0 - 1e-9))
+    energy += cycles * leak
+    # derivatives of the objective by energy and by cycles
+    worth = cycles if costs.edp else (1.0 if costs.energy else 0.0)
+    time = energy if costs.edp else (0.0 if costs.energy else 1.0)
+    time += worth * leak
+    return float(contention_bound(context, outer, units, cycles, worth, time))
+
+
+@kernel_part
+def _slides(context: SearchContext, states: StateRows, i: int, t: int, status: int) -> float:
     """Return the minimum fraction of tiles that loops over windows bring (Lemma 9)."""
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    numbers, integers = states.numbers, states.integers
     dims, least = len(problem.sizes), 1.0
     for d in range(dims):
         r, loops = problem.window_index[t, d], 1.0
@@ -292,7 +333,7 @@ def _slides(
             )
         elif r >= 0 and status == STATIONARY and scratch.tiles[d] > 1.0:
             shift, side = (
-                extent(problem, layout, integers, i, d) * problem.coefficient[t, d],
+                extent(context, states, i, d) * problem.coefficient[t, d],
                 numbers[i, layout.window_side + r],
             )
             # all steps of the first loop except its first

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Floats
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     COMMITTED,
@@ -27,9 +26,8 @@ from tilewright_mappers.optimal.kernel.state import (
 from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
     STATIONARY,
-    CostFunction,
-    ProblemArrays,
-    StateLayout,
+    SearchContext,
+    StateRows,
     StateTable,
 )
 
@@ -38,12 +36,10 @@ MAX_COMPARISONS = 200
 
 
 @kernel_call
-def insert(
-    table: StateTable, layout: StateLayout, problem: ProblemArrays, costs: CostFunction, keys: int, i: int
-) -> bool:
+def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -> bool:
     """Add state i unless it is dominated; remove the states that it dominates."""
-    integers, mixed = table.integers, 0
-    for k in range(keys):
+    layout, numbers, integers, mixed = context.layout, table.rows.numbers, table.rows.integers, 0
+    for k in range(key_length):
         number = mixed ^ integers[i, k]
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
         mixed ^= mixed >> 15
@@ -54,17 +50,17 @@ def insert(
         before, at, compared = -1, table.chain_heads[chain], 0
         while at >= 0 and compared < MAX_COMPARISONS:
             same, after = True, table.next_in_chain[at]
-            for k in range(keys):
+            for k in range(key_length):
                 same &= integers[at, k] == integers[i, k]
             compared += same
-            if same and chain == place and _dominates(table, layout, problem, costs, at, i):
+            if same and chain == place and _dominates(context, table, at, i):
                 if integers[i, layout.flags] & ROUNDED_FIRST_READS:
-                    table.numbers[at, BOUND] = min(table.numbers[at, BOUND], table.numbers[i, BOUND])
+                    numbers[at, BOUND] = min(numbers[at, BOUND], numbers[i, BOUND])
                 return False
-            if same and full and _dominates(table, layout, problem, costs, i, at):
+            if same and full and _dominates(context, table, i, at):
                 table.alive[at] = False
                 if integers[i, layout.flags] & ROUNDED_FIRST_READS:
-                    table.numbers[i, BOUND] = min(table.numbers[i, BOUND], table.numbers[at, BOUND])
+                    numbers[i, BOUND] = min(numbers[i, BOUND], numbers[at, BOUND])
                 if before < 0:
                     table.chain_heads[chain] = after
                 else:
@@ -85,18 +81,17 @@ def _above(a: float, b: float) -> bool:
 
 
 @kernel_call
-def _dominates(
-    table: StateTable, layout: StateLayout, problem: ProblemArrays, costs: CostFunction, a: int, b: int
-) -> bool:
-    """Return whether state a, which is exactly counted, dominates state b."""
-    numbers, integers, ports = table.numbers, table.integers, layout.deferred_words[0] - layout.port
+def _dominates(context: SearchContext, table: StateTable, a: int, b: int) -> bool:
+    """Return whether state a, which is exactly counted, dominates state b (Lemma 3)."""
+    problem, layout, costs, states = context.problem, context.layout, context.costs, table.rows
+    numbers, integers, ports = states.numbers, states.integers, layout.deferred_words[0] - layout.port
     spared = numbers[b, COMMITTED] - numbers[a, COMMITTED]
     if costs.energy:
         if _above(numbers[a, COMMITTED], numbers[b, COMMITTED]) or _above(numbers[a, LEAK], numbers[b, LEAK]):
             return False
     if costs.cycles and _above(numbers[a, CYCLES], numbers[b, CYCLES]):
         return False
-    if problem.ragged and not _tiles_dominate(layout, problem, costs, table, a, b):
+    if problem.ragged and not _tiles_dominate(context, table, a, b):
         return False
     for t in range(len(problem.output)):
         at, status = FIRST_TENSOR + PER_TENSOR * t, status_of(integers, a, t)
@@ -108,13 +103,12 @@ def _dominates(
             if problem.output[t] and _above(numbers[b, at + FIRST_READ_CREDIT], numbers[a, at + FIRST_READ_CREDIT]):
                 if costs.outputs > 1:
                     return False
-                # paid from committed energy: irrelevant loops repeat the credit no more often than
-                # that
+                # paid from committed energy; irrelevant loops repeat the credit this often at most
                 more = numbers[b, at + FIRST_READ_CREDIT] - numbers[a, at + FIRST_READ_CREDIT]
                 if problem.windowed_output[t]:
-                    more *= total_tile_count(problem, layout, integers, a)
+                    more *= total_tile_count(context, states, a)
                 else:
-                    more *= irrelevant_tile_count(problem, layout, integers, a, t)
+                    more *= irrelevant_tile_count(context, states, a, t)
                 if _above(numbers[a, COMMITTED] + more, numbers[b, COMMITTED]):
                     return False
                 spared -= more
@@ -139,12 +133,14 @@ def _dominates(
         for p in range(layout.first_reads[0], layout.numbers):
             if _above(numbers[b, p], numbers[a, p]):
                 return False
-    return costs.margin == 0.0 or spared >= costs.margin or _same_traffic(layout, problem, numbers, a, b)
+    return costs.margin == 0.0 or spared >= costs.margin or _same_traffic(context, states, a, b)
 
 
 @kernel_part
-def _same_traffic(layout: StateLayout, problem: ProblemArrays, numbers: Floats, a: int, b: int) -> bool:
+def _same_traffic(context: SearchContext, states: StateRows, a: int, b: int) -> bool:
     """Return whether b, which needs no less than a, needs the same words and cycles."""
+    problem, layout = context.problem, context.layout
+    numbers = states.numbers
     for t in range(len(problem.output)):
         for k in range(FIRST_TENSOR + PER_TENSOR * t, FIRST_TENSOR + PER_TENSOR * (t + 1)):
             energy = k == FIRST_TENSOR + PER_TENSOR * t + DEFERRED or k == FIRST_TENSOR + PER_TENSOR * t + MIN_DEFERRED
@@ -157,25 +153,25 @@ def _same_traffic(layout: StateLayout, problem: ProblemArrays, numbers: Floats, 
 
 
 @kernel_part
-def _tiles_dominate(
-    layout: StateLayout, problem: ProblemArrays, costs: CostFunction, table: StateTable, a: int, b: int
-) -> bool:
+def _tiles_dominate(context: SearchContext, table: StateTable, a: int, b: int) -> bool:
     """Return whether ragged tiles of a are no larger, and their last tiles need no more steps.
 
     A short last tile of a may cost more later, in stationary words of unrolled sub-clusters and in
     words that further unrollings multicast. Then the answer is no.
     """
+    problem, layout, costs, states = context.problem, context.layout, context.costs, table.rows
+    numbers, integers = states.numbers, states.integers
     for d in range(len(problem.sizes)):
-        if is_partial(problem, layout, table.integers, a, d):
-            if table.unrollable[d] and table.numbers[a, layout.last_steps + d] < 1.0:
+        if is_partial(context, states, a, d):
+            if table.unrollable[d] and numbers[a, layout.last_steps + d] < 1.0:
                 return False
             for t in range(len(problem.output)):
-                if table.integers[a, layout.unrolled + t] >> d & 1 and not problem.relevant[t, d]:
-                    if status_of(table.integers, a, t) == STATIONARY:
+                if integers[a, layout.unrolled + t] >> d & 1 and not problem.relevant[t, d]:
+                    if status_of(integers, a, t) == STATIONARY:
                         return False
-        mine, other = table.integers[a, layout.tile + d], table.integers[b, layout.tile + d]
+        mine, other = integers[a, layout.tile + d], integers[b, layout.tile + d]
         if mine > other or mine != other and layout.deferred_words[0] > layout.port:
             return False
-        if costs.cycles and _above(table.numbers[a, layout.last_steps + d], table.numbers[b, layout.last_steps + d]):
+        if costs.cycles and _above(numbers[a, layout.last_steps + d], numbers[b, layout.last_steps + d]):
             return False
     return True

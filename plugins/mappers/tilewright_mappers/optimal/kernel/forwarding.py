@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.state import (
     DEFERRED,
     DEMAND,
@@ -21,9 +20,8 @@ from tilewright_mappers.optimal.kernel.structures import (
     NEVER,
     OPTIONAL,
     FanoutLevel,
-    ProblemArrays,
-    SearchScratch,
-    StateLayout,
+    SearchContext,
+    StateRows,
 )
 from tilewright_mappers.optimal.kernel.subclusters import (
     can_forward,
@@ -38,39 +36,18 @@ from tilewright_mappers.optimal.kernel.subclusters import (
 
 
 @kernel_call
-def distinct_tiles(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    integers: Ints,
-    i: int,
-    t: int,
-    d: int,
-    scratch: SearchScratch,
-) -> float:
+def distinct_tiles(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int) -> float:
     """Return the number of different tiles of multicasting sub-clusters along the window of d."""
+    problem, scratch = context.problem, context.scratch
     count = 0
-    for at in range(
-        mark_offsets(problem, layout, level, integers, i, t, problem.window_index[t, d], multicast, True, scratch) + 1
-    ):
+    for at in range(mark_offsets(context, level, states, i, t, problem.window_index[t, d], True) + 1):
         count += scratch.offsets[at]
     return float(count)
 
 
 @kernel_call
 def count_forwarding(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    t: int,
-    d: int,
-    n: int,
-    scratch: SearchScratch,
+    context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int, n: int
 ) -> bool:
     """Count forwarded words if the first temporal loop, over d with n trips, shifts a window.
 
@@ -81,20 +58,20 @@ def count_forwarding(
     Returns:
         Whether the state is now undercounted.
     """
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    numbers = states.numbers
     at, r, kept = FIRST_TENSOR + PER_TENSOR * t, problem.window_index[t, d], level.inner_storage[t]
-    shift = extent(problem, layout, integers, i, d) * problem.coefficient[t, d]
-    overlaps = subcluster_side(problem, layout, level, integers, i, t, r) > shift
-    later = _forwards_later(problem, layout, level, integers, i, t, d, n, overlaps)
-    usual = not overlaps and shift <= max_offset(problem, layout, level, integers, i, t, r)
+    shift = extent(context, states, i, d) * problem.coefficient[t, d]
+    overlaps = subcluster_side(context, level, states, i, t, r) > shift
+    later = _forwards_later(context, level, states, i, t, d, n, overlaps)
+    usual = not overlaps and shift <= max_offset(context, level, states, i, t, r)
     if not usual and not later:
         return False
-    count, width = (
-        (0, 0) if kept == OPTIONAL else place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
-    )
+    count, width = (0, 0) if kept == OPTIONAL else place_subclusters(context, level, states, i, t)
     if count == 0:
-        assume_forwarding(problem, layout, numbers, integers, i, t)
+        assume_forwarding(context, states, i, t)
         return True
-    later = later and can_forward(problem, layout, integers, i, t, count, width, scratch)
+    later = later and can_forward(context, states, i, t, count, width)
     groups, _, largest = count_deliveries(count, width, 0, False, scratch)
     deliveries, forwarded = groups, 0
     if usual:
@@ -111,7 +88,7 @@ def count_forwarding(
         part = (first + others * deliveries) / (count + others * (count - forwarded)) * count / groups
         if abs(part - 1.0) < 1e-12:
             return False
-        rounded = 0.5 / n * total_tile_count(problem, layout, integers, i)  # the model rounds the words down
+        rounded = 0.5 / n * total_tile_count(context, states, i)  # the model rounds the words down
         numbers[i, at + DEMAND] = max(0.0, numbers[i, at + DEMAND] * part - rounded)
         return True
     first = numbers[i, at + MIN_DEMAND] / numbers[i, at + DEMAND] if later and numbers[i, at + DEMAND] > 0.0 else 1.0
@@ -119,9 +96,9 @@ def count_forwarding(
     # with several parents the edge sub-clusters of one have neighbours in the next; the model
     # rounds the words
     spared = 0.0 if level.outermost else (count if later else 0.0) + (n - 1.0) * (count if overlaps else forwarded)
-    tile = subcluster_words(problem, layout, level, integers, i, t)
+    tile = subcluster_words(context, level, states, i, t)
     spared = min(1.0, (spared / count + 1.0 / tile) / n)
-    spared_pj = spared * level.fill_pj[t] * tile * count * total_tile_count(problem, layout, integers, i)
+    spared_pj = spared * level.fill_pj[t] * tile * count * total_tile_count(context, states, i)
     numbers[i, at + DEFERRED] -= min(numbers[i, at + DEFERRED], spared_pj)
     for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
         numbers[i, j] *= 1.0 - spared
@@ -129,10 +106,10 @@ def count_forwarding(
 
 
 @kernel_part
-def assume_forwarding(
-    problem: ProblemArrays, layout: StateLayout, numbers: Floats, integers: Ints, i: int, t: int
-) -> None:
+def assume_forwarding(context: SearchContext, states: StateRows, i: int, t: int) -> None:
     """Set energy and demand of a tensor to their lower bounds: neighbours may forward words."""
+    layout = context.layout
+    numbers = states.numbers
     at = FIRST_TENSOR + PER_TENSOR * t
     numbers[i, at + DEFERRED], numbers[i, at + DEMAND] = numbers[i, at + MIN_DEFERRED], numbers[i, at + MIN_DEMAND]
     for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
@@ -141,15 +118,7 @@ def assume_forwarding(
 
 @kernel_call
 def _forwards_later(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    integers: Ints,
-    i: int,
-    t: int,
-    d: int,
-    n: int,
-    overlaps: bool,
+    context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int, n: int, overlaps: bool
 ) -> bool:
     """Return whether neighbours may forward words at a step of an outer loop, after the first one.
 
@@ -157,22 +126,23 @@ def _forwards_later(
     an irrelevant loop, with a shift of zero. Relevant loops move tiles out of reach. So do loops of
     another window, unless two of its dimensions are unrolled or left.
     """
-    r, e = problem.window_index[t, d], extent(problem, layout, integers, i, d)
-    shift, reach = e * problem.coefficient[t, d], max_offset(problem, layout, level, integers, i, t, r)
+    problem = context.problem
+    r, e = problem.window_index[t, d], extent(context, states, i, d)
+    shift, reach = e * problem.coefficient[t, d], max_offset(context, level, states, i, t, r)
     again, others, across, stays = e * n < problem.sizes[d], False, False, False
     for o in range(len(problem.sizes)):
-        side = extent(problem, layout, integers, i, o)
+        side = extent(context, states, i, o)
         stays |= not problem.relevant[t, o] and side < problem.sizes[o]
         if o == d or problem.window_index[t, o] < 0 or side == problem.sizes[o]:
             continue
         if problem.window_index[t, o] == r:
             others = True
             continue
-        far = max_offset(problem, layout, level, integers, i, t, problem.window_index[t, o])
+        far = max_offset(context, level, states, i, t, problem.window_index[t, o])
         across |= side * problem.coefficient[t, o] <= far
         for other in range(o):
             same = problem.window_index[t, other] == problem.window_index[t, o]
-            across |= same and extent(problem, layout, integers, i, other) < problem.sizes[other]
+            across |= same and extent(context, states, i, other) < problem.sizes[other]
     if overlaps:  # by the same distance as the first loop
         return bool(others or (again and n == 2))
     if stays and shift <= reach:
@@ -183,18 +153,17 @@ def _forwards_later(
 
 
 @kernel_call
-def may_forward(
-    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, t: int
-) -> bool:
+def may_forward(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int) -> bool:
     """Return whether some temporal loop may bring a tile that a neighbour in this fanout has."""
+    problem = context.problem
     dims = len(problem.sizes)
     for d in range(dims):
-        e = extent(problem, layout, integers, i, d)
+        e = extent(context, states, i, d)
         if problem.window_index[t, d] >= 0 and e < problem.sizes[d]:
-            reach, others = max_offset(problem, layout, level, integers, i, t, problem.window_index[t, d]), False
+            reach, others = max_offset(context, level, states, i, t, problem.window_index[t, d]), False
             for o in range(dims):
                 if problem.window_index[t, o] == problem.window_index[t, d]:
-                    others |= o != d and extent(problem, layout, integers, i, o) < problem.sizes[o]
+                    others |= o != d and extent(context, states, i, o) < problem.sizes[o]
             # steps of two loops may almost cancel
             if e * problem.coefficient[t, d] <= reach or (others and reach > 0):
                 return True
@@ -202,27 +171,19 @@ def may_forward(
 
 
 @kernel_call
-def _tiles_may_match(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    integers: Ints,
-    i: int,
-    t: int,
-    scratch: SearchScratch,
-) -> bool:
+def _tiles_may_match(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int) -> bool:
     """Return whether outer loops may give a sub-cluster the tile of another one, neighbour or not."""
+    problem, scratch = context.problem, context.scratch
     dims = len(problem.sizes)
     for d in range(dims):
         r, step, first = problem.window_index[t, d], 0, problem.window_index[t, d] >= 0
         for o in range(dims):
             if first and problem.window_index[t, o] == r:
                 first = o >= d
-                if tile_count(problem, layout, integers, i, o) > 1:
-                    step = gcd(step, extent(problem, layout, integers, i, o) * problem.coefficient[t, o])
+                if tile_count(context, states, i, o) > 1:
+                    step = gcd(step, extent(context, states, i, o) * problem.coefficient[t, o])
         if first and step > 0:
-            reach = mark_offsets(problem, layout, level, integers, i, t, r, multicast, False, scratch)
+            reach = mark_offsets(context, level, states, i, t, r, False)
             for far in range(step, reach + 1, step):
                 for at in range(reach + 1 - far):
                     if scratch.offsets[at] and scratch.offsets[at + far]:
@@ -231,55 +192,41 @@ def _tiles_may_match(
 
 
 @kernel_call
-def find_forwarding(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    scratch: SearchScratch,
-) -> None:
+def find_forwarding(context: SearchContext, level: FanoutLevel, states: StateRows, i: int) -> None:
     """Close forwarding where no order of the other unrollings allows it. All windows are unrolled."""
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    numbers, integers = states.numbers, states.integers
     for t in range(len(problem.output)):
         if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
             continue
-        at, open_still = FIRST_TENSOR + PER_TENSOR * t, may_forward(problem, layout, level, integers, i, t)
+        at, open_still = FIRST_TENSOR + PER_TENSOR * t, may_forward(context, level, states, i, t)
         if open_still and level.inner_storage[t] != OPTIONAL:
-            open_still = _tiles_may_match(problem, layout, level, multicast, integers, i, t, scratch)
+            open_still = _tiles_may_match(context, level, states, i, t)
         if (
             open_still and level.inner_storage[t] == NEVER
         ):  # not kept directly inside: the number of deliveries may change
-            count, width = place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
+            count, width = place_subclusters(context, level, states, i, t)
             if count > 0:
                 groups, _, largest = count_deliveries(count, width, 0, False, scratch)
                 open_still = groups * largest > count
                 least = numbers[i, at + DEMAND] * count / (groups * largest)
-                numbers[i, at + MIN_DEMAND] = max(0.0, least - 0.5 * total_tile_count(problem, layout, integers, i))
+                numbers[i, at + MIN_DEMAND] = max(0.0, least - 0.5 * total_tile_count(context, states, i))
         if not open_still:
             integers[i, layout.flags] &= ~(1 << (FORWARDING_OPEN + t))
             forward_nothing(numbers, i, t)
 
 
 @kernel_call
-def resolve_forwarding(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    scratch: SearchScratch,
-) -> None:
+def resolve_forwarding(context: SearchContext, level: FanoutLevel, states: StateRows, i: int) -> None:
     """Close forwarding where no neighbours have matching tiles. The whole fanout is unrolled."""
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    numbers, integers = states.numbers, states.integers
     for t in range(len(problem.output)):
         if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1 or level.inner_storage[t] == OPTIONAL:
             continue
         at = FIRST_TENSOR + PER_TENSOR * t
-        count, width = place_subclusters(problem, layout, level, multicast, integers, i, t, scratch)
-        if count > 0 and not can_forward(problem, layout, integers, i, t, count, width, scratch):
+        count, width = place_subclusters(context, level, states, i, t)
+        if count > 0 and not can_forward(context, states, i, t, count, width):
             integers[i, layout.flags] &= ~(1 << (FORWARDING_OPEN + t))
             forward_nothing(numbers, i, t)
         elif count > 0:  # the parent serves sub-clusters that no neighbour can serve
@@ -288,5 +235,5 @@ def resolve_forwarding(
             least = numbers[i, at + MIN_DEMAND]
             if level.inner_storage[t] == NEVER:
                 part, least = max(part, count / (groups * largest)), 0.0
-            rounded = 0.5 * total_tile_count(problem, layout, integers, i)
+            rounded = 0.5 * total_tile_count(context, states, i)
             numbers[i, at + MIN_DEMAND] = max(least, numbers[i, at + DEMAND] * part - rounded)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.forwarding import count_forwarding, distinct_tiles
 from tilewright_mappers.optimal.kernel.state import (
     COMMITTED,
@@ -45,16 +44,17 @@ from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
     STATIONARY,
     FanoutLevel,
-    ProblemArrays,
-    SearchScratch,
-    StateLayout,
+    SearchContext,
+    StateRows,
 )
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 
 
 @kernel_call
-def end_fanout(problem: ProblemArrays, layout: StateLayout, numbers: Floats, integers: Ints, i: int) -> None:
+def end_fanout(context: SearchContext, states: StateRows, i: int) -> None:
     """Clear the unrolling of the current fanout, after which its neighbours forward nothing."""
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
     integers[i, STATUS] &= ~NO_LOOP_YET
     for k in range(layout.unrolling, layout.full_key):
         integers[i, k] = 1
@@ -64,8 +64,10 @@ def end_fanout(problem: ProblemArrays, layout: StateLayout, numbers: Floats, int
 
 
 @kernel_part
-def grow_tile(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, d: int, j: int) -> None:
+def grow_tile(context: SearchContext, states: StateRows, i: int, d: int, j: int) -> None:
     """Enlarge the tile by the trips with index j."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     old, n = integers[i, layout.tile_index + d], problem.trip[d, j]
     new = tile_index(problem, d, (problem.tile_count[d, old] + n - 1) // n)
     integers[i, layout.tile_index + d] = new
@@ -74,25 +76,16 @@ def grow_tile(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: in
 
 
 @kernel_call
-def add_temporal_loop(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    d: int,
-    j: int,
-    scratch: SearchScratch,
-) -> None:
+def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, d: int, j: int) -> None:
     """Add a temporal loop over d with the trips at index j (Lemma 1)."""
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
     n = float(problem.trip[d, j])
-    e, tiles = extent(problem, layout, integers, i, d), float(tile_count(problem, layout, integers, i, d))
+    e, tiles = extent(context, states, i, d), float(tile_count(context, states, i, d))
     tiles_after = np.ceil(tiles / n)
     no_loop_yet = (integers[i, STATUS] & NO_LOOP_YET) != 0
     last = tiles - (tiles_after - 1.0) * n  # trips in the last tile
-    partial = problem.ragged and is_partial(problem, layout, integers, i, d)
+    partial = problem.ragged and is_partial(context, states, i, d)
     if not problem.ragged:
         numbers[i, CYCLES] *= n
     elif tiles_after == 1.0:
@@ -113,9 +106,7 @@ def add_temporal_loop(
         # some sub-clusters are idle in the last trip
         idle = partial and integers[i, layout.unrolled + t] >> d & 1 > 0
         if no_loop_yet and rank >= 0 and integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
-            if count_forwarding(
-                problem, layout, level, multicast, numbers, integers, i, t, d, problem.trip[d, j], scratch
-            ):
+            if count_forwarding(context, level, states, i, t, d, problem.trip[d, j]):
                 integers[i, layout.flags] |= UNDERCOUNTED
         if status == NON_STATIONARY:
             continue
@@ -147,26 +138,25 @@ def add_temporal_loop(
         else:
             numbers[i, at + TILE_EQUIVALENTS] *= n
         if moved and problem.ragged:
-            times = _last_tile_fraction(problem, layout, integers, i, t, d, n, tiles_after, last, idle)
+            times = _last_tile_fraction(context, states, i, t, d, n, tiles_after, last, idle)
         numbers[i, at + DEFERRED] *= times
         numbers[i, at + DEMAND] *= times
         for p in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
             numbers[i, p] *= times
         set_status(integers, i, t, status)
         if status == NON_STATIONARY:
-            commit(layout, numbers, integers, i, t, 0.0)
-    grow_tile(problem, layout, integers, i, d, j)
+            commit(context, states, i, t, 0.0)
+    grow_tile(context, states, i, d, j)
     for t in range(len(problem.output)):
-        if status_of(integers, i, t) == SLIDING and not _may_slide_back(problem, layout, integers, i, t):
-            commit(layout, numbers, integers, i, t, 0.0)
-    end_fanout(problem, layout, numbers, integers, i)
+        if status_of(integers, i, t) == SLIDING and not _may_slide_back(context, states, i, t):
+            commit(context, states, i, t, 0.0)
+    end_fanout(context, states, i)
 
 
 @kernel_call
 def _last_tile_fraction(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    integers: Ints,
+    context: SearchContext,
+    states: StateRows,
     i: int,
     t: int,
     d: int,
@@ -180,6 +170,8 @@ def _last_tile_fraction(
     A single trip in the last tile moves nothing. Two move nothing where a sub-cluster is idle in
     the second.
     """
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     share, tile = 0.0, float(integers[i, layout.tile + d])
     if last == 1.0 and tiles_after > 1.0:
         share = (problem.sizes[d] - (tiles_after - 1.0) * n * tile) / problem.sizes[d]
@@ -188,12 +180,14 @@ def _last_tile_fraction(
     if share == 0.0:
         return 1.0
     integers[i, layout.flags] |= UNDERCOUNTED
-    return float(1.0 - share + share / irrelevant_tile_count(problem, layout, integers, i, t))
+    return float(1.0 - share + share / irrelevant_tile_count(context, states, i, t))
 
 
 @kernel_call
-def commit(layout: StateLayout, numbers: Floats, integers: Ints, i: int, t: int, spared: float) -> None:
+def commit(context: SearchContext, states: StateRows, i: int, t: int, spared: float) -> None:
     """Commit the deferred costs of a tensor, less the fraction `spared`: all outer loops repeat them."""
+    layout = context.layout
+    numbers, integers = states.numbers, states.integers
     at = FIRST_TENSOR + PER_TENSOR * t
     set_status(integers, i, t, NON_STATIONARY)
     numbers[i, COMMITTED] += numbers[i, at + DEFERRED] * (1.0 - spared)
@@ -207,13 +201,15 @@ def commit(layout: StateLayout, numbers: Floats, integers: Ints, i: int, t: int,
 
 
 @kernel_call
-def _may_slide_back(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int) -> bool:
+def _may_slide_back(context: SearchContext, states: StateRows, i: int, t: int) -> bool:
     """Return whether an outer loop may move a sliding tile by no more than inner loops did."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     open_loops, near = 0, integers[i, layout.total_shift + t] + integers[i, layout.first_shift + t]
     able = False
     for d in range(len(problem.sizes)):
         if problem.window_index[t, d] == integers[i, layout.window + t]:
-            e = extent(problem, layout, integers, i, d)
+            e = extent(context, states, i, d)
             if e < problem.sizes[d]:
                 open_loops += 1
                 able |= e * problem.coefficient[t, d] <= near
@@ -221,112 +217,121 @@ def _may_slide_back(problem: ProblemArrays, layout: StateLayout, integers: Ints,
 
 
 @kernel_call
-def unroll(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-    d: int,
-    j: int,
-    k: int,
-    forwarding: bool,
-    scratch: SearchScratch,
-) -> None:
+def unroll(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, d: int, j: int, k: int) -> None:
     """Unroll d over slot k of the level, with the trips at index j (Lemma 1)."""
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
     n, dims = float(problem.trip[d, j]), len(problem.sizes)
-    tiles = float(tile_count(problem, layout, integers, i, d))
-    tiles_after, copies = np.ceil(tiles / n), n
-    groups, short = tiles_after / tiles, False  # fraction of deliveries that remain, one per group of sub-clusters
-    if problem.ragged:
-        last = tiles - (tiles_after - 1.0) * n
-        everywhere = layout.unrolled + len(problem.output)
-        short = is_partial(problem, layout, integers, i, d)
-        if short and integers[i, everywhere] >> d & 1:
-            # inner sub-clusters are idle in the last tile
-            integers[i, layout.flags] |= UNDERCOUNTED
-            copies = n - 1.0 if tiles_after == 1.0 else n
-        if tiles_after == 1.0 or last > 1.0:
-            numbers[i, layout.last_steps + d] = 1.0
-        if short and last == 1.0:  # the last tile may have fewer words than the others
-            groups = (tiles_after - 1.0) / (tiles - 1.0)
-        for place in range(layout.unrolled, everywhere + 1):
-            integers[i, place] |= 1 << d
-        numbers[i, layout.port - 1] *= n * tiles_after / tiles
+    short = problem.ragged and is_partial(context, states, i, d)
+    copies, groups = _unroll_last_tile(context, states, i, d, n)
     for t in range(len(problem.output)):
-        if (
-            not (problem.unmodelled[t] or problem.ragged_window[t])
-            and problem.window_index[t, d] >= 0
-            and multicast[k, t]
-        ):
-            numbers[i, FIRST_TENSOR + PER_TENSOR * t + DEMAND] /= distinct_tiles(
-                problem, layout, level, multicast, integers, i, t, d, scratch
-            )
+        if problem.unmodelled[t] or problem.ragged_window[t]:
+            continue
+        if problem.window_index[t, d] >= 0 and level.multicast[k, t]:
+            numbers[i, FIRST_TENSOR + PER_TENSOR * t + DEMAND] /= distinct_tiles(context, level, states, i, t, d)
     integers[i, USED + k] *= problem.trip[d, j]
     integers[i, layout.unrolling + k * dims + d] = problem.trip[d, j]
     integers[i, STATUS] |= NO_LOOP_YET
-    for t in range(len(problem.output)):
-        # first reads of a sub-cluster are a fraction of the tensor, by the words of its tile
-        if problem.windowed_output[t]:
-            share = words(problem, layout, integers, i, t)
-            numbers[i, FIRST_TENSOR + PER_TENSOR * t + FIRST_READ_CREDIT] *= share
-            for p in range(layout.first_reads[t], layout.first_reads[t + 1]):
-                numbers[i, p] *= share
-    grow_tile(problem, layout, integers, i, d, j)
-    for t in range(len(problem.output)):
-        if problem.windowed_output[t]:
-            share = words(problem, layout, integers, i, t)
-            numbers[i, FIRST_TENSOR + PER_TENSOR * t + FIRST_READ_CREDIT] /= share
-            for p in range(layout.first_reads[t], layout.first_reads[t + 1]):
-                numbers[i, p] /= share
+    # first reads of a sub-cluster are a fraction of the tensor, by the words of its tile
+    _scale_first_reads(context, states, i, False)
+    grow_tile(context, states, i, d, j)
+    _scale_first_reads(context, states, i, True)
     numbers[i, LEAK] *= copies
     for p in range(layout.port, layout.first_reads[0]):
         numbers[i, p] /= n
     for t in range(len(problem.output)):
         if problem.unmodelled[t]:
             continue
-        at = FIRST_TENSOR + PER_TENSOR * t
+        at, windowed = FIRST_TENSOR + PER_TENSOR * t, problem.window_index[t, d] >= 0
         if problem.windowed_output[t] or not problem.relevant[t, d]:
             numbers[i, at + FIRST_READ_CREDIT] *= n
-        for p in range(
-            layout.first_reads[t],
-            layout.first_reads[t + 1] if problem.relevant[t, d] and not problem.windowed_output[t] else 0,
-        ):
-            numbers[i, p] /= n
-        if problem.window_index[t, d] >= 0 and multicast[k, t]:
+        else:
+            for p in range(layout.first_reads[t], layout.first_reads[t + 1]):
+                numbers[i, p] /= n
+        if windowed and level.multicast[k, t]:
             numbers[i, at + DEMAND] /= n
             if not problem.ragged_window[t]:
-                numbers[i, at + DEMAND] *= distinct_tiles(problem, layout, level, multicast, integers, i, t, d, scratch)
-        elif not problem.relevant[t, d] and multicast[k, t]:
+                numbers[i, at + DEMAND] *= distinct_tiles(context, level, states, i, t, d)
+        elif not problem.relevant[t, d] and level.multicast[k, t]:
             numbers[i, at + DEMAND] *= groups
             if short:
                 integers[i, layout.flags] |= UNDERCOUNTED
-        if forwarding and problem.window_index[t, d] >= 0 and not problem.ragged_window[t]:
+        if context.costs.forwarding and windowed and not problem.ragged_window[t]:
             integers[i, layout.flags] |= 1 << (FORWARDING_OPEN + t)
-        if not integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
-            forward_nothing(numbers, i, t)
-            continue
-        part = 1.0 if problem.relevant[t, d] and problem.window_index[t, d] < 0 else 1.0 / n
-        # one delivery serves sub-clusters with equal tiles (Lemma 8)
-        if level.inner_storage[t] == NEVER and problem.window_index[t, d] >= 0:
-            for e in range(dims):
-                scratch.along[e] = scratch.within[e] = subclusters_along(layout, integers, i, e, dims)
-            now = max_equal_tiles(problem, layout, integers, i, t, problem.window_index[t, d], scratch)
-            scratch.along[d] /= n
-            numbers[i, at + MIN_DEMAND] *= (
-                max_equal_tiles(problem, layout, integers, i, t, problem.window_index[t, d], scratch) / now
-            )
+        if integers[i, layout.flags] >> (FORWARDING_OPEN + t) & 1:
+            _lower_minima(context, level, states, i, t, d, n)
         else:
-            numbers[i, at + MIN_DEMAND] *= part
-        numbers[i, at + MIN_DEFERRED] *= part
-        if level.inner_storage[t] == NEVER:
-            numbers[i, at + MIN_DEFERRED] = numbers[i, at + DEFERRED]
-        elif level.inner_storage[t] == ALWAYS and level.outermost:
-            # every tile arrives; of at least two words per tile one may be rounded away
-            count = total_tile_count(problem, layout, integers, i)
-            for o in range(layout.unrolling, layout.full_key):
-                count *= integers[i, o]
-            least = numbers[i, at + DEFERRED] - 0.5 * count * level.fill_pj[t]
-            numbers[i, at + MIN_DEFERRED] = max(numbers[i, at + MIN_DEFERRED], least)
+            forward_nothing(numbers, i, t)
+
+
+@kernel_part
+def _unroll_last_tile(context: SearchContext, states: StateRows, i: int, d: int, n: float) -> tuple[float, float]:
+    """Update the steps of the last tile for an unrolling of n trips.
+
+    Returns:
+        Minimum sub-clusters in use; the fraction of deliveries that remain, one per group of
+        sub-clusters.
+    """
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
+    tiles = float(tile_count(context, states, i, d))
+    tiles_after = np.ceil(tiles / n)
+    if not problem.ragged:
+        return n, tiles_after / tiles
+    copies, groups, last = n, tiles_after / tiles, tiles - (tiles_after - 1.0) * n
+    everywhere = layout.unrolled + len(problem.output)
+    short = is_partial(context, states, i, d)
+    if short and integers[i, everywhere] >> d & 1:
+        # inner sub-clusters are idle in the last tile
+        integers[i, layout.flags] |= UNDERCOUNTED
+        copies = n - 1.0 if tiles_after == 1.0 else n
+    if tiles_after == 1.0 or last > 1.0:
+        numbers[i, layout.last_steps + d] = 1.0
+    if short and last == 1.0:  # the last tile may have fewer words than the others
+        groups = (tiles_after - 1.0) / (tiles - 1.0)
+    for place in range(layout.unrolled, everywhere + 1):
+        integers[i, place] |= 1 << d
+    numbers[i, layout.port - 1] *= n * tiles_after / tiles
+    return copies, groups
+
+
+@kernel_part
+def _scale_first_reads(context: SearchContext, states: StateRows, i: int, divide: bool) -> None:
+    """Multiply or divide the first reads of outputs with windows by the words of their tiles."""
+    problem, layout, numbers = context.problem, context.layout, states.numbers
+    for t in range(len(problem.output)):
+        if problem.windowed_output[t]:
+            at, values = FIRST_TENSOR + PER_TENSOR * t + FIRST_READ_CREDIT, words(context, states, i, t)
+            numbers[i, at] = numbers[i, at] / values if divide else numbers[i, at] * values
+            for p in range(layout.first_reads[t], layout.first_reads[t + 1]):
+                numbers[i, p] = numbers[i, p] / values if divide else numbers[i, p] * values
+
+
+@kernel_part
+def _lower_minima(
+    context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int, n: float
+) -> None:
+    """Lower the minima of demand and energy for an unrolling of n trips (Lemma 14)."""
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    numbers, at = states.numbers, FIRST_TENSOR + PER_TENSOR * t
+    dims, r = len(problem.sizes), problem.window_index[t, d]
+    part = 1.0 if problem.relevant[t, d] and r < 0 else 1.0 / n
+    # one delivery serves sub-clusters with equal tiles (Lemma 8)
+    if level.inner_storage[t] == NEVER and r >= 0:
+        for e in range(dims):
+            scratch.along[e] = scratch.within[e] = subclusters_along(context, states, i, e, dims)
+        now = max_equal_tiles(context, states, i, t, r)
+        scratch.along[d] /= n
+        numbers[i, at + MIN_DEMAND] *= max_equal_tiles(context, states, i, t, r) / now
+    else:
+        numbers[i, at + MIN_DEMAND] *= part
+    numbers[i, at + MIN_DEFERRED] *= part
+    if level.inner_storage[t] == NEVER:
+        numbers[i, at + MIN_DEFERRED] = numbers[i, at + DEFERRED]
+    elif level.inner_storage[t] == ALWAYS and level.outermost:
+        # every tile arrives; of at least two words per tile one may be rounded away
+        count = total_tile_count(context, states, i)
+        for o in range(layout.unrolling, layout.full_key):
+            count *= states.integers[i, o]
+        least = numbers[i, at + DEFERRED] - 0.5 * count * level.fill_pj[t]
+        numbers[i, at + MIN_DEFERRED] = max(numbers[i, at + MIN_DEFERRED], least)

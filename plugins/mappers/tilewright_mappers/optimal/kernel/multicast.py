@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Ints
 from tilewright_mappers.optimal.kernel.state import USED, subclusters_along
 from tilewright_mappers.optimal.kernel.structures import (
     CostFunction,
     OuterContext,
     ProblemArrays,
-    SearchScratch,
-    StateLayout,
+    SearchContext,
+    StateRows,
 )
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 
@@ -22,21 +21,14 @@ BISECTIONS = 12
 
 
 @kernel_part
-def usable_fanout(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    outer: OuterContext,
-    integers: Ints,
-    i: int,
-    s: int,
-    scratch: SearchScratch,
-) -> float:
+def usable_fanout(context: SearchContext, outer: OuterContext, states: StateRows, i: int, s: int) -> float:
     """Return the maximum sub-clusters that a spatial slot can still use."""
+    problem, scratch = context.problem, context.scratch
     able = 1.0
     for d in range(len(problem.sizes)):
         if outer.open_trips[s, d]:
             able *= scratch.tiles[d]
-    return _largest_fitting(problem, _unused(layout, outer, integers, i, s), able)
+    return _largest_fitting(problem, _unused(context, outer, states, i, s), able)
 
 
 @kernel_part
@@ -52,21 +44,14 @@ def _largest_fitting(problem: ProblemArrays, most: float, able: float) -> float:
 
 @kernel_call
 def max_multicast_factor(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    outer: OuterContext,
-    integers: Ints,
-    i: int,
-    t: int,
-    s: int,
-    windows: bool,
-    scratch: SearchScratch,
+    context: SearchContext, outer: OuterContext, states: StateRows, i: int, t: int, s: int, windows: bool
 ) -> float:
     """Return the maximum multicast factor of a tensor in a spatial slot (Lemma 7).
 
     Args:
         windows: count unrollings of windows only.
     """
+    problem, scratch = context.problem, context.scratch
     result = able = 1.0
     for d in range(len(problem.sizes)):
         if outer.may_multicast[t, s, d] and outer.open_trips[s, d] and (problem.relevant[t, d] or not windows):
@@ -80,42 +65,35 @@ def max_multicast_factor(
             for e in range(d):
                 first &= problem.window_index[t, e] != problem.window_index[t, d]
             if first:
-                result *= _along_window(problem, layout, outer, integers, i, t, s, problem.window_index[t, d], scratch)
-    return min(_largest_fitting(problem, _unused(layout, outer, integers, i, s), able), result)
+                result *= _along_window(context, outer, states, i, t, s, problem.window_index[t, d])
+    return min(_largest_fitting(problem, _unused(context, outer, states, i, s), able), result)
 
 
 @kernel_part
 def _along_window(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    outer: OuterContext,
-    integers: Ints,
-    i: int,
-    t: int,
-    s: int,
-    r: int,
-    scratch: SearchScratch,
+    context: SearchContext, outer: OuterContext, states: StateRows, i: int, t: int, s: int, r: int
 ) -> float:
     """Return by which factor equal tiles along window r may still grow (Lemma 8).
 
     All unrollings that are open count, in this slot and in the other slots of its fanout.
     """
+    problem, scratch = context.problem, context.scratch
     for e in range(len(problem.sizes)):
         used, able = 1.0, False
         if outer.slot_index[s] >= 0:
-            used = subclusters_along(layout, integers, i, e, len(problem.sizes))
+            used = subclusters_along(context, states, i, e, len(problem.sizes))
         for other in range(s, len(outer.slot_index)):
             able |= outer.slot_index[other] > -2 and outer.open_trips[other, e]
         scratch.along[e], scratch.within[e] = used * scratch.tiles[e] if able else used, used
-    most = max_equal_tiles(problem, layout, integers, i, t, r, scratch)
+    most = max_equal_tiles(context, states, i, t, r)
     for e in range(len(problem.sizes)):
         scratch.along[e] = scratch.within[e]
-    return float(most / max_equal_tiles(problem, layout, integers, i, t, r, scratch))
+    return float(most / max_equal_tiles(context, states, i, t, r))
 
 
 @kernel_part
 def words_delivered(
-    problem: ProblemArrays, outer: OuterContext, t: int, outside: float, factor: float, scratch: SearchScratch
+    context: SearchContext, outer: OuterContext, t: int, units: float, factor: float
 ) -> tuple[float, float, float]:
     """Return a lower bound on the words that the next memory delivers (Lemma 7).
 
@@ -126,6 +104,7 @@ def words_delivered(
         Words delivered; words read again, for outputs; the negative slope of their energy in the
         logarithm of `factor`, of which the energy is a convex function.
     """
+    problem, scratch = context.problem, context.scratch
     refetch = scratch.refetch_factor[t] / factor
     demand = scratch.base_demand[t] * max(1.0, refetch)
     falls = refetch > 1.0 and demand > outer.compulsory_values[t]
@@ -134,30 +113,28 @@ def words_delivered(
     if problem.output[t]:
         copies = scratch.copies[t]
         if not problem.windowed_output[t]:
-            copies = min(max(1.0, refetch), outside)
+            copies = min(max(1.0, refetch), units)
         first = problem.values[t] * (1.0 if outer.next_is_outermost[t] else copies)
         read = max(0.0, demand - first)
         if read > 0.0:
-            follows = not (outer.next_is_outermost[t] or problem.windowed_output[t]) and refetch <= outside
+            follows = not (outer.next_is_outermost[t] or problem.windowed_output[t]) and refetch <= units
             slope += (read if follows else demand) * outer.read_pj[t]
     return demand, read, slope if falls else 0.0
 
 
 @kernel_call
 def multicast_split_bound(
-    problem: ProblemArrays,
+    context: SearchContext,
     outer: OuterContext,
-    costs: CostFunction,
     row: int,
     code: int,
-    outside: float,
+    units: float,
     energy: float,
     counted: float,
     cycles: float,
     leak: float,
     window_multicast: float,
     other_multicast: float,
-    scratch: SearchScratch,
 ) -> float:
     """Return the bound of Lemma 12 that splits by the multicast factor of the tensor `outer.multicast_tensor`.
 
@@ -165,8 +142,9 @@ def multicast_split_bound(
         window_multicast: further multicast in the same fanout.
         other_multicast: multicast in other fanouts.
     """
+    costs, scratch = context.costs, context.scratch
     t, best = outer.multicast_tensor, np.inf
-    energy -= _energy(problem, outer, t, outside, scratch.multicast_factor[t], scratch)
+    energy -= _energy(context, outer, t, units, scratch.multicast_factor[t])
     for k in range(len(outer.multicast_factors)):
         outer_pj = outer.outer_pj[k, row, code]
         if outer_pj < np.inf:
@@ -174,7 +152,7 @@ def multicast_split_bound(
                 scratch.multicast_factor[t],
                 outer.multicast_factors[k] * min(window_multicast, outer.window_multicast[k]) * other_multicast,
             )
-            added = _energy(problem, outer, t, outside, factor, scratch) + max(0.0, outer_pj - counted)
+            added = _energy(context, outer, t, units, factor) + max(0.0, outer_pj - counted)
             tensor_cycles = (
                 scratch.base_demand[t] * max(1.0, scratch.refetch_factor[t] / factor) * scratch.cycles_per_value[t]
             )
@@ -201,13 +179,7 @@ def objective(costs: CostFunction, energy: float, cycles: float, leak: float) ->
 
 @kernel_call
 def contention_bound(
-    problem: ProblemArrays,
-    outer: OuterContext,
-    outside: float,
-    cycles: float,
-    worth: float,
-    time: float,
-    scratch: SearchScratch,
+    context: SearchContext, outer: OuterContext, units: float, cycles: float, worth: float, time: float
 ) -> float:
     """Return the contention bound of Lemma 12.
 
@@ -220,40 +192,90 @@ def contention_bound(
         worth: derivative of the objective by energy.
         time: derivative of the objective by cycles.
     """
-    tensors, dims = len(problem.output), len(problem.sizes)
-    budget = total = needed = 0.0
-    for d in range(dims):
+    problem, scratch = context.problem, context.scratch
+    budget = _log_budget(context, outer)
+    total, needed, high = _find_point(context, outer, units, cycles, worth, time, budget)
+    if total <= budget * (1.0 + 1e-9) + 1e-12:
+        return 0.0
+    result, weight_left = 0.0, 1.0  # weight of the cycles that is left for further tensors
+    for t in range(len(problem.output)):
+        scratch.slope[t] = 0.0
+        if scratch.max_log_factor[t] > 0.0:
+            minimum = scratch.min_log_factor[t]
+            guess = min(scratch.max_log_factor[t], max(minimum, scratch.log_slope[t] - high))
+            factor = np.exp(guess)
+            result -= worth * _energy(context, outer, t, units, scratch.multicast_factor[t])
+            result += worth * _energy(context, outer, t, units, factor)
+            scratch.slope[t] = worth * words_delivered(context, outer, t, units, factor)[2]
+            if minimum > 0.0 and guess < minimum + 1e-9 and weight_left > 0.0:
+                deliveries = scratch.base_demand[t] * scratch.refetch_factor[t] / factor
+                tensor_cycles, weight = deliveries * scratch.cycles_per_value[t], weight_left
+                if needed <= budget:
+                    weight = min(weight_left, max(0.0, np.exp(high) - scratch.slope[t]) / (time * tensor_cycles))
+                result += weight * time * (tensor_cycles + scratch.other_cycles[t] - cycles)
+                scratch.slope[t] += weight * time * tensor_cycles
+                weight_left -= weight
+            result += scratch.slope[t] * guess
+    for s in range(len(outer.slot_index)):
+        if outer.slot_index[s] > -2:
+            result -= _gain(context, outer, s)
+    return max(0.0, result)
+
+
+@kernel_part
+def _log_budget(context: SearchContext, outer: OuterContext) -> float:
+    """Return the logarithm of the sub-clusters that open unrollings can multicast to."""
+    problem, scratch, budget = context.problem, context.scratch, 0.0
+    for d in range(len(problem.sizes)):
         scratch.log_tiles[d] = np.log(scratch.tiles[d])
     for s in range(len(outer.slot_index)):
         if outer.slot_index[s] > -2:
             able = 0.0
-            for d in range(dims):
+            for d in range(len(problem.sizes)):
                 serves = False
-                for t in range(tensors):
+                for t in range(len(problem.output)):
                     serves |= outer.may_multicast[t, s, d]
                 able += scratch.log_tiles[d] if serves and outer.open_trips[s, d] else 0.0
             budget += min(np.log(scratch.usable[s]), able)
+    return float(budget)
+
+
+@kernel_part
+def _find_point(
+    context: SearchContext,
+    outer: OuterContext,
+    units: float,
+    cycles: float,
+    worth: float,
+    time: float,
+    budget: float,
+) -> tuple[float, float, float]:
+    """Find a point for the tangents: logarithms of multicast factors that sum up to the budget.
+
+    Writes the range of each tensor's logarithm, and the logarithm of its slope at the maximum.
+
+    Returns:
+        The sum of the maxima; the sum of the minima; the logarithm of the common slope.
+    """
+    scratch, tensors, total, needed = context.scratch, len(context.problem.output), 0.0, 0.0
     low, high, slow = np.inf, -np.inf, 0
     for t in range(tensors):
         scratch.max_log_factor[t] = scratch.min_log_factor[t] = 0.0
-        if not problem.unmodelled[t] and scratch.refetch_factor[t] > 1.0 and scratch.multicast_factor[t] > 1.0:
-            scratch.max_log_factor[t] = np.log(min(scratch.multicast_factor[t], scratch.refetch_factor[t]))
-            steep = words_delivered(problem, outer, t, outside, np.exp(0.999 * scratch.max_log_factor[t]), scratch)[2]
-            scratch.log_slope[t] = (
-                np.log(worth * steep) if worth * steep > 0.0 else -700.0
-            ) + 0.999 * scratch.max_log_factor[t]
+        repeated = scratch.refetch_factor[t] > 1.0 and scratch.multicast_factor[t] > 1.0
+        if not context.problem.unmodelled[t] and repeated:
+            most = np.log(min(scratch.multicast_factor[t], scratch.refetch_factor[t]))
+            slope = worth * words_delivered(context, outer, t, units, np.exp(0.999 * most))[2]
+            scratch.max_log_factor[t] = most
+            scratch.log_slope[t] = (np.log(slope) if slope > 0.0 else -700.0) + 0.999 * most
             if time > 0.0 and scratch.cycles_per_value[t] > 0.0:
                 longest = scratch.base_demand[t] * scratch.refetch_factor[t] * scratch.cycles_per_value[t]
-                least = max(0.0, np.log(longest / max(cycles - scratch.other_cycles[t], 1e-9 * cycles)))
-                scratch.min_log_factor[t] = min(scratch.max_log_factor[t], least)
-            total, needed, slow = (
-                total + scratch.max_log_factor[t],
-                needed + scratch.min_log_factor[t],
-                slow + (scratch.min_log_factor[t] > 0.0),
-            )
-            low, high = min(low, scratch.log_slope[t] - scratch.max_log_factor[t]), max(high, scratch.log_slope[t])
+                least = np.log(longest / max(cycles - scratch.other_cycles[t], 1e-9 * cycles))
+                scratch.min_log_factor[t] = min(most, max(0.0, least))
+            total, needed = total + most, needed + scratch.min_log_factor[t]
+            slow += scratch.min_log_factor[t] > 0.0
+            low, high = min(low, scratch.log_slope[t] - most), max(high, scratch.log_slope[t])
     if total <= budget * (1.0 + 1e-9) + 1e-12:
-        return 0.0
+        return total, needed, high
     if needed > budget:  # the slowest memory takes longer in any case
         less = (needed - budget) / slow
         for t in range(tensors):
@@ -261,56 +283,30 @@ def contention_bound(
     for _ in range(BISECTIONS):
         level, taken = (low + high) / 2.0, 0.0
         for t in range(tensors):
-            taken += (
-                min(scratch.max_log_factor[t], max(scratch.min_log_factor[t], scratch.log_slope[t] - level))
-                if scratch.max_log_factor[t] > 0.0
-                else 0.0
-            )
+            if scratch.max_log_factor[t] > 0.0:
+                chosen = max(scratch.min_log_factor[t], scratch.log_slope[t] - level)
+                taken += min(scratch.max_log_factor[t], chosen)
         if taken > budget:
             low = level
         else:
             high = level
-    result, weight_left = 0.0, 1.0  # weight of the cycles that is left for further tensors
-    for t in range(tensors):
-        scratch.slope[t] = 0.0
-        if scratch.max_log_factor[t] > 0.0:
-            guess = min(scratch.max_log_factor[t], max(scratch.min_log_factor[t], scratch.log_slope[t] - high))
-            factor = np.exp(guess)
-            result -= worth * _energy(problem, outer, t, outside, scratch.multicast_factor[t], scratch)
-            result += worth * _energy(problem, outer, t, outside, factor, scratch)
-            scratch.slope[t] = worth * words_delivered(problem, outer, t, outside, factor, scratch)[2]
-            if scratch.min_log_factor[t] > 0.0 and guess < scratch.min_log_factor[t] + 1e-9 and weight_left > 0.0:
-                tensor_cycles = (
-                    scratch.base_demand[t] * scratch.refetch_factor[t] / factor * scratch.cycles_per_value[t]
-                )
-                weight = (
-                    weight_left
-                    if needed > budget
-                    else min(weight_left, max(0.0, np.exp(high) - scratch.slope[t]) / (time * tensor_cycles))
-                )
-                result += weight * time * (tensor_cycles + scratch.other_cycles[t] - cycles)
-                scratch.slope[t] += weight * time * tensor_cycles
-                weight_left -= weight
-            result += scratch.slope[t] * guess
-    for s in range(len(outer.slot_index)):
-        if outer.slot_index[s] > -2:
-            result -= _gain(problem, outer, s, scratch)
-    return max(0.0, result)
+    return total, needed, high
 
 
 @kernel_part
-def _energy(
-    problem: ProblemArrays, outer: OuterContext, t: int, outside: float, factor: float, scratch: SearchScratch
-) -> float:
-    demand, read, _ = words_delivered(problem, outer, t, outside, factor, scratch)
+def _energy(context: SearchContext, outer: OuterContext, t: int, units: float, factor: float) -> float:
+    """Return the pJ of the words that the next memory delivers, given the multicast factor."""
+    problem = context.problem
+    demand, read, _ = words_delivered(context, outer, t, units, factor)
     if problem.output[t]:
         return float(demand * outer.update_pj[t] + read * outer.read_pj[t])
     return float(demand * outer.read_pj[t])
 
 
 @kernel_part
-def _gain(problem: ProblemArrays, outer: OuterContext, s: int, scratch: SearchScratch) -> float:
+def _gain(context: SearchContext, outer: OuterContext, s: int) -> float:
     """Return the maximum reduction by unrollings in a slot: a fractional knapsack over the slopes."""
+    problem, scratch = context.problem, context.scratch
     dims = len(problem.sizes)
     for d in range(dims):
         scratch.gain[d] = 0.0
@@ -321,11 +317,8 @@ def _gain(problem: ProblemArrays, outer: OuterContext, s: int, scratch: SearchSc
                     # equal tiles: of d dimensions of a window, the longest unrolling does not count
                     some = 0.0
                     for e in range(dims):
-                        some += (
-                            1.0
-                            if problem.window_index[t, e] == problem.window_index[t, d] and outer.open_trips[s, e]
-                            else 0.0
-                        )
+                        same = problem.window_index[t, e] == problem.window_index[t, d]
+                        some += 1.0 if same and outer.open_trips[s, e] else 0.0
                     part = (some - 1.0) / some if some > 0.0 else 0.0
                 scratch.gain[d] += scratch.slope[t] * part
     left, result = np.log(scratch.usable[s]), 0.0
@@ -344,8 +337,9 @@ def _gain(problem: ProblemArrays, outer: OuterContext, s: int, scratch: SearchSc
 
 
 @kernel_part
-def _unused(layout: StateLayout, outer: OuterContext, integers: Ints, i: int, s: int) -> float:
+def _unused(context: SearchContext, outer: OuterContext, states: StateRows, i: int, s: int) -> float:
     """Return the sub-clusters of a spatial slot that are not used yet."""
+    integers = states.integers
     if outer.slot_index[s] >= 0:
         return float(outer.max_used[s] // integers[i, USED + outer.slot_index[s]])
     return float(outer.max_used[s])

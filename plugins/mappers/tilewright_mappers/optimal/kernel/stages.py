@@ -1,9 +1,8 @@
-"""Stages of the staged search: successors of states in one dimension or one storage entry."""
+"""Stages of the staged search: one function per kind of stage writes the successors of one state."""
 
 from __future__ import annotations
 
 from tilewright.compiled import compiled, integer, kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_mappers.optimal.kernel.bounds import bound
 from tilewright_mappers.optimal.kernel.dominance import insert
 from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, resolve_forwarding
@@ -20,16 +19,14 @@ from tilewright_mappers.optimal.kernel.state import (
     tile_index,
     words,
 )
-from tilewright_mappers.optimal.kernel.storage import end_compute_fanout, hold
+from tilewright_mappers.optimal.kernel.storage import end_compute_fanout, store
 from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
     STATIONARY,
-    CostFunction,
-    FanoutLevel,
     OuterContext,
-    ProblemArrays,
-    SearchScratch,
-    StateLayout,
+    SearchContext,
+    Stage,
+    StateRows,
     StateTable,
     StorageEntry,
 )
@@ -40,170 +37,224 @@ UNROLL, FIND_FORWARDING, END_FANOUT, PLACE_LOOP, CLOSE_BLOCK, PLACE_REST, STORE 
 
 @compiled
 def expand_states(
-    kind: int,
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    outer: OuterContext,
-    costs: CostFunction,
-    storage: StorageEntry,
-    multicast: Bools,
-    trips: Bools,
-    tiles: Bools,
-    rule_order: Ints,
-    choices: Ints,
-    dimension: int,
-    position: int,
-    cutoff: float,
-    numbers: Floats,
-    integers: Ints,
-    keys: int,
-    table: StateTable,
-    scratch: SearchScratch,
-    start: int,
-    stop: int,
+    context: SearchContext, stage: Stage, states: StateRows, table: StateTable, start: int, stop: int
 ) -> int:
     """Write the successors of states into a table, except pruned ones (Lemmas 3 and 5).
-
-    Args:
-        trips: [D, J] trips that the slot allows.
-        tiles: [D, K] tile counts that outer slots can iterate.
-        rule_order: [D] position in the order of a rule, outermost first; -1 if free.
-        position: index of the slot in the level (UNROLL); whether the level is the innermost
-            (LEAVE).
-        keys: number of integers in the key.
-        choices: sets of tensors that the entry may keep (HOLD).
 
     Returns:
         The first state that was not expanded, because the table was full; or `stop`.
     """
-    dims = len(problem.sizes)
-    factors = kind == UNROLL or kind == PLACE_LOOP or kind == PLACE_REST
+    problem = context.problem
+    most = len(problem.sizes) * problem.trip.shape[1] + len(stage.choices)
     for i in range(start, stop):
-        if table.counters[0] + dims * problem.trip.shape[1] + len(choices) > len(table.alive):
+        if table.counters[0] + most > len(table.alive):
             return i
-        first, last = 0, 1
-        if kind == UNROLL or kind == PLACE_REST:
-            first, last = dimension, dimension + 1
-        elif kind == PLACE_LOOP:
-            last = dims
-        elif kind == STORE:
-            last = len(choices)
-        for what in range(first, last):
-            options, steps = 1, False
-            if factors:
-                steps = kind == UNROLL or integers[i, LOOP_MASK] >> what & 1 > 0
-                if kind == PLACE_LOOP:
-                    steps = not steps and _matters(problem, layout, rule_order, integers, i, what)
-                    steps = steps and _in_order(rule_order, integers[i, LOOP_MASK], what)
-                    if not steps:
-                        continue
-                options = problem.trip.shape[1] if steps else 1
-            for j in range(options):
-                if factors and steps:
-                    if kind == PLACE_LOOP and j == 0:
-                        continue
-                    n, count = problem.trip[what, j], tile_count(problem, layout, integers, i, what)
-                    if n == 0 or n > count:
-                        break
-                    if not trips[what, j] or not problem.ragged and count % n:
-                        continue
-                    if not tiles[what, tile_index(problem, what, (count + n - 1) // n)]:
-                        continue
-                    if kind == UNROLL and integers[i, USED + position] * n > outer.max_used[level.slot[position]]:
-                        break
-                n = table.counters[0]
-                for k in range(layout.integers):
-                    table.integers[n, k] = integers[i, k]
-                for k in range(layout.numbers):
-                    table.numbers[n, k] = numbers[i, k]
-                table.alive[n], table.decision_code[n] = True, what * problem.trip.shape[1] + j
-                legal = True
-                if kind == UNROLL and j > 0:
-                    unroll(
-                        problem,
-                        layout,
-                        level,
-                        multicast,
-                        table.numbers,
-                        table.integers,
-                        n,
-                        what,
-                        j,
-                        position,
-                        costs.forwarding,
-                        scratch,
-                    )
-                elif (kind == PLACE_LOOP or kind == PLACE_REST) and j > 0:
-                    add_temporal_loop(
-                        problem, layout, level, multicast, table.numbers, table.integers, n, what, j, scratch
-                    )
-                elif kind == CLOSE_BLOCK:
-                    legal = _close(problem, layout, trips, tiles, rule_order, table.integers, n)
-                elif kind == STORE:
-                    table.decision_code[n] = choices[what]
-                    legal = _fits(problem, layout, storage, choices[what], table.integers, n, scratch)
-                    hold(problem, layout, storage, choices[what], table.numbers, table.integers, n)
-                elif kind == FIND_FORWARDING:
-                    find_forwarding(problem, layout, level, multicast, table.numbers, table.integers, n, scratch)
-                elif kind == END_FANOUT:
-                    for k in range(len(level.slot)):
-                        legal &= table.integers[n, USED + k] >= level.min_used[k]
-                        table.integers[n, USED + k] = 1
-                    if not position:
-                        resolve_forwarding(problem, layout, level, multicast, table.numbers, table.integers, n, scratch)
-                    else:
-                        end_compute_fanout(problem, layout, level, table.numbers, table.integers, n)
-                if kind == PLACE_LOOP:
-                    table.integers[n, LOOP_MASK] |= 1 << what
-                elif kind == PLACE_REST:
-                    table.integers[n, LOOP_MASK] &= ~(1 << what)
-                # a bound on the state holds for its successors (Lemma 5)
-                value = numbers[i, BOUND]
-                decided = kind == UNROLL and tile_count(problem, layout, integers, i, what) > 1
-                if j > 0 or decided or kind == STORE or kind == FIND_FORWARDING or kind == END_FANOUT:
-                    if not _fits_ahead(problem, layout, outer, table.integers, n):
-                        if factors and steps:  # larger tiles do not fit either
-                            break
-                        continue
-                    if legal:
-                        known = bound(problem, layout, outer, costs, cutoff, table.numbers, table.integers, n, scratch)
-                        value = max(value, known)
-                if not legal:
-                    continue
-                table.numbers[n, BOUND] = value
-                if value > cutoff:
-                    table.counters[1] += 1
-                elif not costs.dominance or insert(table, layout, problem, costs, keys, n):
-                    table.counters[0] += 1
-                else:
-                    table.counters[2] += 1
+        if stage.kind == UNROLL:
+            _unroll(context, stage, states, i, table)
+        elif stage.kind == FIND_FORWARDING:
+            _find_forwarding(context, stage, states, i, table)
+        elif stage.kind == END_FANOUT:
+            _end_fanout(context, stage, states, i, table)
+        elif stage.kind == PLACE_LOOP:
+            _place_loop(context, stage, states, i, table)
+        elif stage.kind == CLOSE_BLOCK:
+            _close_block(context, stage, states, i, table)
+        elif stage.kind == PLACE_REST:
+            _place_rest(context, stage, states, i, table)
+        else:
+            _store(context, stage, states, i, table)
     return stop
 
 
 @kernel_call
-def _matters(problem: ProblemArrays, layout: StateLayout, rule_order: Ints, integers: Ints, i: int, d: int) -> bool:
+def _unroll(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """Unroll the stage's dimension over its slot, with all trips that fit (Lemma 1)."""
+    d, k, rows = stage.dimension, stage.position, table.rows
+    used, most = states.integers[i, USED + k], stage.outer.max_used[stage.level.slot[k]]
+    for j in range(context.problem.trip.shape[1]):
+        trips = _trips(context, stage, states, i, d, j)
+        if trips < 0 or used * trips > most:
+            break
+        if trips > 0:
+            n = _copy(context, states, i, table, d * context.problem.trip.shape[1] + j)
+            if j > 0:
+                unroll(context, stage.level, rows, n, d, j, k)
+            # without tiles left nothing is decided, and the bound stays
+            if j > 0 or tile_count(context, states, i, d) > 1:
+                if not _fits_outside(context, stage.outer, rows, n):  # nor do larger tiles
+                    break
+                _raise_bound(context, stage.outer, rows, n)
+            _keep(context, stage, table, n)
+
+
+@kernel_call
+def _find_forwarding(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """Close forwarding where no order of the other unrollings allows it (Lemma 14)."""
+    n = _copy(context, states, i, table, 0)
+    find_forwarding(context, stage.level, table.rows, n)
+    if _fits_outside(context, stage.outer, table.rows, n):
+        _raise_bound(context, stage.outer, table.rows, n)
+        _keep(context, stage, table, n)
+
+
+@kernel_call
+def _end_fanout(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """End the current fanout, if enough sub-clusters are used (Lemma 14)."""
+    rows, level = table.rows, stage.level
+    n = _copy(context, states, i, table, 0)
+    for k in range(len(level.slot)):
+        if rows.integers[n, USED + k] < level.min_used[k]:
+            return
+        rows.integers[n, USED + k] = 1
+    if stage.feeds_units:
+        end_compute_fanout(context, level, rows, n)
+    else:
+        resolve_forwarding(context, level, rows, n)
+    if _fits_outside(context, stage.outer, rows, n):
+        _raise_bound(context, stage.outer, rows, n)
+        _keep(context, stage, table, n)
+
+
+@kernel_call
+def _place_loop(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """Add a temporal loop over each dimension that matters and is not placed yet (Lemma 2)."""
+    rows, mask = table.rows, states.integers[i, LOOP_MASK]
+    for d in range(len(context.problem.sizes)):
+        if mask >> d & 1 or not _matters(context, stage, states, i, d) or not _in_order(stage, mask, d):
+            continue
+        for j in range(1, context.problem.trip.shape[1]):
+            trips = _trips(context, stage, states, i, d, j)
+            if trips < 0:
+                break
+            if trips > 0:
+                n = _copy(context, states, i, table, d * context.problem.trip.shape[1] + j)
+                add_temporal_loop(context, stage.level, rows, n, d, j)
+                rows.integers[n, LOOP_MASK] |= 1 << d
+                if not _fits_outside(context, stage.outer, rows, n):  # nor do larger tiles
+                    break
+                _raise_bound(context, stage.outer, rows, n)
+                _keep(context, stage, table, n)
+
+
+@kernel_call
+def _close_block(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """End the placed loops of a block, and mark the other dimensions for the rest of it (Lemma 2).
+
+    A dimension that can be completed neither way has no successor.
+    """
+    rest, integers = 0, states.integers
+    for d in range(len(context.problem.sizes)):
+        placed = integers[i, LOOP_MASK] >> d & 1
+        count = tile_count(context, states, i, d)
+        if not placed and count > 1 and not _matters(context, stage, states, i, d):
+            rest |= 1 << d
+        elif not stage.iterable_tiles[d, integers[i, context.layout.tile_index + d]]:
+            return
+        elif not (placed or stage.trips[d, 0]):
+            return
+    n = _copy(context, states, i, table, 0)
+    table.rows.integers[n, LOOP_MASK] = rest
+    _keep(context, stage, table, n)
+
+
+@kernel_call
+def _place_rest(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """Add a temporal loop over the stage's dimension, if it is marked for the rest of the block."""
+    d, rows, marked = stage.dimension, table.rows, states.integers[i, LOOP_MASK] >> stage.dimension & 1
+    for j in range(context.problem.trip.shape[1] if marked else 1):
+        trips = _trips(context, stage, states, i, d, j) if marked else 1
+        if trips < 0:
+            break
+        if trips > 0:
+            n = _copy(context, states, i, table, d * context.problem.trip.shape[1] + j)
+            if j > 0:
+                add_temporal_loop(context, stage.level, rows, n, d, j)
+            rows.integers[n, LOOP_MASK] &= ~(1 << d)
+            if j > 0:
+                if not _fits_outside(context, stage.outer, rows, n):  # nor do larger tiles
+                    break
+                _raise_bound(context, stage.outer, rows, n)
+            _keep(context, stage, table, n)
+
+
+@kernel_call
+def _store(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
+    """Add the storage entry, once for each set of tensors that it may keep (Lemmas 1 and 11)."""
+    for choice in range(len(stage.choices)):
+        kept = stage.choices[choice]
+        n = _copy(context, states, i, table, kept)
+        if _fits(context, stage.storage, table.rows, n, kept):
+            store(context, stage.storage, table.rows, n, kept)
+            if _fits_outside(context, stage.outer, table.rows, n):
+                _raise_bound(context, stage.outer, table.rows, n)
+                _keep(context, stage, table, n)
+
+
+@kernel_part
+def _trips(context: SearchContext, stage: Stage, states: StateRows, i: int, d: int, j: int) -> int:
+    """Return the trips of a loop over d at index j; 0 if they are not allowed, -1 if there are no more."""
+    problem, count = context.problem, tile_count(context, states, i, d)
+    trips = int(problem.trip[d, j])
+    if trips == 0 or trips > count:
+        return -1
+    if not stage.trips[d, j] or not problem.ragged and count % trips:
+        return 0
+    return trips if stage.iterable_tiles[d, tile_index(problem, d, (count + trips - 1) // trips)] else 0
+
+
+@kernel_part
+def _copy(context: SearchContext, states: StateRows, i: int, table: StateTable, decision_code: int) -> int:
+    """Copy a state to the end of the table, with the decision that its successor follows from."""
+    n = int(table.counters[0])
+    for k in range(context.layout.integers):
+        table.rows.integers[n, k] = states.integers[i, k]
+    for k in range(context.layout.numbers):
+        table.rows.numbers[n, k] = states.numbers[i, k]
+    table.alive[n], table.decision_code[n] = True, decision_code
+    return n
+
+
+@kernel_part
+def _raise_bound(context: SearchContext, outer: OuterContext, rows: StateRows, n: int) -> None:
+    """Raise the bound, which the state inherited (Lemma 5), to the bound of its own completions."""
+    rows.numbers[n, BOUND] = max(rows.numbers[n, BOUND], bound(context, outer, rows, n))
+
+
+@kernel_part
+def _keep(context: SearchContext, stage: Stage, table: StateTable, n: int) -> None:
+    """Keep the last state of the table, unless its bound or another state prunes it (Lemma 3)."""
+    if table.rows.numbers[n, BOUND] > context.cutoff:
+        table.counters[1] += 1
+    elif not context.costs.dominance or insert(context, table, stage.key_length, n):
+        table.counters[0] += 1
+    else:
+        table.counters[2] += 1
+
+
+@kernel_call
+def _matters(context: SearchContext, stage: Stage, states: StateRows, i: int, d: int) -> bool:
     """Return whether the position of a loop over d matters (Lemma 2)."""
-    if tile_count(problem, layout, integers, i, d) == 1:
+    problem, layout, integers = context.problem, context.layout, states.integers
+    if tile_count(context, states, i, d) == 1:
         return False
-    if rule_order[d] >= 0 or (integers[i, STATUS] & NO_LOOP_YET and integers[i, layout.flags] >> FORWARDING_OPEN):
+    if stage.rule_order[d] >= 0:
+        return True
+    if integers[i, STATUS] & NO_LOOP_YET and integers[i, layout.flags] >> FORWARDING_OPEN:
         return True
     for t in range(len(problem.output)):
         status = status_of(integers, i, t)
         if status == STATIONARY and (not problem.relevant[t, d] or problem.window_index[t, d] >= 0):
             return True
-        if (
-            status == SLIDING
-            and problem.relevant[t, d]
-            and problem.window_index[t, d] == integers[i, layout.window + t]
-        ):
-            return True
+        if status == SLIDING and problem.relevant[t, d]:
+            if problem.window_index[t, d] == integers[i, layout.window + t]:
+                return True
     return False
 
 
 @kernel_part
-def _in_order(rule_order: Ints, mask: int, d: int) -> bool:
+def _in_order(stage: Stage, mask: int, d: int) -> bool:
     """Return whether a loop over d may surround the placed loops under the order of a rule."""
+    rule_order = stage.rule_order
     for e in range(len(rule_order)):
         if rule_order[d] >= 0 and rule_order[e] >= 0 and mask >> e & 1 and rule_order[e] < rule_order[d]:
             return False
@@ -211,57 +262,28 @@ def _in_order(rule_order: Ints, mask: int, d: int) -> bool:
 
 
 @kernel_call
-def _close(
-    problem: ProblemArrays, layout: StateLayout, trips: Bools, tiles: Bools, rule_order: Ints, integers: Ints, i: int
-) -> bool:
-    """End the placed loops of a block, and mark the other dimensions for the rest of it (Lemma 2).
-
-    Returns:
-        Whether each dimension can be completed that way.
-    """
-    rest = 0
-    for d in range(len(problem.sizes)):
-        placed = integers[i, LOOP_MASK] >> d & 1
-        count = tile_count(problem, layout, integers, i, d)
-        if not placed and count > 1 and not _matters(problem, layout, rule_order, integers, i, d):
-            rest |= 1 << d
-        elif not tiles[d, integers[i, layout.tile_index + d]] or not (placed or trips[d, 0]):
-            return False
-    integers[i, LOOP_MASK] = rest
-    return True
-
-
-@kernel_call
-def _fits(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    storage: StorageEntry,
-    kept: int,
-    integers: Ints,
-    i: int,
-    scratch: SearchScratch,
-) -> bool:
+def _fits(context: SearchContext, storage: StorageEntry, states: StateRows, i: int, kept: int) -> bool:
     """Return whether the kept tiles fit their memories."""
-    good = True
-    for t in range(len(problem.output)):
+    used, tensors, fits = context.scratch.memory_reads, len(context.problem.output), True
+    for t in range(tensors):
         if kept >> t & 1:
-            scratch.memory_reads[storage.memory[t]] += words(problem, layout, integers, i, t) * storage.slices[t]
-    for t in range(len(problem.output)):
+            used[storage.memory[t]] += words(context, states, i, t) * storage.slices[t]
+    for t in range(tensors):
         if kept >> t & 1:
-            good &= scratch.memory_reads[storage.memory[t]] <= storage.usable[storage.memory[t]]
-    for t in range(len(problem.output)):
-        scratch.memory_reads[max(0, storage.memory[t])] = 0.0
-    return bool(good)
+            fits &= used[storage.memory[t]] <= storage.usable[storage.memory[t]]
+    for t in range(tensors):
+        used[max(0, storage.memory[t])] = 0.0
+    return bool(fits)
 
 
 @kernel_call
-def _fits_ahead(problem: ProblemArrays, layout: StateLayout, outer: OuterContext, integers: Ints, i: int) -> bool:
+def _fits_outside(context: SearchContext, outer: OuterContext, states: StateRows, i: int) -> bool:
     """Return whether tiles fit the next memories that always keep them (Lemma 11)."""
-    for t in range(len(problem.output)):
+    for t in range(len(context.problem.output)):
         used = 0.0
-        for u in range(len(problem.output)):
+        for u in range(len(context.problem.output)):
             if outer.capacity_group[t] >= 0 and outer.capacity_group[u] == outer.capacity_group[t]:
-                used += words(problem, layout, integers, i, u) * outer.slices[u]
+                used += words(context, states, i, u) * outer.slices[u]
         if used > outer.usable[t]:
             return False
     return True

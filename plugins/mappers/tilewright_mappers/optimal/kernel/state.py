@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright_mappers.optimal.kernel.structures import ProblemArrays, StateLayout
+from tilewright_mappers.optimal.kernel.structures import ProblemArrays, SearchContext, StateRows
 
 SHAPE_CODE, LOOP_MASK, STATUS, USED = 0, 1, 2, 3
 NO_LOOP_YET = 1 << 40
@@ -53,29 +53,36 @@ def forward_nothing(numbers: Floats, i: int, t: int) -> None:
 
 
 @kernel_part
-def extent(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, d: int) -> int:
+def extent(context: SearchContext, states: StateRows, i: int, d: int) -> int:
     """Return the iterations of a full tile."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     return int(min(integers[i, layout.tile + d], problem.sizes[d]))
 
 
 @kernel_part
-def tile_count(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, d: int) -> int:
+def tile_count(context: SearchContext, states: StateRows, i: int, d: int) -> int:
     """Return the number of tiles of a dimension."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     return int(problem.tile_count[d, integers[i, layout.tile_index + d]])
 
 
 @kernel_part
-def total_tile_count(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int) -> float:
+def total_tile_count(context: SearchContext, states: StateRows, i: int) -> float:
     """Return the number of tiles of the whole problem."""
+    problem = context.problem
     result = 1.0
     for d in range(len(problem.sizes)):
-        result *= tile_count(problem, layout, integers, i, d)
+        result *= tile_count(context, states, i, d)
     return result
 
 
 @kernel_part
-def subclusters_along(layout: StateLayout, integers: Ints, i: int, d: int, dims: int) -> float:
+def subclusters_along(context: SearchContext, states: StateRows, i: int, d: int, dims: int) -> float:
     """Return the sub-clusters of the current fanout along a dimension."""
+    layout = context.layout
+    integers = states.integers
     result = 1.0
     for at in range(layout.unrolling + d, layout.full_key, dims):
         result *= integers[i, at]
@@ -96,18 +103,21 @@ def tile_index(problem: ProblemArrays, d: int, left: int) -> int:
 
 
 @kernel_part
-def is_partial(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, d: int) -> bool:
+def is_partial(context: SearchContext, states: StateRows, i: int, d: int) -> bool:
     """Return whether the last tile is smaller than the others."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     left = problem.tile_count[d, integers[i, layout.tile_index + d]]
     return bool(left > 1 and left * integers[i, layout.tile + d] != problem.sizes[d])
 
 
 @kernel_call
-def words(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int) -> float:
+def words(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the values of the tile's bounding box."""
+    problem = context.problem
     volume = side = 1.0
     for p in range(problem.term_start[t], problem.term_start[t + 1]):
-        side += problem.term_factor[p] * (extent(problem, layout, integers, i, problem.term_dimension[p]) - 1.0)
+        side += problem.term_factor[p] * (extent(context, states, i, problem.term_dimension[p]) - 1.0)
         if problem.term_last[p]:
             volume *= side
             side = 1.0
@@ -115,50 +125,50 @@ def words(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t
 
 
 @kernel_call
-def all_words(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int) -> float:
+def all_words(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the values of the bounding boxes of all tiles of a tensor; 0 for ragged windows.
 
     Short last tiles count with their own size.
     """
+    problem = context.problem
     result = tiles = 1.0
     if problem.ragged_window[t]:
         return 0.0
     if not problem.ragged:
         for d in range(len(problem.sizes)):
             if problem.relevant[t, d]:
-                tiles *= tile_count(problem, layout, integers, i, d)
-        return tiles * words(problem, layout, integers, i, t)
+                tiles *= tile_count(context, states, i, d)
+        return tiles * words(context, states, i, t)
     side, first = 1.0, problem.term_start[t]
     for p in range(problem.term_start[t], problem.term_start[t + 1]):
-        tiles *= tile_count(problem, layout, integers, i, problem.term_dimension[p])
+        tiles *= tile_count(context, states, i, problem.term_dimension[p])
         side -= problem.term_factor[p]
         if problem.term_last[p]:
             total = side * tiles
             for q in range(first, p + 1):
                 d = problem.term_dimension[q]
-                total += (
-                    problem.term_factor[q]
-                    * float(problem.sizes[d])
-                    * (tiles / tile_count(problem, layout, integers, i, d))
-                )
+                total += problem.term_factor[q] * float(problem.sizes[d]) * (tiles / tile_count(context, states, i, d))
             result *= total
             tiles, side, first = 1.0, 1.0, p + 1
     return result
 
 
 @kernel_part
-def irrelevant_tile_count(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int) -> float:
+def irrelevant_tile_count(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the number of tiles along the irrelevant dimensions."""
+    problem = context.problem
     result = 1.0
     for d in range(len(problem.sizes)):
         if not problem.relevant[t, d]:
-            result *= tile_count(problem, layout, integers, i, d)
+            result *= tile_count(context, states, i, d)
     return result
 
 
 @kernel_part
-def union_words(problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int) -> float:
+def union_words(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the values that all tiles cover together, the words of Lemma 10."""
+    problem, layout = context.problem, context.layout
+    integers = states.integers
     result, at = 1.0 if problem.min_distinct[t] > 0.0 else 0.0, 0
     for p in range(problem.term_start[t], problem.term_start[t + 1]):
         at += integers[i, layout.tile_index + problem.term_dimension[p]] * problem.union_stride[p]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.forwarding import assume_forwarding
 from tilewright_mappers.optimal.kernel.loops import commit, end_fanout
 from tilewright_mappers.optimal.kernel.state import (
@@ -29,17 +28,17 @@ from tilewright_mappers.optimal.kernel.structures import (
     SLIDING,
     STATIONARY,
     FanoutLevel,
-    ProblemArrays,
-    StateLayout,
+    SearchContext,
+    StateRows,
     StorageEntry,
 )
 
 
 @kernel_call
-def end_compute_fanout(
-    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, numbers: Floats, integers: Ints, i: int
-) -> None:
+def end_compute_fanout(context: SearchContext, level: FanoutLevel, states: StateRows, i: int) -> None:
     """End the innermost fanout: compute units may share words as long as these are stationary."""
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
     dims = len(problem.sizes)
     for t in range(len(problem.output)):
         at, same, window = FIRST_TENSOR + PER_TENSOR * t, False, False
@@ -60,24 +59,18 @@ def end_compute_fanout(
             integers[i, layout.flags] |= UNDERCOUNTED
             if problem.ragged:  # the model averages sharing over unequal tiles, so nothing is counted
                 numbers[i, at + DEMAND] = numbers[i, at + MIN_DEMAND] = 0.0
-    end_fanout(problem, layout, numbers, integers, i)
+    end_fanout(context, states, i)
 
 
 @kernel_call
-def hold(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    storage: StorageEntry,
-    kept: int,
-    numbers: Floats,
-    integers: Ints,
-    i: int,
-) -> None:
+def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: int, kept: int) -> None:
     """Add a storage entry that keeps the tensors in the bits of `kept` (Lemma 1)."""
+    problem, layout = context.problem, context.layout
+    numbers, integers = states.numbers, states.integers
     forwarding = integers[i, layout.flags] >> FORWARDING_OPEN
     for t in range(len(problem.output)):
         if (forwarding & kept) >> t & 1:
-            assume_forwarding(problem, layout, numbers, integers, i, t)
+            assume_forwarding(context, states, i, t)
             integers[i, layout.flags] = integers[i, layout.flags] & ~(1 << (FORWARDING_OPEN + t)) | UNDERCOUNTED
     for m in range(len(storage.leakage)):
         if storage.leakage[m] > 0.0:
@@ -92,12 +85,12 @@ def hold(
     for t in range(len(problem.output)):
         if not kept >> t & 1 or problem.unmodelled[t]:
             continue
-        at, moved = FIRST_TENSOR + PER_TENSOR * t, all_words(problem, layout, integers, i, t)
+        at, moved = FIRST_TENSOR + PER_TENSOR * t, all_words(context, states, i, t)
         demand = numbers[i, at + DEMAND]
         reads, writes, width = storage.read_port[t], storage.write_port[t], storage.words[t]
         first, tile = (
             problem.values[t] if problem.windowed_output[t] else moved,
-            moved * irrelevant_tile_count(problem, layout, integers, i, t),
+            moved * irrelevant_tile_count(context, states, i, t),
         )
         numbers[i, at + DEFERRED] += demand * (storage.read_pj[t] + storage.update_pj[t])
         pending, credit = layout.deferred_words[t], layout.first_reads[t]
@@ -115,10 +108,10 @@ def hold(
         ):  # otherwise the tile of an inner entry may remain stationary, too
             integers[i, layout.unrolled + t] = 0
         if status == SLIDING:
-            commit(layout, numbers, integers, i, t, 1.0 / numbers[i, at + TILE_EQUIVALENTS])
+            commit(context, states, i, t, 1.0 / numbers[i, at + TILE_EQUIVALENTS])
             integers[i, layout.flags] |= UNDERCOUNTED
         elif status == NON_STATIONARY or storage.outermost:
-            commit(layout, numbers, integers, i, t, 0.0)
+            commit(context, states, i, t, 0.0)
         if storage.outermost:
             continue
         set_status(integers, i, t, NON_STATIONARY if problem.ragged_window[t] else STATIONARY)
@@ -130,25 +123,27 @@ def hold(
             if writes >= 0:
                 numbers[i, credit + writes] += first * width
         numbers[i, at + DEMAND] = tile
-        if _note_sides(problem, layout, numbers, integers, i, t) and status == STATIONARY:
+        if _note_sides(context, states, i, t) and status == STATIONARY:
             integers[i, layout.flags] |= UNDERCOUNTED  # smaller inner tiles, which are stationary too, overlap less
     for t in range(len(problem.output)):
         if not (forwarding & ~kept) >> t & 1:
             forward_nothing(numbers, i, t)
     if not forwarding & ~kept:
-        end_fanout(problem, layout, numbers, integers, i)
+        end_fanout(context, states, i)
 
 
 @kernel_part
-def _note_sides(problem: ProblemArrays, layout: StateLayout, numbers: Floats, integers: Ints, i: int, t: int) -> bool:
+def _note_sides(context: SearchContext, states: StateRows, i: int, t: int) -> bool:
     """Record the sides of the tile's windows; return whether one that has loops left has grown."""
+    problem, layout = context.problem, context.layout
+    numbers = states.numbers
     changed = False
     for d in range(len(problem.sizes)):
         r, side, loops, first = problem.window_index[t, d], 1.0, False, True
         for e in range(len(problem.sizes)):
             if r >= 0 and problem.window_index[t, e] == r:
-                side += problem.coefficient[t, e] * (extent(problem, layout, integers, i, e) - 1.0)
-                loops |= extent(problem, layout, integers, i, e) < problem.sizes[e]
+                side += problem.coefficient[t, e] * (extent(context, states, i, e) - 1.0)
+                loops |= extent(context, states, i, e) < problem.sizes[e]
                 first &= e >= d
         if r >= 0 and first:
             changed |= loops and side != numbers[i, layout.window_side + r]

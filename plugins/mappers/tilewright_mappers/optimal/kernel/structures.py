@@ -126,6 +126,8 @@ class FanoutLevel(NamedTuple):
     """[T]: whether the entry directly inside keeps the tensor: `NEVER`, `ALWAYS` or `OPTIONAL`."""
     fill_pj: Floats
     """[T]: pJ per value written there."""
+    multicast: Bools
+    """[K, T]: the slot may multicast the tensor."""
     outermost: bool
     """No fanout is outside this level."""
 
@@ -250,13 +252,21 @@ class CostFunction(NamedTuple):
 
 
 @structure
+class StateRows(NamedTuple):
+    """States, one per row, with columns as in `StateLayout`."""
+
+    numbers: Floats
+    integers: Ints
+
+
+@structure
 class StateTable(NamedTuple):
     """Table of states with a hash index."""
 
+    rows: StateRows
+
     unrollable: Bools
     """[D]: dimensions that may still be unrolled."""
-    numbers: Floats
-    integers: Ints
     next_in_chain: Ints
     """Next state of the same hash chain; -1 at the end."""
     chain_heads: Ints
@@ -298,3 +308,42 @@ class SearchScratch(NamedTuple):
     gain: Floats
     along: Floats
     within: Floats
+
+
+@structure
+class SearchContext(NamedTuple):
+    """Everything that stays constant during a search, and its scratch arrays."""
+
+    problem: ProblemArrays
+    layout: StateLayout
+    costs: CostFunction
+    scratch: SearchScratch
+    cutoff: float
+    """Maximum bound of a state that is kept."""
+
+
+@structure
+class Stage(NamedTuple):
+    """One stage. Fields of other kinds of stages have any value."""
+
+    kind: int
+    outer: OuterContext
+    """Context outside the stage's boundary."""
+    level: FanoutLevel
+    storage: StorageEntry
+    choices: Ints
+    """Sets of tensors that the entry may keep, as bits; one set if the stage is no storage entry."""
+    trips: Bools
+    """[D, J]: trips that the slot allows."""
+    iterable_tiles: Bools
+    """[D, K]: tile counts that slots outside this one can iterate."""
+    rule_order: Ints
+    """[D]: position of a dimension in the order of a rule, outermost first; -1 if free."""
+    dimension: int
+    """Dimension of the loop."""
+    position: int
+    """Index of the spatial slot in its level."""
+    feeds_units: bool
+    """Compute units may share words across the level's fanout."""
+    key_length: int
+    """Number of integers in the key of Lemma 3."""

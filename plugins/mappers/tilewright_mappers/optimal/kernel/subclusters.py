@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Bools, Ints
 from tilewright_mappers.optimal.kernel.state import extent, tile_count
-from tilewright_mappers.optimal.kernel.structures import FanoutLevel, ProblemArrays, SearchScratch, StateLayout
+from tilewright_mappers.optimal.kernel.structures import (
+    FanoutLevel,
+    SearchContext,
+    SearchScratch,
+    StateRows,
+)
 
 
 @kernel_call
 def mark_offsets(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    integers: Ints,
-    i: int,
-    t: int,
-    r: int,
-    multicast: Bools,
-    sharing: bool,
-    scratch: SearchScratch,
+    context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, r: int, sharing: bool
 ) -> int:
     """Mark the offsets of all sub-clusters' tiles along window r, and return the largest.
 
     Args:
         sharing: only slots that may multicast the tensor count.
     """
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    integers = states.integers
     reach = 0
     scratch.offsets[0] = True
     for e in range(len(problem.sizes)):
@@ -34,7 +31,7 @@ def mark_offsets(
             for k in range(len(level.slot)):
                 n = integers[i, layout.unrolling + k * len(problem.sizes) + e]
                 step //= n
-                if n > 1 and (multicast[k, t] or not sharing):
+                if n > 1 and (level.multicast[k, t] or not sharing):
                     for at in range(reach + 1, reach + (n - 1) * step + 1):
                         scratch.offsets[at] = False
                     for at in range(reach, -1, -1):
@@ -46,47 +43,46 @@ def mark_offsets(
 
 
 @kernel_part
-def _inner(problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, e: int) -> int:
+def _inner(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, e: int) -> int:
     """Return the extent of a sub-cluster's tile."""
-    result = extent(problem, layout, integers, i, e)
+    problem, layout = context.problem, context.layout
+    integers = states.integers
+    result = extent(context, states, i, e)
     for k in range(len(level.slot)):
         result //= integers[i, layout.unrolling + k * len(problem.sizes) + e]
     return int(result)
 
 
 @kernel_call
-def subcluster_side(
-    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, t: int, r: int
-) -> int:
+def subcluster_side(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, r: int) -> int:
     """Return the side of a sub-cluster's tile along window r."""
+    problem = context.problem
     side = 1
     for e in range(len(problem.sizes)):
         if problem.window_index[t, e] == r:
-            side += problem.coefficient[t, e] * (_inner(problem, layout, level, integers, i, e) - 1)
+            side += problem.coefficient[t, e] * (_inner(context, level, states, i, e) - 1)
     return int(side)
 
 
 @kernel_call
-def max_offset(
-    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, t: int, r: int
-) -> int:
+def max_offset(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, r: int) -> int:
     """Return the maximum distance of two sub-clusters' tiles along window r."""
+    problem = context.problem
     reach = 0
     for e in range(len(problem.sizes)):
         if problem.window_index[t, e] == r:
-            apart = extent(problem, layout, integers, i, e) - _inner(problem, layout, level, integers, i, e)
+            apart = extent(context, states, i, e) - _inner(context, level, states, i, e)
             reach += problem.coefficient[t, e] * apart
     return int(reach)
 
 
 @kernel_call
-def subcluster_words(
-    problem: ProblemArrays, layout: StateLayout, level: FanoutLevel, integers: Ints, i: int, t: int
-) -> float:
+def subcluster_words(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int) -> float:
     """Return the values of a sub-cluster's tile."""
+    problem = context.problem
     volume = side = 1.0
     for p in range(problem.term_start[t], problem.term_start[t + 1]):
-        side += problem.term_factor[p] * (_inner(problem, layout, level, integers, i, problem.term_dimension[p]) - 1.0)
+        side += problem.term_factor[p] * (_inner(context, level, states, i, problem.term_dimension[p]) - 1.0)
         if problem.term_last[p]:
             volume *= side
             side = 1.0
@@ -94,13 +90,13 @@ def subcluster_words(
 
 
 @kernel_part
-def max_equal_tiles(
-    problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int, r: int, scratch: SearchScratch
-) -> float:
+def max_equal_tiles(context: SearchContext, states: StateRows, i: int, t: int, r: int) -> float:
     """Return the maximum number of sub-clusters with equal tiles along window r (Lemma 8).
 
     `scratch.along` has the sub-clusters along each dimension, `scratch.within` those inside the tile.
     """
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    integers = states.integers
     dims, result, most = len(problem.sizes), 1.0, 1.0
     for e in range(dims):
         if problem.window_index[t, e] == r and scratch.along[e] > 1.0:
@@ -121,16 +117,7 @@ def max_equal_tiles(
 
 
 @kernel_call
-def place_subclusters(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    level: FanoutLevel,
-    multicast: Bools,
-    integers: Ints,
-    i: int,
-    t: int,
-    scratch: SearchScratch,
-) -> tuple[int, int]:
+def place_subclusters(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int) -> tuple[int, int]:
     """Compute the positions of the sub-clusters' tiles, row by row.
 
     A position is one number: a sum of coordinates with weights that make sums unique.
@@ -138,6 +125,8 @@ def place_subclusters(
     Returns:
         The number of sub-clusters, 0 if there are too many; and the number per row.
     """
+    problem, layout, scratch = context.problem, context.layout, context.scratch
+    integers = states.integers
     dims, weight, count, across = len(problem.sizes), 1, 1, 1
     for e in range(dims):
         scratch.weight[e] = 0
@@ -150,9 +139,9 @@ def place_subclusters(
                 scratch.weight[e] = scratch.weight[o]
         if problem.relevant[t, e] and scratch.weight[e] == 0:
             scratch.weight[e] = weight
-            far = extent(problem, layout, integers, i, e)
+            far = extent(context, states, i, e)
             if problem.window_index[t, e] >= 0:
-                far = max_offset(problem, layout, level, integers, i, t, problem.window_index[t, e])
+                far = max_offset(context, level, states, i, t, problem.window_index[t, e])
             weight *= 4 * far + 2
     scratch.position[0] = scratch.group[0] = 0
     for vertical in range(2):
@@ -163,13 +152,13 @@ def place_subclusters(
                     continue
                 if count * n > len(scratch.position):
                     return 0, 0
-                move = extent(problem, layout, integers, i, e) * max(1, problem.coefficient[t, e])
+                move = extent(context, states, i, e) * max(1, problem.coefficient[t, e])
                 for earlier in range(k + 1):
                     move //= integers[i, layout.unrolling + earlier * dims + e]
                 for number in range(count, n * count):
                     like, index = number % count, number // count
                     scratch.position[number] = scratch.position[like] + index * move * scratch.weight[e]
-                    scratch.group[number] = scratch.group[like] + (0 if multicast[k, t] else index * count)
+                    scratch.group[number] = scratch.group[like] + (0 if level.multicast[k, t] else index * count)
                 count *= n
         if vertical == 0:
             across = count
@@ -227,17 +216,9 @@ def count_deliveries(
 
 
 @kernel_call
-def can_forward(
-    problem: ProblemArrays,
-    layout: StateLayout,
-    integers: Ints,
-    i: int,
-    t: int,
-    count: int,
-    width: int,
-    scratch: SearchScratch,
-) -> bool:
+def can_forward(context: SearchContext, states: StateRows, i: int, t: int, count: int, width: int) -> bool:
     """Return whether outer loops may give a sub-cluster the tile of a neighbour, and mark which ones."""
+    scratch = context.scratch
     result = False
     for number in range(count):
         scratch.has_neighbour[number] = 0
@@ -245,19 +226,16 @@ def can_forward(
         for way in range(2):
             other = number + 1 if way == 0 else number + width
             if other < count and (way == 1 or other % width > 0):
-                if _in_steps(
-                    problem, layout, integers, i, t, scratch.position[other] - scratch.position[number], scratch
-                ):
+                if _in_steps(context, states, i, t, scratch.position[other] - scratch.position[number]):
                     scratch.has_neighbour[number] = scratch.has_neighbour[other] = 1
                     result = True
     return result
 
 
 @kernel_call
-def _in_steps(
-    problem: ProblemArrays, layout: StateLayout, integers: Ints, i: int, t: int, apart: int, scratch: SearchScratch
-) -> bool:
+def _in_steps(context: SearchContext, states: StateRows, i: int, t: int, apart: int) -> bool:
     """Return whether outer loops may move a tile by a distance, as `place_subclusters` encodes it (Lemma 14)."""
+    problem, scratch = context.problem, context.scratch
     if apart == 0:
         return False
     dims = len(problem.sizes)
@@ -266,8 +244,8 @@ def _in_steps(
         for o in range(dims):
             if weight > 0 and scratch.weight[o] == weight:
                 first &= o >= d
-                if tile_count(problem, layout, integers, i, o) > 1:
-                    step = gcd(step, extent(problem, layout, integers, i, o) * max(1, problem.coefficient[t, o]))
+                if tile_count(context, states, i, o) > 1:
+                    step = gcd(step, extent(context, states, i, o) * max(1, problem.coefficient[t, o]))
         if weight > 0 and first:
             here = (2 * apart + weight) // (2 * weight)
             apart -= here * weight
