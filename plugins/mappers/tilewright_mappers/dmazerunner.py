@@ -1,4 +1,4 @@
-"""`dmazerunner`: every tiling that fills the array and the memories above thresholds, with the orders that reuse."""
+"""Mapper `dmazerunner`: tilings that fill array and memories above thresholds, with reusing orders."""
 
 from __future__ import annotations
 
@@ -14,20 +14,24 @@ from tilewright.schema.problem import Problem
 from tilewright_mappers import DMazeRunnerOptions
 
 PASSES = 8
-"""So many passes in a row without a candidate, and it gives up."""
+"""Consecutive passes without a candidate after which the search gives up."""
 
 
 @dataclass(frozen=True)
 class DMazeRunner:
     """Passes over all tilings above the thresholds, level by level, `width` of them at a time.
 
-    Of several memories in one cluster the fullest counts.
+    If a cluster has several memories, the fullest counts.
     """
 
     options: DMazeRunnerOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        """Raises NotConformableError where no mapping is found that reaches the thresholds."""
+        """Search the task's map space.
+
+        Raises:
+            NotConformableError: no mapping reaches the thresholds.
+        """
         space = task.space
         orders = [reuse_orders(task.problem)] * len(space.temporal_slots)
         found, complete, empty = False, False, 0
@@ -46,7 +50,7 @@ class DMazeRunner:
             raise NotConformableError("dmazerunner", (self._reason(task.problem),))
 
     def _candidates(self, placement: Placement, run: Run) -> Candidates:
-        """Some tilings above the thresholds, the innermost memory filled first."""
+        """Return some tilings above the thresholds; the innermost memory is filled first."""
         space, options = placement.space, self.options
         dims = None if options.reduction else _kept_in_output(space.problem)
         rows = placement.unroll(placement.start, dims)
@@ -69,5 +73,5 @@ class DMazeRunner:
 
 
 def _kept_in_output(problem: Problem) -> list[int]:
-    """The dimensions whose unrolling needs no reduction in space."""
+    """Return the dimensions whose unrolling needs no spatial reduction."""
     return [problem.dimension_names.index(name) for name in problem.dimensions if name in problem.output.dimensions]

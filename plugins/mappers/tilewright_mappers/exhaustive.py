@@ -1,4 +1,4 @@
-"""`exhaustive`: the judge of other mappers on spaces small enough."""
+"""Mapper `exhaustive`: enumerate small spaces; the reference for other mappers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from tilewright_mappers import ExhaustiveOptions
 
 @dataclass(frozen=True)
 class Exhaustive:
-    """Evaluates every different mapping of the space, and then has proved its best."""
+    """Mapper that evaluates every distinct mapping, and so proves the best one."""
 
     options: ExhaustiveOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        """Raises SpaceTooLargeError, before anything is evaluated, when the space exceeds the limit or the budget."""
+        """Enumerate the task's map space.
+
+        Raises:
+            SpaceTooLargeError: the space exceeds the limit or the budget. Nothing is evaluated
+                then.
+        """
         left, limit = run.remaining_evaluations, self.options.limit
         most = limit if left is None else min(limit, left)
-        size, known = task.space.factorizations, "at least "  # counted at once; all mappings can take seconds
+        # a lower bound that is fast to compute; counting all mappings can take seconds
+        size, known = task.space.factorizations, "at least "
         if size <= most:
             size, known = task.space.size, ""
         if size > most:

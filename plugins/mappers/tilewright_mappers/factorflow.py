@@ -1,4 +1,4 @@
-"""`factorflow`: greedy moves of prime factors, started anew from everything outside for each order of one block."""
+"""Mapper `factorflow`: greedy moves of prime factors, restarted for each loop order of one block."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tilewright.plugin import Costs, Proposals, Run, Task
 from tilewright_mappers import FactorFlowOptions
 
 BETTER = 1 - 1e-9
-"""A move has to lower the search objective by this factor."""
+"""Factor by which a move has to lower the search objective."""
 
 Descent = Generator[Candidates, Costs, tuple[Candidates, Floats]]
-"""Yields mappings, is sent their costs, and returns where the walks ended."""
+"""Generator that yields mappings, receives their costs, and returns the local optima."""
 
 
 @dataclass(frozen=True)
 class FactorFlow:
-    """Block of loops by block of loops, the order whose descent ends lowest; at most `rounds` times through all blocks."""
+    """Block by block, choose the loop order whose descent ends lowest; repeat at most `rounds` times."""
 
     options: FactorFlowOptions
 
@@ -46,13 +46,13 @@ class FactorFlow:
                     break
 
     def _starts(self, placement: Placement) -> Candidates:
-        """Everything outside, and then with the array as full as can be, in some ways."""
+        """Return the start with all factors outside, and starts with the array as full as possible."""
         most = self.options.unrollings
         full = placement.thin(placement.fullest(placement.unroll(placement.start)), most)
         return Candidates.join([placement.start, full]) if most else placement.start
 
     def _descend(self, task: Task, states: Candidates) -> Descent:
-        """Every state moves to its best neighbour as long as there is a better one."""
+        """Move every state to its best neighbour until no neighbour is better."""
         costs = yield states
         values = self._values(task, states, costs)
         done, ends = [states.take(slice(0, 0))], [values[:0]]
@@ -78,7 +78,7 @@ class FactorFlow:
     def _ahead(
         self, task: Task, near: Candidates, origin: Ints, values: Floats, stuck: Ints
     ) -> Generator[Candidates, Costs, tuple[Candidates, Ints, Floats]]:
-        """The best of two moves for each stuck state: (candidates, index in them, value)."""
+        """Return the best second move for each stuck state: (candidates, index in them, value)."""
         some = np.concatenate([_first(values, np.flatnonzero(origin == state), self.options.ahead) for state in stuck])
         far, via = task.space.neighbours(near.take(some), powers=True)
         costs = yield far
@@ -91,12 +91,12 @@ class FactorFlow:
 
 
 def _first(values: Floats, rows: Ints, count: int) -> Ints:
-    """The cheapest `count` of some rows."""
+    """Return the `count` cheapest rows."""
     return np.asarray(rows[np.argsort(values[rows], kind="stable")[:count]])
 
 
 def _least(values: Floats, group: Ints, groups: int) -> tuple[Ints, Floats]:
-    """(index, value) of the cheapest of each group, [group]; value inf where a group is empty."""
+    """Return (index, value) of the cheapest row per group; inf for empty groups."""
     order = np.lexsort((values, group))
     present, first = np.unique(group[order], return_index=True)
     index, least = np.zeros(groups, dtype=np.int64), np.full(groups, np.inf)

@@ -1,4 +1,4 @@
-"""`gamma`: a genetic search over factors, orders and what is kept."""
+"""Mapper `gamma`: a genetic search over factors, loop orders and storage."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tilewright_mappers import GammaOptions
 
 Kind = TypeVar("Kind", bound=np.generic)
 REPAIRS = 8
-"""Factors moved outwards, at most, to make a child fit."""
+"""Maximum factors moved outwards to make a child fit."""
 
 
 @dataclass(frozen=True)
 class Gamma:
-    """Generations of `population` mappings; the best `elite` of them live on, the others are bred."""
+    """Generations of `population` mappings: the best `elite` survive, the others are bred."""
 
     options: GammaOptions
 
@@ -42,14 +42,14 @@ class Gamma:
 
 
 class _Breeding:
-    """Founders, crossover and mutation in one map space, by the batch."""
+    """Founders, crossover and mutation in one map space, in batches."""
 
     def __init__(self, space: MapSpace, rng: np.random.Generator, mutation: float) -> None:
         self.space, self.rng, self.mutation = space, rng, mutation
         self.loops, self.unrolled = space.temporal_slots, space.spatial_slots
 
     def founders(self, count: int) -> Candidates:
-        """Mappings drawn until enough fit, or for some time; then those with everything outside make up the rest."""
+        """Draw mappings that fit; if there are too few, add copies with all factors outside."""
         drawn = [self.space.sample(self.rng, count) for _ in range(8)]
         fit = Candidates.join([each.take(each.fits()) for each in drawn])
         missing = count - len(fit)
@@ -59,7 +59,7 @@ class _Breeding:
         return fit.take(slice(0, count))
 
     def children(self, parents: Candidates, values: Floats, count: int) -> Candidates:
-        """Each of two parents, the better of two drawn ones."""
+        """Breed children; each parent is the better one of two random mappings."""
         rivals = self.rng.integers(0, len(parents), (2, 2, count))
         mother, father = np.where(values[rivals[0]] <= values[rivals[1]], rivals[0], rivals[1])
         trips = self._crossed(parents.trips, mother, father)
@@ -72,12 +72,15 @@ class _Breeding:
         return self._repaired(Candidates(self.space, trips, self.space.lawful(order), self._flipped(keep)))
 
     def _mixed(self, given: NDArray[Kind], mother: Ints, father: Ints) -> NDArray[Kind]:
-        """Per block or entry, [n, block or entry, ...], that of one parent."""
+        """Return each block or entry [n, block or entry, ...] from a random parent."""
         of_father = self.rng.random((len(mother), given.shape[1], 1)) < 0.5
         return np.where(of_father, given[father], given[mother])
 
     def _crossed(self, trips: Ints, mother: Ints, father: Ints) -> Ints:
-        """Per dimension the factors of one parent; all of the mother's where the unrollings would not suit one another."""
+        """Return each dimension's factors from a random parent.
+
+        If the unrollings of both do not combine, all factors are the mother's.
+        """
         dims = self.rng.random((len(mother), 1, trips.shape[2])) < 0.5
         mixed = np.where(dims, trips[father], trips[mother])
         good = np.ones(len(mixed), dtype=np.bool_)
@@ -86,13 +89,13 @@ class _Breeding:
         return np.where(good[:, None, None], mixed, trips[mother])
 
     def _moved(self, trips: Ints) -> Ints:
-        """One prime factor from anywhere to anywhere."""
+        """Move one prime factor between any two slots."""
         n, slots, _ = trips.shape
         everywhere = np.ones((n, slots), dtype=np.bool_)
         return self._move(trips, everywhere, everywhere)
 
     def _reunrolled(self, trips: Ints) -> Ints:
-        """One spatial slot gives up a prime factor, then takes one."""
+        """Move a prime factor out of a spatial slot, then another one into it."""
         if not self.unrolled:
             return trips
         chosen = np.zeros(trips.shape[:2], dtype=np.bool_)
@@ -101,7 +104,7 @@ class _Breeding:
         return self._move(self._move(trips, chosen, loops), loops, chosen)
 
     def _repaired(self, rows: Candidates) -> Candidates:
-        """Rows that do not fit give factors of inner slots to outer ones, a few times."""
+        """Move factors of rows that do not fit from inner to outer slots, a few times."""
         slots = np.arange(len(self.space.slots))
         for _ in range(REPAIRS):
             bad = np.flatnonzero(~rows.fits())
@@ -114,7 +117,7 @@ class _Breeding:
         return rows
 
     def _move(self, trips: Ints, sources: Bools, targets: Bools) -> Ints:
-        """One prime factor of each row from one of its sources to one of its targets; none where the rules forbid it."""
+        """Move one prime factor per row from a source to a target, unless the rules forbid it."""
         n, slots, dims = trips.shape
         line = np.arange(n)
         source, dim = np.unravel_index(
@@ -137,7 +140,7 @@ class _Breeding:
         return np.where(good[:, None, None], result, trips)
 
     def _swap(self, order: NDArray[np.int8]) -> None:
-        """Two loops of one block change places, in some rows, in place."""
+        """Swap two loops of one block in some rows, in place."""
         some = np.flatnonzero(self.rng.random(len(order)) < self.mutation)
         if not self.loops or order.shape[2] < 2:
             return
@@ -146,11 +149,11 @@ class _Breeding:
         order[some, block, a], order[some, block, b] = order[some, block, b], order[some, block, a]
 
     def _flipped(self, keep: Bools) -> Bools:
-        """Free choices of what is kept change now and then."""
+        """Flip random optional storage decisions."""
         free = self.space.keeps[1]
         return keep ^ (free & (self.rng.random(keep.shape) < self.mutation / max(1, int(free.sum()))))
 
 
 def _pick(rng: np.random.Generator, mask: Bools) -> Ints:
-    """Per row one of the columns that are true, the first if none is."""
+    """Return a random true column per row; 0 if there is none."""
     return np.asarray((rng.random(mask.shape) * mask).argmax(axis=1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""`interstellar`: input and output channels over the array, then every tiling and every reusing order."""
+"""Mapper `interstellar`: channels across the array, then every tiling and every reusing order."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tilewright.schema.structure import recognise
 from tilewright_mappers import InterstellarOptions
 
 PRESET = {"conv": "CK", "conv_transpose": "CK", "gemm": "KM"}
-"""The letters of a structure that its input and output channels have."""
+"""Letters of the input and output channels, per structure."""
 
 
 @dataclass(frozen=True)
 class Interstellar:
-    """Passes over all tilings level by level, `width` of them at a time, until it has seen them all."""
+    """Passes over all tilings, level by level, `width` of them at a time, until all are seen."""
 
     options: InterstellarOptions
 
@@ -41,7 +41,7 @@ class Interstellar:
 
 
 def _unrolled(placement: Placement) -> Candidates:
-    """The unrollings over channels that use all units, or, if there is none, those over any dimensions that use most."""
+    """Return the unrollings over channels that use all units; else the fullest over any dimensions."""
     rows = placement.fullest(placement.unroll(placement.start, channels(placement.space.problem)))
     if used(rows)[0] == placement.space.architecture.compute_instances:
         return rows
@@ -49,7 +49,7 @@ def _unrolled(placement: Placement) -> Candidates:
 
 
 def channels(problem: Problem) -> list[int]:
-    """The dimensions that are input or output channels; all, if the problem is of no known structure."""
+    """Return the input and output channels; all dimensions if the structure is unknown."""
     structure = recognise(problem)
     if structure is None:
         return list(range(len(problem.dimensions)))

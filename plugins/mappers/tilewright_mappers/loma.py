@@ -1,4 +1,4 @@
-"""`loma`: all orders of the loops' prime factors, each given to memories from the inside as far as they fit."""
+"""Mapper `loma`: all orders of the loops' prime factors, allocated to memories from inside."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers import LomaOptions
 
 Factor = tuple[int, int]
-"""(dimension, trips)"""
+"""Pair (dimension, trips)."""
 
 
 @dataclass(frozen=True)
 class Loma:
-    """For every unrolling that uses most of the array, at most `unrollings` of them: all orders of the loop prime
-    factors, merged until there are at most `limit`."""
+    """Mapper that tries all orders of the loop prime factors, for each of the fullest unrollings.
+
+    There are at most `unrollings` of these. Factors are merged until there are at most `limit`.
+    """
 
     options: LomaOptions
 
@@ -38,7 +40,11 @@ class Loma:
 
 
 def loop_factors(placement: Placement, row: Ints) -> list[Factor]:
-    """The prime factors that one row [slot, dimension] has at home and that the rules let go, ascending."""
+    """Return the prime factors that may leave their source slots, ascending.
+
+    Args:
+        row: trips [slot, dimension] of one mapping.
+    """
     found = []
     for dim, home in enumerate(placement.home):
         if home >= 0:
@@ -52,7 +58,10 @@ def loop_factors(placement: Placement, row: Ints) -> list[Factor]:
 
 
 def merged(factors: list[Factor], limit: int) -> list[Factor]:
-    """At most `limit` factors, or one per dimension: the two of one dimension with the least product become one."""
+    """Merge factors until there are at most `limit`, or one per dimension.
+
+    Each step merges the two factors of one dimension with the smallest product.
+    """
     factors = list(factors)
     while len(factors) > limit:
         pairs = [(a, b) for a, b in itertools.combinations(factors, 2) if a[0] == b[0]]
@@ -66,7 +75,7 @@ def merged(factors: list[Factor], limit: int) -> list[Factor]:
 
 
 def distinct_orders(factors: Sequence[Factor]) -> Iterator[tuple[Factor, ...]]:
-    """All different orders; one without factors is a loop of one trip."""
+    """Yield all distinct orders; without factors, one loop of one trip."""
     if not factors:
         yield ((0, 1),)
         return
@@ -86,10 +95,13 @@ def distinct_orders(factors: Sequence[Factor]) -> Iterator[tuple[Factor, ...]]:
 
 
 def allocate(placement: Placement, rows: Candidates, factors: Ints) -> Candidates:
-    """Loops, innermost first, [n, loop, (dimension, trips)], given to the memories from the inside as far as they fit.
+    """Allocate loops to memories from inside, as far as they fit.
 
-    The tensors of a memory share one cut. A loop that a rule keeps out of a memory passes on to the next; loops of one
-    dimension inside one memory become one, at the place of the innermost.
+    The tensors of a memory share one cut. A loop that a rule excludes from a memory moves to the
+    next. Loops of one dimension in one memory merge at the position of the innermost.
+
+    Args:
+        factors: loops [n, loop, (dimension, trips)], innermost first.
     """
     space = placement.space
     dims, trips = factors[..., 0], factors[..., 1]
@@ -111,7 +123,7 @@ def allocate(placement: Placement, rows: Candidates, factors: Ints) -> Candidate
 
 
 def _within(rows: Candidates, slot: int, dims: Ints, trips: Ints, left: Bools) -> Bools:
-    """Which loops a slot may take under its bounds, if it takes all before, [n, loop]."""
+    """Return the loops [n, loop] that a slot may take under its bounds, if it takes all inner ones."""
     good = np.zeros(dims.shape, dtype=np.bool_)
     for dim, highest in enumerate(rows.space.slots[slot].highest):
         here = left & (dims == dim)
@@ -121,7 +133,7 @@ def _within(rows: Candidates, slot: int, dims: Ints, trips: Ints, left: Bools) -
 
 
 def _longest(placement: Placement, rows: Candidates, slot: int, factors: Ints, able: Bools) -> Ints:
-    """How many of the able loops, innermost first, fit, [n]: by bisection, since tiles only grow."""
+    """Return how many of the loops fit [n], innermost first; by bisection, since tiles only grow."""
     rank = np.cumsum(able, axis=1)
     low, high = np.zeros(len(rows), dtype=np.int64), rank[:, -1]
     while (low < high).any():
@@ -132,7 +144,7 @@ def _longest(placement: Placement, rows: Candidates, slot: int, factors: Ints, a
 
 
 def _moved(placement: Placement, rows: Candidates, slot: int, factors: Ints, taken: Bools) -> Candidates:
-    """The rows with the taken loops moved from home into a slot."""
+    """Return the rows with the taken loops moved from their source slots into a slot."""
     for dim, home in enumerate(placement.home):
         grow = np.where(taken & (factors[..., 0] == dim), factors[..., 1], 1).prod(axis=1)
         if home >= 0 and (grow > 1).any():

@@ -1,4 +1,4 @@
-"""`random`: what any other mapper should beat."""
+"""Mapper `random`: the baseline for other mappers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilewright_mappers import RandomOptions
 
 @dataclass(frozen=True)
 class Random:
-    """Draws factorisations, orders and free keeps uniformly, and never ends by itself."""
+    """Mapper that draws factors, orders and optional storage uniformly until the budget is spent."""
 
     options: RandomOptions
 

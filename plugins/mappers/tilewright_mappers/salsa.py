@@ -1,4 +1,4 @@
-"""`salsa`: simulated annealing over the order of the loops' prime factors."""
+"""Mapper `salsa`: simulated annealing over the order of the loops' prime factors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from tilewright_mappers.loma import allocate, loop_factors
 
 @dataclass(frozen=True)
 class Salsa:
-    """`chains` walks at once, shared among the unrollings that use most of the array, of `steps` swaps each.
+    """`chains` parallel chains of `steps` swaps, distributed over the fullest unrollings.
 
-    A worse order is taken with the chance exp((old / new - 1) / temperature), which cools by `cooling` at every step.
+    A worse order is accepted with probability exp((old / new - 1) / temperature). The temperature
+    is multiplied by `cooling` at each step.
     """
 
     options: SalsaOptions
@@ -49,7 +50,7 @@ class Salsa:
 
 
 def _padded(placement: Placement, rows: Candidates) -> Ints:
-    """The loop prime factors of each row, [n, loop, (dimension, trips)], with loops of one trip where there are fewer."""
+    """Return the loop prime factors [n, loop, (dimension, trips)], padded with loops of one trip."""
     lists = [loop_factors(placement, row) for row in rows.trips]
     longest = max(1, *map(len, lists))
     return np.array([each + [(0, 1)] * (longest - len(each)) for each in lists], dtype=np.int64)

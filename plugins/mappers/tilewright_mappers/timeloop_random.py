@@ -1,4 +1,4 @@
-"""`timeloop_random`: Timeloop's random search with its two stop rules, and those rules for `timeloop_hybrid`."""
+"""Mapper `timeloop_random`: Timeloop's random search, and its two stop rules."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tilewright.plugin import Proposals, Run, Task
 from tilewright_mappers import TimeloopRandomOptions
 
 SMALLEST = 16
-"""No batch is smaller, so that the rules may be met up to so many mappings late."""
+"""Minimum batch size; the search may exceed a stop rule by this many mappings."""
 
 
 class StopRules:
-    """Timeloop's account of one search thread.
+    """Counts of Timeloop's stop rules for one search thread.
 
-    It ends after `timeout` consecutive invalid mappings, or after `victory` valid ones in a row, with any number of
-    invalid ones between them, of which none is the best so far. 0 switches a rule off.
+    The search ends after `timeout` consecutive invalid mappings. It also ends after `victory` valid
+    ones without an improvement; invalid mappings in between do not count. 0 switches a rule off.
     """
 
     def __init__(self, timeout: int, victory: int) -> None:
@@ -28,7 +28,7 @@ class StopRules:
 
     @property
     def earliest(self) -> float:
-        """After how many more mappings a rule can be met at the earliest; inf if never."""
+        """Minimum number of further mappings until a rule is met; inf if never."""
         left = [np.inf]
         if self.timeout:
             left.append(self.timeout - self.invalid)
@@ -41,7 +41,7 @@ class StopRules:
         return self.earliest <= 0
 
     def see(self, values: Floats) -> None:
-        """Take the costs of mappings in the order in which they were tried; inf where invalid."""
+        """Record costs in the order of evaluation; inf for invalid mappings."""
         valid = np.flatnonzero(np.isfinite(values))
         if not len(valid):
             self.invalid += len(values)
@@ -53,13 +53,13 @@ class StopRules:
         self.best = float(before[-1])
 
     def size(self, most: int) -> int:
-        """How many mappings to try at once, so that no rule is met far inside of the batch."""
+        """Return a batch size that does not exceed a stop rule by far."""
         return int(max(SMALLEST, min(most, self.earliest)))
 
 
 @dataclass(frozen=True)
 class TimeloopRandom:
-    """Uniform random mappings until a stop rule is met."""
+    """Mapper that draws uniform random mappings until a stop rule is met."""
 
     options: TimeloopRandomOptions
 

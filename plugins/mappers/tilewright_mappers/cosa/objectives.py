@@ -1,4 +1,4 @@
-"""What a program makes small: the published weights, or energy and cycles as far as logarithms tell."""
+"""Objectives of a program: the published weights, or energy and cycles in logarithms."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Move, Traffic
 
 UTILIZATION, COMPUTE, TRAFFIC = 0.1, 10.0, 1.0
-"""CoSA's weights, as its code has them."""
+"""CoSA's weights, as in its code."""
 TIE = 0.001
-"""Weight of the energy among mappings of equal cycles."""
+"""Weight of energy among mappings of equal cycles."""
 TOUCHING = tuple(0.5 * step for step in range(-14, 5))
-"""Where the exponential function is touched: shares of the energy from a thousandth to e**2 times all of it."""
+"""Points of the tangents of the exponential: energy fractions from e**-7 to e**2."""
 
 
 def steps(tiling: Tiling) -> Linear:
-    """Steps of all loops: the logarithm of the cycles, if nothing waits for memories."""
+    """Return the logarithm of the steps of all loops: the cycles without waiting for memories."""
     return total(tiling.product(slot) for slot in tiling.space.temporal_slots)
 
 
 def published(tiling: Tiling, traffic: Traffic) -> Linear:
-    """CoSA's sum, all of it logarithms: 10 x compute + traffic - 0.1 x utilization (section III-C).
+    """Return CoSA's sum of logarithms: 10 x compute + traffic - 0.1 x utilization (section III-C).
 
-    Utilization: of all bounded memories. Traffic: words of each tensor into the outermost fanout.
+    Utilization covers all bounded memories. Traffic counts words of each tensor into the outermost
+    fanout.
     """
     space = tiling.space
     bounded = [memory.name for memory in space.architecture.memories if memory.usable_words is not None]
@@ -37,7 +38,7 @@ def published(tiling: Tiling, traffic: Traffic) -> Linear:
 
 
 def _sent(tiling: Tiling, traffic: Traffic) -> list[Linear]:
-    """Per tensor the words that go through the outermost fanout."""
+    """Return the words of each tensor through the outermost fanout."""
     spatial = [slot for slot in tiling.space.spatial_slots if (tiling.space.slots[slot].most or 1) > 1]
     border = tiling.space.slots[spatial[0]].entry if spatial else 0
     found = []
@@ -50,18 +51,18 @@ def _sent(tiling: Tiling, traffic: Traffic) -> list[Linear]:
 
 @dataclass(frozen=True)
 class Shares:
-    """Energy as a sum over moves, each its share of a guess at the whole; cycles as a logarithm."""
+    """Energy as a sum of transfers, each a fraction of an estimate; cycles as a logarithm."""
 
     tiling: Tiling
     moves: list[Move]
 
     def energy_pj(self, values: Floats) -> float:
-        """Of a solution, and not nothing: programs are shares of it."""
+        """Return the energy of a solution in pJ, at least 1, because programs use fractions of it."""
         moved = sum(move.words(values) * move.energy_pj for move in self.moves)
         return max(1.0, _computing(self.tiling.space) + moved)
 
     def cycles(self, program: Program) -> Linear:
-        """The logarithm of the cycles: steps of loops, or words at the speed of the slowest memory."""
+        """Return the logarithm of the cycles: the maximum over loops and over memories."""
         taken = steps(self.tiling)
         waiting = [
             move.log_words - move.instances - math.log(move.values_per_cycle)
@@ -76,7 +77,7 @@ class Shares:
         return cycles
 
     def energy(self, program: Program, whole_pj: float) -> Linear:
-        """The energy as a share of `whole_pj`, from below: tangents of the exponential function."""
+        """Return a lower bound on the energy as a fraction of `whole_pj`: tangents of the exponential."""
         parts = []
         for move in self.moves:
             if move.energy_pj > 0:
@@ -88,8 +89,10 @@ class Shares:
         return total(parts) + _computing(self.tiling.space) / whole_pj
 
     def of(self, objective: Objective, program: Program, whole_pj: float) -> Linear:
-        """The objective's stand-in: cycles in logarithms, energy in shares. The logarithm of a share is at most the
-        share less 1, and is it where the energy is `whole_pj`: what lowers the sum lowers energy x cycles.
+        """Return the objective's substitute: cycles in logarithms, energy in fractions.
+
+        The logarithm of a fraction is at most the fraction less 1, and equal at `whole_pj`. So a
+        lower sum means a lower energy x cycles.
         """
         if objective == "cycles":
             return self.cycles(program) + self.energy(program, whole_pj) * TIE
@@ -98,7 +101,10 @@ class Shares:
 
 
 def least_energy_pj(space: MapSpace) -> float:
-    """Where guessing begins: every word of every tensor moved once, every operation read from the cheapest memories."""
+    """Return the first estimate of the energy in pJ.
+
+    Every word moves once, and every operation reads from the cheapest memory.
+    """
     problem, outer = space.problem, space.architecture.memories[0]
     cheapest = min(memory.read_energy_pj / memory.block_words for memory in space.architecture.memories)
     once = sum(problem.tensor_words(tensor) for tensor in problem.tensors) * outer.read_energy_pj

@@ -1,4 +1,4 @@
-"""Words that move between memories, as a program sees them: tile sizes, orders of loops, and what they save."""
+"""Words that move between memories in the program: tile sizes, loop orders, and their savings."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ NEVER = 60.0
 
 @dataclass(frozen=True)
 class Move:
-    """Values of a tensor that a memory gives or takes over the whole run.
+    """Values of a tensor that a memory reads or writes over the whole run.
 
     Attributes:
-        log_words: the logarithm of how many, all instances together, as the program sees it.
-        energy_pj: of one of them.
-        instances: the logarithm of how many there are of the memory that work.
-        values_per_cycle: that one instance gives or takes at most; None: any number.
-        log_most, log_spared: the words are exp(log_most) - exp(log_spared), where a partial sum is not read before the
-            first is written; None: they are exp(log_words).
+        log_words: logarithm of their number over all instances, as the program models it.
+        energy_pj: pJ per value.
+        instances: logarithm of the number of instances in use.
+        values_per_cycle: maximum values per cycle and instance; None if unlimited.
+        log_most, log_spared: the words are exp(log_most) - exp(log_spared), because the first
+            partial sum is not read; None: they are exp(log_words).
     """
 
     tensor: int
@@ -40,7 +40,7 @@ class Move:
     log_spared: Linear | None = None
 
     def words(self, values: Floats) -> float:
-        """Of a solution."""
+        """Return the words of a solution."""
         if self.log_most is None or self.log_spared is None:
             return math.exp(self.log_words.at(values))
         return math.exp(self.log_most.at(values)) - math.exp(self.log_spared.at(values))
@@ -48,11 +48,11 @@ class Move:
 
 @dataclass
 class Traffic:
-    """Adds the orders of loops to a tiling, and counts the words that move."""
+    """Adds loop orders to a tiling, and counts the words that move."""
 
     tiling: Tiling
     orders: dict[int, tuple[Positions, list[Linear]]] = field(default_factory=dict)
-    """Temporal slot -> (orders [k, position], which is taken)."""
+    """Temporal slot -> (orders [k, position], indicators of the chosen one)."""
     _indicators: dict[tuple[int, int], Linear] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Traffic:
         self.orders[slot] = (np.array(best, dtype=np.int8), self.program.one_of(len(best)))
 
     def _staying(self, order: Positions, tensor: int) -> frozenset[int]:
-        """The innermost dimensions of an order that do not index a tensor."""
+        """Return the innermost dimensions of an order that do not index a tensor."""
         staying = set()
         for dim in reversed(order.tolist()):
             if dim in self.indexing[tensor]:
@@ -88,14 +88,14 @@ class Traffic:
         return frozenset(staying)
 
     def chosen(self, values: Floats) -> Positions:
-        """The orders of a solution, [block, position]."""
+        """Return the orders of a solution [block, position]."""
         order = self.space.plain_order.copy()
         for slot, (orders, taken) in self.orders.items():
             order[self.loops.index(slot)] = orders[int(np.argmax([each.at(values) for each in taken]))]
         return order
 
     def read(self, points: Floats) -> Candidates:
-        """The mappings of solutions [n, variable]."""
+        """Return the mappings of solutions [n, variable]."""
         return replace(
             self.tiling.read(points), order=np.array([self.chosen(point) for point in points], dtype=np.int8)
         )
@@ -103,7 +103,7 @@ class Traffic:
     # -- reuse -----------------------------------------------------------------------------------------------
 
     def _non_unit(self, slot: int, tensor: int) -> Linear:
-        """1 if a loop that indexes the tensor is non-unit in a slot."""
+        """Return 1 if a non-unit loop of a slot indexes the tensor."""
         if (slot, tensor) not in self._indicators:
             non_unit = self.program.variable()
             for dim in sorted(self.indexing[tensor]):
@@ -114,10 +114,10 @@ class Traffic:
         return self._indicators[slot, tensor]
 
     def passes(self, entry: int, tensor: int) -> Linear:
-        """How often one instance of an entry gets a tile of a tensor (logarithm).
+        """Return the logarithm of how often one instance of an entry receives a tile.
 
-        A tile stays while the innermost loops outside do not index it; those of a whole block that does not are
-        passed over, and the next block counts.
+        A tile is stationary while the innermost outer loops do not index it. Blocks without an
+        indexing loop are skipped, and the next block counts.
         """
         outside = [slot for slot in self.loops if self.space.slots[slot].entry <= entry]
         idle = [dim for dim in range(len(self.problem.sizes)) if dim not in self.indexing[tensor]]
@@ -136,7 +136,7 @@ class Traffic:
         return count
 
     def _repeats(self, slot: int, tensor: int, idle: list[int], inside: Linear | None) -> Linear:
-        """Trips of loops that do not index a tensor, but do not let it stay either."""
+        """Return the trips of loops that do not index a tensor, but where it is not stationary."""
         most = sum(math.log(self.problem.sizes[dim]) for dim in idle if (slot, dim) in self.tiling.exponents)
         if not most:
             return Linear()
@@ -158,7 +158,7 @@ class Traffic:
     # -- words -----------------------------------------------------------------------------------------------
 
     def moves(self) -> list[Move]:
-        """All moves of all tensors, from the memory that keeps one to the next that does, or to compute."""
+        """Return all transfers: between consecutive memories that keep a tensor, and to compute."""
         found = []
         for tensor in range(len(self.problem.tensors)):
             entries = [int(entry) for entry in np.flatnonzero(self.tiling.keep[:, tensor])]
@@ -187,7 +187,7 @@ class Traffic:
         return found
 
     def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> list[Move]:
-        """Read by the memories inside, or, of an output, added to what is there."""
+        """Return the transfers of a memory to its inside: reads, and for outputs also updates."""
         accesses = memory.accesses_of(self.problem.tensors[tensor])
         reading = memory.read_energy_pj * accesses
         if not self.problem.tensors[tensor].is_output:
@@ -213,8 +213,10 @@ class Traffic:
         ]
 
     def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> Move:
-        """Filled from the memory outside; of an output only what was there before. What an output gives back is among
-        the reads that its updates make."""
+        """Return the fills from the outer memory; for outputs only the values that existed before.
+
+        Values that an output returns outwards are among the reads of its updates.
+        """
         cost, speed = (
             memory.write_energy_pj * memory.accesses_of(self.problem.tensors[tensor]),
             self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
@@ -224,19 +226,24 @@ class Traffic:
         return Move(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
 
     def _at_once(self, tensor: int, memory: Memory, words: float | None) -> float | None:
-        """Values per cycle of so many words; None: any number."""
+        """Return values per cycle for a number of words; None if unlimited."""
         return None if words is None else words / memory.words_of(self.problem.tensors[tensor])
 
     def _summed(self, tensor: int, entry: int) -> Linear:
-        """Different partial sums in the instances of an entry (logarithm): each of them is once the first."""
+        """Return the logarithm of the different partial sums in the instances of an entry.
+
+        Each of them has one first value.
+        """
         spatial = [slot for slot in self.space.spatial_slots if self.space.slots[slot].entry < entry]
         idle = [dim for dim in range(len(self.problem.sizes)) if dim not in self.indexing[tensor]]
         words = self.problem.tensor_words(self.problem.tensors[tensor])
         return total(self.tiling.trips(slot, dim) for slot in spatial for dim in idle) + math.log(words)
 
     def _again(self, log_words: Linear, first: Linear) -> Linear:
-        """The logarithm of exp(log_words) - exp(first), roughly: nothing where both are the same, half where one is twice
-        the other, a fifth less than all where it is more."""
+        """Approximate the logarithm of exp(log_words) - exp(first).
+
+        It is nothing if both are equal, half if one is twice the other, and 0.8 above that.
+        """
         times = log_words - first
         most = math.log(self.problem.macs) + SLACK
         moved = self.program.variable(-NEVER, NEVER, whole=False)
@@ -247,7 +254,7 @@ class Traffic:
         return moved
 
     def _apart(self, slot: int, tensor: int) -> Linear:
-        """How many different tiles of a tensor a spatial slot has."""
+        """Return the logarithm of the different tiles of a tensor in a spatial slot."""
         entry = self.space.skeleton.entries[self.space.slots[slot].entry]
         architecture = self.space.architecture
         fanout = architecture.cluster(entry.target).fanout

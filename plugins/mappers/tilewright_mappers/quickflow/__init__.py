@@ -1,1 +1,1 @@
-"""`quickflow`: factors first, their loop orders in one shot, a multi-hop local beam search."""
+"""Mapper `quickflow`: factors first, loop orders in one shot, and a multi-hop local beam search."""

@@ -1,4 +1,4 @@
-"""The local beam search: states that differ in one prime factor, each with its best orders, compared by a search objective."""
+"""Local beam search over states that differ in one prime factor, compared with their best orders."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from tilewright_mappers.quickflow.orders import OneShot
 
 SearchObjective = Literal["over_utilization", "plain"]
 BETTER = 1 - 1e-9
-"""A mapping is better if its value is lower by this factor."""
+"""Factor by which a better mapping has a lower value."""
 
 
 @dataclass(frozen=True, eq=False)
 class States:
-    """`n` mappings without orders; the search objective of each with its best orders, [n], and the number of the state
-    that it descends from, [n]."""
+    """Mappings without loop orders.
+
+    Each has the search objective with its best orders [n], and the index of the state that it
+    descends from [n].
+    """
 
     rows: Candidates
     values: Floats
@@ -40,16 +43,16 @@ class States:
         return States(self.rows.take(index), self.values[index], self.origin[index])
 
     def best(self, most: int) -> States:
-        """The `most` with the lowest values, best first, each its own origin."""
+        """Return the `most` states with the lowest values, best first; each is its own origin."""
         ranked = np.argsort(self.values, kind="stable")[:most]
         return replace(self.take(ranked), origin=np.arange(len(ranked)))
 
     def singly(self) -> list[States]:
-        """One by one."""
+        """Return the states as a list of single ones."""
         return [self.take(slice(row, row + 1)) for row in range(len(self))]
 
     def best_of_each(self) -> States:
-        """The best of each origin."""
+        """Return the best state of each origin."""
         ranked = self.take(np.lexsort((self.values, self.origin)))
         return ranked.take(np.flatnonzero(np.diff(ranked.origin, prepend=-1)))
 
@@ -67,13 +70,13 @@ Search = Generator[Candidates, Costs, States]
 
 @dataclass(frozen=True)
 class Round:
-    """Where factors may move, how far one looks, and by what.
+    """Parameters of one round of local search.
 
     Attributes:
-        slots: those among which factors move (None: all).
-        powers: several equal prime factors move at once, too.
+        slots: slots between which factors move (None: all).
+        powers: several equal prime factors may move together.
         hops: moves of one local search (QuickFlow's N).
-        repeats: local searches from the best candidates, where none was better (M).
+        repeats: further local searches if none was better (M).
         width: candidates that these start from (K).
         follow: mappings of one hop that the next hop starts from.
     """
@@ -87,11 +90,11 @@ class Round:
 
 
 class Beam:
-    """Rounds of local beam search; no state is visited twice in one round."""
+    """Rounds of local beam search; one round visits each state once."""
 
     def __init__(self, task: Task, run: Run, orders: OneShot, objective: SearchObjective) -> None:
         self.task, self.space, self.run, self.orders, self.objective = task, task.space, run, orders, objective
-        # any fixed odd numbers make a hash; the search's own chance is left alone
+        # any fixed odd numbers make a hash, and the search's random numbers stay unchanged
         chance = np.random.default_rng(0)
         sizes = len(self.space.slots) * len(task.problem.sizes), self.space.keeps[0].size
         self.hashing = tuple(2 * chance.integers(1, 2**62, size).astype(np.uint64) + np.uint64(1) for size in sizes)
@@ -99,12 +102,12 @@ class Beam:
         self.moves = Moves.of(self.space)
 
     def _begin(self, rules: Round) -> None:
-        """A round: nothing is seen yet."""
+        """Begin a round: forget all visited states."""
         self.moves = Moves.of(self.space, rules.slots, rules.powers)
         self.seen = self.seen[:0]
 
     def optimise(self, start: States, rules: Round) -> Search:
-        """From the best of some states to the best that a round finds."""
+        """Search from the best of some states, and return the best state of the round."""
         self._begin(rules)
         best = start.best(1)
         self._unseen(best.rows)
@@ -121,7 +124,7 @@ class Beam:
         return best
 
     def descend(self, start: States, rules: Round) -> Search:
-        """Every state moves to its best neighbour, side by side, as long as that is better; where all of them end."""
+        """Move all states to their best neighbours in parallel until none is better; return the ends."""
         self._begin(rules)
         going, ended = start.best(len(start)), [start.take(slice(0, 0))]
         while len(going) and not self.run.exhausted:
@@ -135,9 +138,9 @@ class Beam:
         return States.join([*ended, going])
 
     def _local(self, sources: States, least: float, rules: Round) -> Search:
-        """What up to `hops` moves reach; no more hops than it takes to find something better than `least`.
+        """Return the states within `hops` moves, except those already followed.
 
-        States that have been moved on from are left out.
+        The search stops at the first hop that finds a value below `least`.
         """
         found = [sources.take(slice(0, 0))]
         for hop in range(rules.hops):
@@ -150,7 +153,7 @@ class Beam:
         return States.join(found)
 
     def _hop(self, sources: States) -> Search:
-        """All valid states one move away that nobody has visited."""
+        """Return all valid unvisited states one move away."""
         moved, row, _ = self.moves.apply(sources.rows)
         parts, origins = [moved], [sources.origin[row]]
         for entry, tensor in np.argwhere(self.space.keeps[1]):
@@ -165,7 +168,7 @@ class Beam:
         return (yield from self.evaluated(rows.take(fits), origin[fits]))
 
     def _unseen(self, rows: Candidates) -> Ints:
-        """The first rows of states not seen yet; they are seen now."""
+        """Return the rows of the first occurrences of unvisited states, and mark these as visited."""
         factors, kept = self.hashing
         keys = rows.trips.view(np.uint64).reshape(len(rows), len(factors)) @ factors
         if self.space.keeps[1].any():
@@ -178,9 +181,9 @@ class Beam:
         return np.sort(first[new])
 
     def evaluated(self, rows: Candidates, origin: Ints | None = None) -> Search:
-        """States with their best orders; those that are not valid, or not asked any more, are left out.
+        """Return the valid states with their best orders; states beyond the budget are dropped.
 
-        Without `origin` each is its own.
+        Without `origin` each state is its own origin.
         """
         values = yield from objectives(replace(rows, order=self.orders.order(rows)), self.task, self.run)
         busy = used(rows) if self.objective == "over_utilization" else 1

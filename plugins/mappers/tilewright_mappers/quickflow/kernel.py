@@ -1,4 +1,4 @@
-"""The choice of orders, one mapping at a time, compiled."""
+"""Compiled choice of loop orders, one mapping at a time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.mapspace.rules.tables import NONE, Terms, tile_words
 
 
 class Blocks(NamedTuple):
-    """What is the same for all mappings of a space. Shapes: S slots, B blocks, E entries, T tensors, D dimensions."""
+    """Constants of a map space. Axes: S slots, B blocks, E entries, T tensors, D dimensions."""
 
     terms: Terms
     slot: Ints
@@ -24,44 +24,44 @@ class Blocks(NamedTuple):
     indexes: Bools
     """[T, D]: the dimension indexes the tensor."""
     read_pj: Floats
-    """[E, T]: to give a word of a tensor; 0 where the entry may not hold it."""
+    """[E, T]: pJ per word read; 0 where the entry may not keep the tensor."""
     write_pj: Floats
-    """[E, T]: to take one."""
+    """[E, T]: pJ per word written."""
 
 
 class Known(NamedTuple):
-    """The orders to choose from, K in all; those of one block and one set of non-unit loops follow one another."""
+    """Catalogue of K loop orders; orders of one block and one set of non-unit loops are consecutive."""
 
     first: Ints
-    """[B, 2**D]: number of the first order of a set, which is given by bits."""
+    """[B, 2**D]: index of the first order of a set of loops, given as bits."""
     choices: Ints
-    """[B, 2**D]: how many; 0: not met yet."""
+    """[B, 2**D]: number of orders; 0 if the set is new."""
     orders: Positions
     """[K, D]."""
     stays: Bools
-    """[K, T, D]: the tensor stays while the loop runs."""
+    """[K, T, D]: the tensor is stationary while the loop runs."""
     slides: Ints
-    """[K, T]: the dimension of the window that the tensor slides over; -1: none."""
+    """[K, T]: dimension of the window that the tensor slides along; -1 if none."""
 
 
 class Work(NamedTuple):
-    """Room for what is worked out of one mapping."""
+    """Scratch arrays for one mapping."""
 
     waiting: Bools
-    """[T]: kept further in, and no loop has changed it below, so that it may stay."""
+    """[T]: kept by an inner entry and not moved since, so that it may be stationary."""
     energy: Floats
-    """[T]: pJ of all words that move in if none stays; 0 where it does not matter."""
+    """[T]: pJ of all words that move if the tensor is not stationary; 0 if irrelevant."""
     words: Floats
-    """[T]: of the tile inside."""
+    """[T]: words of the inner tile."""
     inside: Ints
-    """[1, D]: that tile."""
+    """[1, D]: sizes of the inner tile."""
 
 
 @compiled
 def choose(
     blocks: Blocks, known: Known, patterns: Ints, trips: Ints, keep: Bools, order: Positions, work: Work
 ) -> None:
-    """Write the order [n, B, D] of every block, the innermost first, that moves the words of least energy."""
+    """Write the order [n, B, D] of every block, innermost first, that moves words of minimum energy."""
     tensors, dims = blocks.indexes.shape
     for n in range(len(trips)):
         for t in range(tensors):
@@ -103,7 +103,7 @@ def choose(
 
 @compiled
 def _moved(blocks: Blocks, known: Known, each: int, n: int, slot: int, trips: Ints, work: Work) -> float:
-    """Energy of the words that move into the tiles inside while the block runs once, over its trips."""
+    """Return the pJ of the words that move into the inner tiles while a block runs once."""
     total = 0.0
     for t in range(len(work.energy)):
         if work.energy[t] > 0:
@@ -124,13 +124,13 @@ def _moved(blocks: Blocks, known: Known, each: int, n: int, slot: int, trips: In
 
 @compiled
 def _word_pj(blocks: Blocks, n: int, slot: int, entry: int, tensor: int, trips: Ints, keep: Bools) -> float:
-    """pJ for a word of a tensor that moves into the tiles inside a block, on both sides, summed over instances."""
+    """Return pJ per word that moves into the tiles inside a block, both memories, over all instances."""
     kept, supplier = entry, entry - 1
     while not keep[n, kept, tensor]:
         kept += 1
     while not keep[n, supplier, tensor]:
         supplier -= 1
-    suppliers = between = instances = 1.0  # between: of those inside one supplier, how many need different words
+    suppliers = between = instances = 1.0  # `between`: sub-clusters of one supplier that need different words
     for outer in range(slot):
         if blocks.spatial[outer]:
             beyond = blocks.slot_entry[outer] < supplier

@@ -1,4 +1,4 @@
-"""`quickflow`: three rounds of local beam search over factors; unrolling, then memories, then all together."""
+"""Mapper `quickflow`: three rounds of local beam search over unrolling, memories, then both."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from tilewright_mappers.quickflow.beam import Beam, Round, Search, SearchObjecti
 from tilewright_mappers.quickflow.orders import OneShot
 
 UNROLLINGS = 1024
-"""Ways to unroll that are looked at; of more, so many are drawn."""
+"""Maximum unrollings considered; if there are more, this many are drawn."""
 DRAWN, DRAWS = 1024, 64
-"""Mappings drawn at once, and how often, where none with all factors outside is valid."""
+"""Mappings per draw, and number of draws, if no mapping with all factors outside is valid."""
 COMBINATIONS = 20_000
-"""Combinations of orders tried at the end."""
+"""Maximum combinations of loop orders tried at the end."""
 
 
 @dataclass(frozen=True)
 class QuickFlow:
-    """The manual says what is the paper's and what is not."""
+    """QuickFlow search; docs/mappers.md lists the deviations from the paper."""
 
     options: QuickFlowOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        """What is compiled at first use is compiled here, before the search's time begins."""
+        """Return the search; kernels compile here, before its time begins."""
         orders = OneShot(task.space)
         orders.order(Candidates(task.space, np.zeros((0, len(task.space.slots), len(task.problem.sizes)), np.int64)))
         return self._through(task, run, orders)
 
     def _through(self, task: Task, run: Run, orders: OneShot) -> Proposals:
-        """A ragged space is searched from the best of its perfect part."""
+        """Search; in a ragged space, start from the best perfect mapping."""
         perfect, best = replace(task, space=replace(task.space, factors="perfect")), None
         if task.space.factors == "ragged" and perfect.space.factorizations:
             best = yield from self._search(perfect, run, OneShot(perfect.space), None)
@@ -49,13 +49,13 @@ class QuickFlow:
     def _search(
         self, task: Task, run: Run, orders: OneShot, best: States | None
     ) -> Generator[Candidates, Costs, States | None]:
-        """The best mapping without orders, if there is any; `best`: one that is known."""
+        """Return the best mapping without orders, or None; `best` is one known before."""
         placements = Placement.each(task.space, run.rng, UNROLLINGS)
         first, second, third = self._rounds(placements[0])
         for objective in self._objectives():
             beam = Beam(task, run, orders, objective)
             start = yield from beam.evaluated(Candidates.join([each.start for each in placements]))
-            if not len(start):  # some cost models take no mapping with everything outside
+            if not len(start):  # some cost models accept no mapping with all factors outside
                 start = yield from self._drawn(task, run, beam)
             if not len(start):
                 return best
@@ -78,7 +78,7 @@ class QuickFlow:
         return best
 
     def _drawn(self, task: Task, run: Run, beam: Beam) -> Search:
-        """The best of some valid mappings that are drawn."""
+        """Return the best of some random valid mappings."""
         for _ in range(DRAWS):
             rows = task.space.sample(run.rng, DRAWN)
             found = yield from beam.evaluated(rows.take(rows.fits()))
@@ -87,12 +87,12 @@ class QuickFlow:
         return found.best(self.options.starts)
 
     def _objectives(self) -> tuple[SearchObjective, ...]:
-        """What the rounds lower, one after the other."""
+        """Return the search objectives of the rounds, in sequence."""
         one = self.options.search_objective
         return ("over_utilization", "plain") if one is None else (one,)
 
     def _parallel(self, placements: list[Placement], beam: Beam) -> Search:
-        """Of each set of dimensions that can be unrolled, the best mapping with memories still empty."""
+        """Return the best mapping per set of unrolled dimensions, with empty memories."""
         parts = []
         for placement in placements:
             states = yield from beam.evaluated(placement.unroll(placement.start))
@@ -113,7 +113,7 @@ class QuickFlow:
 
 
 def _kinds(rows: Candidates) -> Ints:
-    """A number for each set of unrolled dimensions, [n]."""
+    """Return a number per set of unrolled dimensions [n]."""
     number = np.zeros(len(rows), dtype=np.int64)
     for slot in rows.space.spatial_slots:
         for non_unit in (rows.trips[:, slot] > 1).T:

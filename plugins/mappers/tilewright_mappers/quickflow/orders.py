@@ -1,4 +1,4 @@
-"""Loop orders in one shot: for given factors, block by block, the order that spares the most words (QuickFlow, IV-B/C)."""
+"""Loop orders in one shot: per block, the order that saves most words (QuickFlow, IV-B/C)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tilewright.schema.problem import Problem
 from tilewright_mappers.quickflow.kernel import Blocks, Known, Work, choose
 
 Reuse = tuple[frozenset[int], int | None]
-"""What a tensor has of an order: the innermost dimensions over which it stays, and the one over which it then slides."""
+"""Reuse of a tensor in an order: dimensions where it is stationary; dimension where it then slides."""
 
 
 @dataclass(frozen=True)
 class Indexing:
-    """Which dimensions index each tensor, and which of them together with others (windows)."""
+    """Dimensions that index each tensor, and those that index it together with others (windows)."""
 
     coupled: tuple[frozenset[int], ...]
     window: tuple[frozenset[int], ...]
@@ -39,7 +39,7 @@ class Indexing:
         )
 
     def reuse(self, order: Sequence[int], tensor: int, non_unit: Sequence[bool]) -> Reuse:
-        """What a tensor has of an order, outermost first, of which only the non-unit loops count."""
+        """Return the reuse of a tensor in an order, outermost first; only non-unit loops count."""
         stays: set[int] = set()
         for dim in reversed(order):
             if not non_unit[dim]:
@@ -51,10 +51,13 @@ class Indexing:
 
 
 def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) -> Positions:
-    """One order of each equi-reuse class, outermost first, int8 [k, position] (QuickFlow, section IV-B).
+    """Return one order of each equi-reuse class, int8 [k, position] (QuickFlow, section IV-B).
 
-    Two orders are of one class if every tensor stays over the same innermost dimensions, and then slides over the same
-    one, if it slides. `tensors`: those that count (None: all). Dimensions of size 1 stand outside.
+    In one class every tensor is stationary over the same innermost dimensions, and then slides
+    along the same dimension or none. Dimensions of size 1 are outermost.
+
+    Args:
+        tensors: tensors that count (None: all).
     """
     indexing = Indexing.of(problem)
     counted = range(len(problem.tensors)) if tensors is None else tensors
@@ -86,12 +89,12 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """The orders of one block that differ for its non-unit loops.
+    """Distinct orders of one block for one set of non-unit loops.
 
     Attributes:
         orders: int8 [k, position], loops of one trip outermost.
-        stays: bool [k, tensor, dimension].
-        slides: the dimension of the window that a tensor slides over, else -1, [k, tensor].
+        stays: bool [k, tensor, dimension], the tensor is stationary.
+        slides: [k, tensor], dimension of the window that the tensor slides along, else -1.
     """
 
     orders: Positions
@@ -100,7 +103,7 @@ class Choices:
 
 
 class OneShot:
-    """Chooses the orders of all blocks of a space, inner blocks first, never going back."""
+    """Greedy choice of the loop orders of all blocks, inner blocks first."""
 
     def __init__(self, space: MapSpace) -> None:
         self.space = space
@@ -118,7 +121,11 @@ class OneShot:
         self.known = _known(self.made, len(entries), self.dims)
 
     def choices(self, block: int, pattern: int) -> Choices:
-        """The orders of a block, one of each equi-dataflow class; bit d of `pattern`: the loop of d is non-unit."""
+        """Return one order of each equi-dataflow class of a block.
+
+        Args:
+            pattern: bit d is set if the loop over d is non-unit.
+        """
         if (block, pattern) not in self.made:
             self.made[block, pattern] = self._choices(block, [bool(pattern >> dim & 1) for dim in range(self.dims)])
         return self.made[block, pattern]
@@ -138,7 +145,7 @@ class OneShot:
         return Choices(np.array(list(classes.values()), dtype=np.int8), stays, slides)
 
     def order(self, rows: Candidates) -> Positions:
-        """Orders int8 [n, block, position] for trips and keeps, whatever orders these have."""
+        """Return orders int8 [n, block, position] for trips and storage; existing orders are ignored."""
         patterns = (rows.trips[:, self.space.temporal_slots] > 1) @ self.bits
         order = np.empty((*patterns.shape, self.dims), dtype=np.int8)
         self._look_up(patterns)
@@ -147,7 +154,7 @@ class OneShot:
         return order
 
     def _look_up(self, patterns: Ints) -> None:
-        """Make the choices of patterns [n, block] that have not been met."""
+        """Add the choices of new patterns [n, block]."""
         new = self.known.choices[np.arange(patterns.shape[1]), patterns] == 0
         if new.any():
             for block, pattern in sorted(set(zip(np.nonzero(new)[1].tolist(), patterns[new].tolist(), strict=True))):
@@ -178,7 +185,7 @@ class OneShot:
 
     @property
     def _access(self) -> tuple[Floats, Floats]:
-        """pJ to give, and to take, a value of a tensor, [entry, tensor]; partial sums go both ways."""
+        """pJ per value read, and written, [entry, tensor]; partial sums move both ways."""
         read, write = np.zeros((2, len(self.space.skeleton), self.tensors))
         for index, entry in enumerate(self.space.skeleton.entries):
             cluster = self.space.architecture.cluster(entry.target)
@@ -192,8 +199,14 @@ class OneShot:
         return read, write
 
     def every(self, trips: Ints, most: int) -> Positions:
-        """Combinations of the choices of all blocks for one mapping's trips [slot, dimension], at most so many of them:
-        int8 [k, block, position]; those of the innermost block change fastest."""
+        """Return combinations of the choices of all blocks for one mapping: int8 [k, block, position].
+
+        The innermost block varies fastest.
+
+        Args:
+            trips: [slot, dimension].
+            most: maximum number of combinations.
+        """
         able = [
             self.choices(block, int((trips[slot] > 1) @ self.bits)).orders
             for block, slot in enumerate(self.space.temporal_slots)
@@ -208,7 +221,7 @@ class OneShot:
 
 
 def _known(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> Known:
-    """All choices made so far, in one table."""
+    """Return all choices so far as one table."""
     first, count = np.zeros((2, blocks, 2**dims), dtype=np.int64)
     start = 0
     for (block, pattern), each in made.items():

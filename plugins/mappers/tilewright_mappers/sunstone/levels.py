@@ -1,4 +1,4 @@
-"""Levels: a memory's loops and the spatial slots around them, and in which order they are decided (Sunstone, Table VI)."""
+"""Memory levels, and the order of their decisions (Sunstone, Table VI)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "order
 
 @dataclass(frozen=True)
 class MemorySlots:
-    """Slots of one memory: `loops` inside it (None: its fanout stands right inside), whose trips are its tile, and
-    `spatial` ones outside of it, innermost first, up to the next loops."""
+    """Slots of one memory.
+
+    `loops` is the temporal slot inside the memory, whose trips are its tile; None if a fanout
+    follows directly. `spatial` has the spatial slots outside it, innermost first, up to the next
+    loops.
+    """
 
     loops: int | None
     spatial: tuple[int, ...]
@@ -22,14 +26,14 @@ class MemorySlots:
 
 @dataclass(frozen=True)
 class Decision:
-    """Decide one slot by moving factors there from the loops of slot `source` (None: the outermost, home)."""
+    """Decision about one slot, which takes factors from slot `source` (None: the outermost loops)."""
 
     slot: int
     source: int | None = None
 
 
 def levels_of(space: MapSpace) -> list[MemorySlots]:
-    """Innermost first; the last one's loops are the outermost and take what is left."""
+    """Return the levels, innermost first; the last one has the outermost loops."""
     found: list[MemorySlots] = []
     loops: int | None = None
     spatial: list[int] = []
@@ -47,10 +51,10 @@ def levels_of(space: MapSpace) -> list[MemorySlots]:
 
 
 def decisions(space: MapSpace, inter: Inter, intra: Intra) -> list[Decision]:
-    """The slots in the order in which they are decided.
+    """Return the slots in the order of their decisions.
 
-    Bottom-up every level takes its factors from the outermost loops; top-down from the loops around it, which then hold
-    the tile of the memory around it.
+    Bottom-up every level takes its factors from the outermost loops. Top-down it takes them from
+    the surrounding loops, which then hold the tile of the memory around it.
     """
     levels = levels_of(space)
     if inter == "bottom_up":
@@ -69,7 +73,7 @@ def _within(level: MemorySlots, intra: Intra) -> list[int]:
 
 
 def array_first(space: MapSpace) -> list[Decision]:
-    """All spatial slots before all tiles, each from inside: for sizes whose few factors the array needs most."""
+    """Return all spatial slots, then all tiles: the array needs the few factors of a size most."""
     levels = levels_of(space)
     spatial = [Decision(slot) for level in levels for slot in level.spatial]
     return spatial + [Decision(level.loops) for level in levels if level.loops is not None]

@@ -1,4 +1,4 @@
-"""`sunstone`: promising orders, maximal tiles and full unrollings level by level."""
+"""Mapper `sunstone`: reuse-maximal orders, maximal tiles and full unrollings, level by level."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from tilewright_mappers.sunstone.sound import Sound
 from tilewright_mappers.sunstone.whole import whole
 
 POOLED = 16
-"""Mappings that are remembered of all plans."""
+"""Mappings kept over all plans."""
 
 
 def _placements(space: MapSpace, run: Run) -> list[Placement]:
-    """One for each choice of what is kept."""
+    """Return one placement per choice of storage."""
     first = Placement.of(space, run.rng)
     return [replace(first, start=first.start.keeping(keep)) for keep in keep_choices(space)]
 
 
 @dataclass(frozen=True)
 class Sunstone:
-    """The manual's page `sunstone` says what `sound` and `paper` keep and drop."""
+    """Sunstone search; docs/sunstone.md compares `sound` and `paper`."""
 
     options: SunstoneOptions
 
@@ -41,7 +41,7 @@ class Sunstone:
         perfect = replace(task, space=replace(task.space, factors="perfect"))
         if (
             task.space.factors == "ragged" and perfect.space.factorizations
-        ):  # repair rounds what it finds, which is quick
+        ):  # perfect tiles are searched quickly, and repair adapts the results
             pool = yield from self._sound(perfect, run)
             yield from self._repaired(task, run, pool)
         yield from self._sound(task, run)
@@ -53,7 +53,7 @@ class Sunstone:
             yield from Published(task, run, orders, intra, inter).search(each)
 
     def _sound(self, task: Task, run: Run) -> Generator[Candidates, Costs, Pool]:
-        """The best that all plans find."""
+        """Return the best mappings over all plans."""
         options, space, pool = self.options, task.space, Pool(POOLED)
         orders, placements, exchanges = choices_of_order(space), _placements(space, run), Exchanges.of(space)
         for number in range(options.rounds):
@@ -67,7 +67,7 @@ class Sunstone:
         return pool
 
     def _repaired(self, task: Task, run: Run, pool: Pool) -> Proposals:
-        """Repair of perfect mappings in the ragged space."""
+        """Repair perfect mappings in the ragged space."""
         options, space = self.options, task.space
         sound = Sound(task, run, choices_of_order(space), Exchanges.of(space), options.width, options.tries)
         if pool.rows is not None:

@@ -1,4 +1,4 @@
-"""Moves between mappings: what repairs a choice that a principle made too early."""
+"""Moves between mappings, which repair early decisions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from tilewright.mapspace.space import MapSpace
 
 @dataclass(frozen=True)
 class Exchanges:
-    """All exchanges of a prime factor between two slots for another prime or dimension: what a full memory or a full
-    fanout lets happen only at once. Exchange `m` moves `inward[m]` of `dimension_in[m]` from slot `outer[m]` to `inner[m]`
-    and `outward[m]` of `dimension_out[m]` back. All arrays are int64 [exchange]."""
+    """Exchanges of prime factors between two slots.
+
+    A full memory or fanout allows a factor in only if another one leaves. Exchange `m` moves
+    `inward[m]` of `dimension_in[m]` from slot `outer[m]` to `inner[m]`, and `outward[m]` of
+    `dimension_out[m]` back. All arrays are int64 [exchange].
+    """
 
     space: MapSpace
     outer: Ints
@@ -30,7 +33,7 @@ class Exchanges:
 
     @classmethod
     def of(cls, space: MapSpace) -> Exchanges:
-        """Those that the bounds of the slots do not forbid in any case."""
+        """Return the exchanges that the bounds of the slots can allow."""
         primes = [(dim, prime) for dim in range(len(space.problem.sizes)) for prime in space.primes(dim)]
         rows = [
             (a, b, d, p, e, q)
@@ -41,7 +44,7 @@ class Exchanges:
         return cls(space, *np.array(rows, dtype=np.int64).reshape(-1, 6).T)
 
     def apply(self, rows: Candidates) -> Candidates:
-        """Every exchange of every row that stays within the bounds of the space; what fits is not asked."""
+        """Apply every exchange to every row, within the bounds of the space; capacity is not checked."""
         a, b, d, p, e, q = self.outer, self.inner, self.dimension_in, self.inward, self.dimension_out, self.outward
         divides = self.space.divides
         exchange, row = np.nonzero((divides(p, rows.trips[:, a, d]) & divides(q, rows.trips[:, b, e])).T)
@@ -62,7 +65,7 @@ class Exchanges:
 
 
 def rekept(rows: Candidates) -> Candidates:
-    """All that keep one more or one less of what is free."""
+    """Return all rows with one optional storage decision flipped."""
     parts = [rows.take(slice(0, 0))]
     for entry, tensor in np.argwhere(rows.space.keeps[1]):
         keep = rows.keeps.copy()
@@ -72,7 +75,7 @@ def rekept(rows: Candidates) -> Candidates:
 
 
 def reordered(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
-    """All with another order, of `choices`, in one block of loops."""
+    """Return all rows with another order, of `choices`, in one block of loops."""
     parts = [rows.take(slice(0, 0))]
     for block, orders in enumerate(choices):
         several = (rows.trips[:, rows.space.temporal_slots[block]] > 1).sum(axis=1) > 1
@@ -85,8 +88,11 @@ def reordered(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
 
 
 def choices_of_order(space: MapSpace) -> list[Positions]:
-    """Per block of loops, outermost first, the orders worth trying: those of the trie for the tensors that some memory
-    further in may keep. Where none does, in the innermost block, one order is as good as another."""
+    """Return the useful orders per block of loops, outermost first.
+
+    They are distinct in the reuse of tensors that an inner memory may keep. Without such tensors
+    one order is enough.
+    """
     may_keep = space.keeps[0] | space.keeps[1]
     kept = [np.flatnonzero(may_keep[space.slots[slot].entry :].any(axis=0)).tolist() for slot in space.temporal_slots]
     return [

@@ -1,4 +1,4 @@
-"""The best candidates that a search has seen."""
+"""Pool of the best candidates of a search."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tilewright.mapspace.candidates import Candidates
 
 
 class Pool:
-    """The best candidates so far, best first; of those that cost the same only the first."""
+    """Best candidates so far, best first; of equal costs the first one."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         self.rows: Candidates | None = None
         self.values: Floats = np.zeros(0)
         self.open: Bools = np.zeros(0, dtype=np.bool_)
-        """Those whose neighbours nobody has seen yet."""
+        """Candidates whose neighbours are not visited yet."""
 
     @property
     def best(self) -> float:
@@ -35,12 +35,12 @@ class Pool:
         self.rows, self.values, self.open = joined.take(rank), all_values[rank], is_open[rank]
 
     def join(self, other: Pool) -> None:
-        """Add what another one has."""
+        """Add the candidates of another pool."""
         if other.rows is not None:
             self.add(other.rows, other.values)
 
     def next(self, most: int) -> Candidates:
-        """At most so many of the best open candidates, which are closed thereby."""
+        """Return at most `most` of the best open candidates, and close them."""
         assert self.rows is not None
         rows = np.flatnonzero(self.open)[:most]
         self.open[rows] = False

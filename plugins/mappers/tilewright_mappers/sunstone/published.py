@@ -1,6 +1,7 @@
-"""The published principles as published, with what they lose: unrolling sets, frozen dimensions, maximal tiles.
+"""Sunstone as published, with its losses: unrolling sets, frozen dimensions, maximal tiles.
 
-Where text and the authors' program differ, the program is followed (docs/sunstone.md lists the places).
+If the paper and the authors' program differ, this module follows the program (see
+docs/sunstone.md).
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ from tilewright_mappers.sunstone.levels import Inter, Intra, MemorySlots, levels
 Steps = Generator[Candidates, Costs, None]
 Grow = Callable[[Candidates, int, int, list[int]], Candidates]
 PARENTS = 64
-"""Candidates that the last level is decided for at once."""
+"""Candidates for which the last level is decided together."""
 
 
 @dataclass(frozen=True)
 class Theme:
-    """What is tried together: dimensions that may be unrolled while one tensor stays, and those that its tiles leave
-    alone as long as any other can grow. `order` is set where orders are decided first."""
+    """Choice of reuse: dimensions to unroll while one tensor is stationary, and frozen dimensions.
+
+    Tiles grow along frozen dimensions last. `order` is set if orders are decided first.
+    """
 
     unroll: tuple[tuple[int, ...], ...]
     frozen: tuple[frozenset[int], ...]
@@ -38,7 +41,7 @@ class Theme:
 
 
 class Reuse:
-    """Which dimensions let a tensor stay (`full`) or slide (`part`), per tensor, and the promising prefixes."""
+    """Dimensions of full reuse and of sliding reuse per tensor, and the reuse-maximal prefixes."""
 
     def __init__(self, problem: Problem) -> None:
         names = problem.dimension_names
@@ -51,19 +54,19 @@ class Reuse:
         self.prefixes = promising(ordering_trie(problem)) or [Prefix((), frozenset())]
 
     def unrolled(self, tensor: int) -> tuple[tuple[int, ...], ...]:
-        """Sets of dimensions that let two of the other tensors be shared, but not this one."""
+        """Return sets of dimensions that let two other tensors be multicast, but not this one."""
         others = [each for each in range(len(self.full)) if each != tensor]
         pairs = list(itertools.combinations(others, 2)) or [(each, each) for each in others]
         sets = {tuple(sorted((self.full[j] | self.full[k]) - self.full[tensor])) for j, k in pairs}
         return tuple(sorted(dims for dims in sets if dims))
 
     def frozen(self, prefix: Prefix) -> frozenset[int]:
-        """Loops of an order that reuse every tensor they could: growing the tile along them saves nothing."""
+        """Return loops of an order that reuse every possible tensor; larger tiles save nothing there."""
         able = {d: {t for t in range(len(self.full)) if d in self.full[t] | self.part[t]} for d in prefix.loops}
         return frozenset(d for d in prefix.loops if {(t, d) for t in able[d]} <= prefix.reuse)
 
     def kept(self, prefix: Prefix) -> set[int]:
-        """Tensors all of whose dimensions of reuse are in the order: the authors' program asks no more."""
+        """Return tensors whose reuse dimensions are all in the order, as in the authors' program."""
         return {t for t, dims in enumerate(self.full) if dims and dims <= set(prefix.loops)}
 
     def themes(self, intra: Intra) -> list[Theme]:
@@ -85,14 +88,17 @@ class Reuse:
 
 @dataclass(frozen=True)
 class Group:
-    """Levels that the paper takes for one, a buffer in parts: their loops, innermost first, and the spatial slots around."""
+    """Levels that form one partitioned buffer: loops, innermost first, and spatial slots."""
 
     loops: tuple[int, ...]
     spatial: tuple[int, ...]
 
 
 def groups(space: MapSpace) -> list[Group]:
-    """Innermost first; siblings of one cluster with no spatial slot between them are one buffer in parts."""
+    """Return the groups, innermost first.
+
+    Memories of one cluster with no spatial slot between them are one partitioned buffer.
+    """
     homes = {memory.name: cluster.name for cluster in space.architecture.clusters for memory in cluster.memories}
 
     def cluster(level: MemorySlots) -> str | None:
@@ -112,7 +118,7 @@ def groups(space: MapSpace) -> list[Group]:
 
 
 class Published:
-    """One task's search."""
+    """Search of one task."""
 
     def __init__(self, task: Task, run: Run, orders: list[Positions], intra: Intra, inter: Inter) -> None:
         self.task, self.run, self.space = task, run, task.space
@@ -121,7 +127,7 @@ class Published:
         self.reuse = Reuse(task.problem)
 
     def search(self, placement: Placement) -> Steps:
-        """All tilings level by level; the last candidates, best first by their completions, get every order."""
+        """Decide all tilings level by level; the last candidates are evaluated with every order."""
         rows, home = placement.start, placement.home
         levels = groups(self.space)
         around = [level.loops[0] for level in levels[1:]]
@@ -129,7 +135,7 @@ class Published:
         if self.inter == "top_down":
             plan.reverse()
         for level, source in plan[:-1]:
-            yield from objectives(rows, self.task, self.run)  # something, if time runs out
+            yield from objectives(rows, self.task, self.run)  # so that an interrupted search has a mapping
             rows = self._grown(rows, level, self._homes(home, source))
         if not plan:
             yield from self._ordered(rows)
@@ -144,7 +150,7 @@ class Published:
             yield from self._ordered(self._grown(parents, level, self._homes(home, source)))
 
     def _homes(self, home: Ints, source: int | None) -> Ints:
-        """Where a level takes its factors: from outside, or, top-down, from the loops around it."""
+        """Return the slots from which a level takes factors: top-down, the surrounding loops."""
         return home if self.inter == "bottom_up" or source is None else np.full_like(home, source)
 
     def _grown(self, rows: Candidates, level: Group, homes: Ints) -> Candidates:
@@ -186,7 +192,10 @@ class Published:
     def _unrolled(
         self, rows: Candidates, level: Group, homes: Ints, dims: tuple[int, ...], relaxed: bool
     ) -> Candidates:
-        """Unrollings that use a fanout exactly; where there is none for the first, nothing, or, if relaxed, the fullest."""
+        """Return unrollings that use a fanout exactly.
+
+        If the first fanout has none, the result is empty, or, if `relaxed`, the fullest unrollings.
+        """
         for number, slot in enumerate(reversed(level.spatial)):
             parts = [rows.take(slice(0, 0))]
             for index in range(len(rows)):
@@ -203,21 +212,22 @@ class Published:
         return _first_of_each(rows, level.spatial)
 
     def _mixed(self, row: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
-        """Exact unrollings over all dimensions in which the allowed ones prevail."""
+        """Return exact unrollings over all dimensions in which the allowed ones prevail."""
         tree = self._tree(row, slot, homes, tuple(self.reuse.dims))
         mine = tree.trips[:, slot][:, list(dims)].prod(axis=1)
         whole = tree.trips[:, slot].prod(axis=1)
         return tree.take((whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole))
 
     def _tiled(self, rows: Candidates, level: Group, homes: Ints, frozen: tuple[frozenset[int], ...]) -> Candidates:
-        """Tiles grown as far as they fit, frozen dimensions last."""
+        """Return tiles grown as far as they fit, frozen dimensions last."""
         if not level.loops:
             return rows
         parts = [rows.take(slice(0, 0))]
         for still in frozen:
             grown = rows
             for dims in (tuple(d for d in self.reuse.dims if d not in still), tuple(self.reuse.dims)):
-                for slot in level.loops:  # all into the innermost part, as the authors, if the rules let it
+                # all into the innermost part if the rules allow it, as in the authors' program
+                for slot in level.loops:
                     grown = self._leaves(grown, slot, homes, dims)
             parts.append(grown)
         joined = Candidates.join(parts)
@@ -231,7 +241,7 @@ class Published:
         return self._followed(leaves, rows, slot, homes, dims)
 
     def _followed(self, grow: Grow, rows: Candidates, slot: int, homes: Ints, dims: tuple[int, ...]) -> Candidates:
-        """Grown from each slot that gives factors, in the space where only the memory around `slot` has an end."""
+        """Grow from each slot that gives factors; only the memories around `slot` have a capacity."""
         if not len(rows):
             return rows
         rows = replace(rows, space=self._alone(slot, rows.keeps[0]))
@@ -240,9 +250,11 @@ class Published:
         return replace(rows, space=self.space)
 
     def _alone(self, slot: int, keep: Bools) -> MapSpace:
-        """The space in which only the memory right around a slot's loops has an end: a tile has to fit the respective
-        memory, and nothing is asked of those further out. (Where that memory does not keep every tensor, the next ones
-        that keep the others belong to it.)"""
+        """Return the space in which only the memories around a slot's loops have a capacity.
+
+        Outer memories are not checked. If the nearest memory does not keep every tensor, the next
+        ones that keep the others belong to it.
+        """
         if self.space.slots[slot].spatial:
             return self.space
         limited = self._around(slot, keep)
@@ -259,7 +271,7 @@ class Published:
         return self.alone[limited]
 
     def _around(self, slot: int, keep: Bools) -> tuple[str, ...]:
-        """The memories, from a slot outwards, that keep every tensor together."""
+        """Return the memories, from a slot outwards, that keep every tensor together."""
         architecture, entries = self.space.architecture, self.space.skeleton.entries
         names: list[str] = []
         covered = np.zeros(keep.shape[1], dtype=np.bool_)
@@ -273,7 +285,7 @@ class Published:
         return tuple(names)
 
     def _ordered(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
-        """Every promising order of one block after another, from inside: each row goes on with its best."""
+        """Try every reuse-maximal order of each block, innermost first; each row keeps its best."""
         best = np.full(len(rows), np.inf)
         fixed = self.intra == "ordering_tiling_unrolling"
         for block, orders in reversed(list(enumerate(self.orders))):
@@ -297,7 +309,7 @@ def _unique(rows: Candidates) -> Candidates:
 
 
 def _first_of_each(rows: Candidates, spatial: tuple[int, ...]) -> Candidates:
-    """Of rows that unroll the same in all, over whichever axis, the first."""
+    """Return the first of the rows whose unrollings are equal, regardless of the axis."""
     if not len(rows):
         return rows
     rest = np.delete(rows.trips, list(spatial), axis=1).reshape(len(rows), -1)

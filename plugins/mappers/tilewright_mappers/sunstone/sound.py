@@ -1,4 +1,4 @@
-"""The default search: principles make the first candidates, moves repair what they decided too early."""
+"""Default search of `sunstone`: principles make the first candidates, and moves repair them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tilewright_mappers.sunstone.pool import Pool
 
 Steps = Generator[Candidates, Costs, None]
 PARENTS = 32
-"""Candidates whose trees are grown at once."""
+"""Candidates whose trees are grown per step."""
 
 
 class Sound:
-    """One way through the slots, and the repair of what it finds; `pool` has the best.
+    """One plan through the slots, and the repair of its results, in `pool`.
 
-    A partial mapping is evaluated by completing it: what is not decided stays in the outermost loops, and all blocks get
-    the same promising order, one after another.
+    A partial mapping is evaluated by completing it: undecided factors stay in the outermost loops,
+    and all blocks get the same reuse-maximal order. Each such order is tried.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Sound:
         self.pool = Pool(max(8, width // 2))
 
     def construct(self, decisions: Sequence[Decision], placement: Placement) -> Steps:
-        """Decide slot after slot: leaves of the tiling trees of the best `width` candidates of the slot before."""
+        """Decide the slots in sequence: leaves of the tiling trees of the `width` best candidates."""
         rows = placement.start
         for number, decision in enumerate(decisions):
             if self.run.exhausted:
@@ -47,7 +47,7 @@ class Sound:
                 rows = rows.take(np.argsort(values, kind="stable")[: self.width])
 
     def _grown(self, rows: Candidates, decision: Decision, home: Ints) -> Candidates:
-        """At most `tries` leaves, those of the first rows before those of the others."""
+        """Return at most `tries` leaves; those of earlier rows come first."""
         parts = [rows.take(slice(0, 0))]
         for start in range(0, len(rows), PARENTS):
             if sum(map(len, parts)) >= self.tries or self.run.exhausted:
@@ -59,14 +59,14 @@ class Sound:
         return Candidates.join(parts).take(slice(0, self.tries))
 
     def _sources(self, decision: Decision, home: Ints) -> Iterator[tuple[int, list[int]]]:
-        """(slot, dimensions) that a decision takes factors from."""
+        """Yield (slot, dimensions) from which a decision takes factors."""
         if decision.source is not None:
             yield decision.source, list(range(len(home)))
         for source in sorted({int(each) for each in home} - {-1, decision.slot, decision.source or -1}):
             yield source, np.flatnonzero(home == source).tolist()
 
     def _valued(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
-        """The best cost of each row's completions."""
+        """Return the best cost over each row's completions."""
         whole = max(self.orders, key=len)
         order = self.space.lawful(np.repeat(whole[:, None], len(self.space.temporal_slots), axis=1))
         completed = rows.take(np.tile(np.arange(len(rows)), len(whole)))
@@ -76,7 +76,7 @@ class Sound:
         return np.asarray(values.reshape(len(whole), len(rows)).min(axis=0))
 
     def repair(self, most: int = 8) -> Steps:
-        """Visit the neighbours of the best candidates, `most` at once, until none of the pool has unseen ones."""
+        """Visit the neighbours of the best open candidates, `most` per step, until none is left."""
         pool = self.pool
         while pool.open.any() and not self.run.exhausted:
             now = pool.next(most)

@@ -1,4 +1,4 @@
-"""Small spaces: every tiling, so that nothing rests on the Tiling and Unrolling Principles."""
+"""Small spaces: enumerate every tiling, independently of the tiling and unrolling principles."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from tilewright.mapspace.constructive.placement import keep_choices, with_order,
 from tilewright.plugin import Bounder, Costs, Run, Task, objectives
 
 CHUNK = 2048
-"""Factorisations whose orders grow at once."""
+"""Factorisations whose orders are chosen together."""
 
 
 def whole(
     task: Task, run: Run, orders: Sequence[Positions], best: float = np.inf
 ) -> Generator[Candidates, Costs, None]:
-    """Evaluate every factorisation that fits, with every choice of keeps and every combination of promising orders.
+    """Evaluate every factorisation that fits, with all storage choices and reuse-maximal orders.
 
-    Where the cost model has bounds, orders are chosen block by block from outside, and what cannot be better than the
-    best, which was `best` before, is left out.
+    If the cost model has bounds, orders are chosen from outside, block by block. Mappings whose
+    bound reaches the best cost are pruned; `best` is the best cost known before.
     """
     for factors, keep in itertools.product(task.space.factorings(), keep_choices(task.space)):
         kept = factors.keeping(keep)
@@ -38,7 +38,7 @@ def whole(
 def _ordered(
     task: Task, rows: Candidates, orders: Sequence[Positions], bounder: Bounder | None, best: float
 ) -> Candidates:
-    """The rows with orders, those that a lower bound does not exclude."""
+    """Return the rows with orders, except those that a lower bound prunes."""
     if bounder is None:
         return with_orders(rows, orders)
     space = task.space
