@@ -23,7 +23,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers.sunstone.moves import choices_of_order
-from tilewright_mappers.sunstone.whole import whole
+from tilewright_mappers.sunstone.small_spaces import enumerate_small_space
 
 SMALL = json.loads((DATA / "mappers/sunstone_small.json").read_text())
 """The spaces on which the published rules were measured; `best_edp` is the best of all mappings, by `timeloop`."""
@@ -154,7 +154,7 @@ class Whole:
     """The last phase alone, which knows of no mapping before."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        yield from whole(task, run, choices_of_order(task.space))
+        yield from enumerate_small_space(task, run, choices_of_order(task.space))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)

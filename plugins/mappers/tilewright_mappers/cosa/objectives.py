@@ -10,7 +10,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.schema.report import Objective
 from tilewright_mappers.cosa.program import Linear, Program, total
 from tilewright_mappers.cosa.tiling import Tiling
-from tilewright_mappers.cosa.traffic import Move, Traffic
+from tilewright_mappers.cosa.traffic import Traffic, Transfer
 
 UTILIZATION, COMPUTE, TRAFFIC = 0.1, 10.0, 1.0
 """CoSA's weights, as in its code."""
@@ -54,7 +54,7 @@ class Shares:
     """Energy as a sum of transfers, each a fraction of an estimate; cycles as a logarithm."""
 
     tiling: Tiling
-    moves: list[Move]
+    moves: list[Transfer]
 
     def energy_pj(self, values: Floats) -> float:
         """Return the energy of a solution in pJ, at least 1, because programs use fractions of it."""

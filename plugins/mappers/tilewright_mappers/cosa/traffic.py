@@ -19,7 +19,7 @@ NEVER = 60.0
 
 
 @dataclass(frozen=True)
-class Move:
+class Transfer:
     """Values of a tensor that a memory reads or writes over the whole run.
 
     Attributes:
@@ -157,7 +157,7 @@ class Traffic:
 
     # -- words -----------------------------------------------------------------------------------------------
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[Transfer]:
         """Return all transfers: between consecutive memories that keep a tensor, and to compute."""
         found = []
         for tensor in range(len(self.problem.tensors)):
@@ -166,7 +166,7 @@ class Traffic:
                 found += self._moves(tensor, outer, inner)
         return found
 
-    def _moves(self, tensor: int, outer: int, inner: int | None) -> list[Move]:
+    def _moves(self, tensor: int, outer: int, inner: int | None) -> list[Transfer]:
         giver, taker = self._memory(outer, tensor), None if inner is None else self._memory(inner, tensor)
         if inner is None:
             once = total(self.tiling.product(slot) for slot in self.loops)
@@ -186,13 +186,15 @@ class Traffic:
             found.append(self._taken(tensor, taker, once + every, every, self._summed(tensor, inner)))
         return found
 
-    def _given(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> list[Move]:
+    def _given(
+        self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear
+    ) -> list[Transfer]:
         """Return the transfers of a memory to its inside: reads, and for outputs also updates."""
         accesses = memory.accesses_of(self.problem.tensors[tensor])
         reading = memory.read_energy_pj * accesses
         if not self.problem.tensors[tensor].is_output:
             return [
-                Move(
+                Transfer(
                     tensor,
                     log_words,
                     reading,
@@ -202,17 +204,17 @@ class Traffic:
             ]
         written = memory.accumulation_energy_pj * accesses
         return [
-            Move(
+            Transfer(
                 tensor,
                 log_words,
                 written,
                 instances,
                 self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
             ),
-            Move(tensor, self._again(log_words, first), reading, instances, None, log_words, first),
+            Transfer(tensor, self._again(log_words, first), reading, instances, None, log_words, first),
         ]
 
-    def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> Move:
+    def _taken(self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear) -> Transfer:
         """Return the fills from the outer memory; for outputs only the values that existed before.
 
         Values that an output returns outwards are among the reads of its updates.
@@ -222,8 +224,8 @@ class Traffic:
             self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
         )
         if not self.problem.tensors[tensor].is_output:
-            return Move(tensor, log_words, cost, instances, speed)
-        return Move(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
+            return Transfer(tensor, log_words, cost, instances, speed)
+        return Transfer(tensor, self._again(log_words, first), cost, instances, speed, log_words, first)
 
     def _at_once(self, tensor: int, memory: Memory, words: float | None) -> float | None:
         """Return values per cycle for a number of words; None if unlimited."""

@@ -21,7 +21,7 @@ BETTER = 1 - 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class States:
+class BeamStates:
     """Mappings without loop orders.
 
     Each has the search objective with its best orders [n], and the index of the state that it
@@ -39,25 +39,25 @@ class States:
     def least(self) -> float:
         return float(self.values.min(initial=np.inf))
 
-    def take(self, index: Ints | Bools | slice) -> States:
-        return States(self.rows.take(index), self.values[index], self.origin[index])
+    def take(self, index: Ints | Bools | slice) -> BeamStates:
+        return BeamStates(self.rows.take(index), self.values[index], self.origin[index])
 
-    def best(self, most: int) -> States:
+    def best(self, most: int) -> BeamStates:
         """Return the `most` states with the lowest values, best first; each is its own origin."""
         ranked = np.argsort(self.values, kind="stable")[:most]
         return replace(self.take(ranked), origin=np.arange(len(ranked)))
 
-    def singly(self) -> list[States]:
+    def singly(self) -> list[BeamStates]:
         """Return the states as a list of single ones."""
         return [self.take(slice(row, row + 1)) for row in range(len(self))]
 
-    def best_of_each(self) -> States:
+    def best_of_each(self) -> BeamStates:
         """Return the best state of each origin."""
         ranked = self.take(np.lexsort((self.values, self.origin)))
         return ranked.take(np.flatnonzero(np.diff(ranked.origin, prepend=-1)))
 
     @classmethod
-    def join(cls, parts: Sequence[States]) -> States:
+    def join(cls, parts: Sequence[BeamStates]) -> BeamStates:
         return cls(
             Candidates.join([part.rows for part in parts]),
             np.concatenate([part.values for part in parts]),
@@ -65,7 +65,7 @@ class States:
         )
 
 
-Search = Generator[Candidates, Costs, States]
+Search = Generator[Candidates, Costs, BeamStates]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Beam:
         self.moves = Moves.of(self.space, rules.slots, rules.powers)
         self.seen = self.seen[:0]
 
-    def optimise(self, start: States, rules: Round) -> Search:
+    def optimise(self, start: BeamStates, rules: Round) -> Search:
         """Search from the best of some states, and return the best state of the round."""
         self._begin(rules)
         best = start.best(1)
@@ -123,7 +123,7 @@ class Beam:
             best = found.best(1)
         return best
 
-    def descend(self, start: States, rules: Round) -> Search:
+    def descend(self, start: BeamStates, rules: Round) -> Search:
         """Move all states to their best neighbours in parallel until none is better; return the ends."""
         self._begin(rules)
         going, ended = start.best(len(start)), [start.take(slice(0, 0))]
@@ -135,9 +135,9 @@ class Beam:
             ended.append(going.take(~better))
             going = reached.take(better[reached.origin])
             going = going.best(len(going))
-        return States.join([*ended, going])
+        return BeamStates.join([*ended, going])
 
-    def _local(self, sources: States, least: float, rules: Round) -> Search:
+    def _local(self, sources: BeamStates, least: float, rules: Round) -> Search:
         """Return the states within `hops` moves, except those already followed.
 
         The search stops at the first hop that finds a value below `least`.
@@ -146,13 +146,13 @@ class Beam:
         for hop in range(rules.hops):
             reached = yield from self._hop(sources)
             if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.run.exhausted:
-                return States.join([*found, reached])
+                return BeamStates.join([*found, reached])
             rank = np.argsort(reached.values, kind="stable")
             sources = reached.take(rank[: rules.follow])
             found.append(reached.take(rank[rules.follow :]))
-        return States.join(found)
+        return BeamStates.join(found)
 
-    def _hop(self, sources: States) -> Search:
+    def _hop(self, sources: BeamStates) -> Search:
         """Return all valid unvisited states one move away."""
         moved, row, _ = self.moves.apply(sources.rows)
         parts, origins = [moved], [sources.origin[row]]
@@ -187,5 +187,5 @@ class Beam:
         """
         values = yield from objectives(replace(rows, order=self.orders.order(rows)), self.task, self.run)
         busy = used(rows) if self.objective == "over_utilization" else 1
-        states = States(rows, values / busy, np.arange(len(rows)) if origin is None else origin)
+        states = BeamStates(rows, values / busy, np.arange(len(rows)) if origin is None else origin)
         return states.take(np.isfinite(values))

@@ -29,7 +29,7 @@ class Blocks(NamedTuple):
     """[E, T]: pJ per word written."""
 
 
-class Known(NamedTuple):
+class OrderCatalog(NamedTuple):
     """Catalogue of K loop orders; orders of one block and one set of non-unit loops are consecutive."""
 
     first: Ints
@@ -38,16 +38,16 @@ class Known(NamedTuple):
     """[B, 2**D]: number of orders; 0 if the set is new."""
     orders: Positions
     """[K, D]."""
-    stays: Bools
+    stationary: Bools
     """[K, T, D]: the tensor is stationary while the loop runs."""
     slides: Ints
     """[K, T]: dimension of the window that the tensor slides along; -1 if none."""
 
 
-class Work(NamedTuple):
+class OrderScratch(NamedTuple):
     """Scratch arrays for one mapping."""
 
-    waiting: Bools
+    reusable: Bools
     """[T]: kept by an inner entry and not moved since, so that it may be stationary."""
     energy: Floats
     """[T]: pJ of all words that move if the tensor is not stationary; 0 if irrelevant."""
@@ -59,15 +59,21 @@ class Work(NamedTuple):
 
 @compiled
 def choose(
-    blocks: Blocks, known: Known, patterns: Ints, trips: Ints, keep: Bools, order: Positions, work: Work
+    blocks: Blocks,
+    catalog: OrderCatalog,
+    patterns: Ints,
+    trips: Ints,
+    keep: Bools,
+    order: Positions,
+    scratch: OrderScratch,
 ) -> None:
     """Write the order [n, B, D] of every block, innermost first, that moves words of minimum energy."""
     tensors, dims = blocks.indexes.shape
     for n in range(len(trips)):
         for t in range(tensors):
-            work.waiting[t] = False
+            scratch.reusable[t] = False
         for d in range(dims):
-            work.inside[0, d] = 1
+            scratch.inside[0, d] = 1
         inner_slot, inner_entry = trips.shape[1], keep.shape[1]
         for block in range(len(blocks.slot) - 1, -1, -1):
             slot = blocks.slot[block]
@@ -75,49 +81,51 @@ def choose(
             while inner_slot > slot + 1:
                 inner_slot -= 1
                 for d in range(dims):
-                    work.inside[0, d] *= trips[n, inner_slot, d]
+                    scratch.inside[0, d] *= trips[n, inner_slot, d]
             for t in range(tensors):
                 for e in range(entry, inner_entry):
-                    work.waiting[t] |= keep[n, e, t]
+                    scratch.reusable[t] |= keep[n, e, t]
             inner_entry = entry
-            first, count = known.first[block, patterns[n, block]], known.choices[block, patterns[n, block]]
+            first, count = catalog.first[block, patterns[n, block]], catalog.choices[block, patterns[n, block]]
             best = first
             if count > 1:
                 for t in range(tensors):
-                    work.energy[t] = 0.0
-                    if work.waiting[t]:
-                        work.words[t] = tile_words(blocks.terms, t, work.inside, NONE)
-                        work.energy[t] = work.words[t] * _word_pj(blocks, n, slot, entry, t, trips, keep)
+                    scratch.energy[t] = 0.0
+                    if scratch.reusable[t]:
+                        scratch.words[t] = tile_words(blocks.terms, t, scratch.inside, NONE)
+                        scratch.energy[t] = scratch.words[t] * _word_pj(blocks, n, slot, entry, t, trips, keep)
                 least = np.inf
                 for each in range(first, first + count):
-                    moved = _moved(blocks, known, each, n, slot, trips, work)
+                    moved = _moved(blocks, catalog, each, n, slot, trips, scratch)
                     if moved < least:
                         best, least = each, moved
             for d in range(dims):
-                order[n, block, d] = known.orders[best, d]
+                order[n, block, d] = catalog.orders[best, d]
                 if trips[n, slot, d] > 1:
                     for t in range(tensors):
                         if blocks.indexes[t, d]:
-                            work.waiting[t] = False
+                            scratch.reusable[t] = False
 
 
 @compiled
-def _moved(blocks: Blocks, known: Known, each: int, n: int, slot: int, trips: Ints, work: Work) -> float:
+def _moved(
+    blocks: Blocks, catalog: OrderCatalog, each: int, n: int, slot: int, trips: Ints, scratch: OrderScratch
+) -> float:
     """Return the pJ of the words that move into the inner tiles while a block runs once."""
     total = 0.0
-    for t in range(len(work.energy)):
-        if work.energy[t] > 0:
+    for t in range(len(scratch.energy)):
+        if scratch.energy[t] > 0:
             stays = 1.0
             for d in range(trips.shape[2]):
-                if known.stays[each, t, d]:
+                if catalog.stationary[each, t, d]:
                     stays *= trips[n, slot, d]
-            part = work.energy[t] / stays
-            window = known.slides[each, t]
+            part = scratch.energy[t] / stays
+            window = catalog.slides[each, t]
             if window >= 0:
                 trip_count = trips[n, slot, window]
-                work.inside[0, window] *= trip_count
-                part *= tile_words(blocks.terms, t, work.inside, NONE) / (work.words[t] * trip_count)
-                work.inside[0, window] //= trip_count
+                scratch.inside[0, window] *= trip_count
+                part *= tile_words(blocks.terms, t, scratch.inside, NONE) / (scratch.words[t] * trip_count)
+                scratch.inside[0, window] //= trip_count
             total += part
     return total
 

@@ -12,7 +12,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.plugin import Costs, Proposals, Run, Task, objectives
 from tilewright_mappers import QuickFlowOptions
-from tilewright_mappers.quickflow.beam import Beam, Round, Search, SearchObjective, States
+from tilewright_mappers.quickflow.beam import Beam, BeamStates, Round, Search, SearchObjective
 from tilewright_mappers.quickflow.orders import OneShot
 
 UNROLLINGS = 1024
@@ -47,8 +47,8 @@ class QuickFlow:
         yield from self._search(task, run, orders, best)
 
     def _search(
-        self, task: Task, run: Run, orders: OneShot, best: States | None
-    ) -> Generator[Candidates, Costs, States | None]:
+        self, task: Task, run: Run, orders: OneShot, best: BeamStates | None
+    ) -> Generator[Candidates, Costs, BeamStates | None]:
         """Return the best mapping without orders, or None; `best` is one known before."""
         placements = Placement.each(task.space, run.rng, UNROLLINGS)
         first, second, third = self._rounds(placements[0])
@@ -61,13 +61,13 @@ class QuickFlow:
                 return best
             unrolled = yield from beam.optimise(start, first)
             others = yield from self._parallel(placements, beam)
-            together = States.join([unrolled, others])
+            together = BeamStates.join([unrolled, others])
             one = yield from beam.descend(together, replace(second, powers=False))
             several = yield from beam.descend(together, second)
-            tiled = yield from beam.descend(States.join([one, several]), third)
+            tiled = yield from beam.descend(BeamStates.join([one, several]), third)
             if best is not None:
                 before = yield from beam.evaluated(best.rows)
-                tiled = States.join([before, tiled])
+                tiled = BeamStates.join([before, tiled])
             for finalist in tiled.best(self.options.finalists).singly():
                 ended = yield from beam.optimise(finalist, second)
                 ended = yield from beam.optimise(ended, third)
@@ -97,7 +97,7 @@ class QuickFlow:
         for placement in placements:
             states = yield from beam.evaluated(placement.unroll(placement.start))
             parts.append(replace(states, origin=_kinds(states.rows)).best_of_each())
-        return States.join(parts).best(self.options.starts)
+        return BeamStates.join(parts).best(self.options.starts)
 
     def _rounds(self, placement: Placement) -> tuple[Round, Round, Round]:
         options, space = self.options, placement.space

@@ -14,7 +14,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.problem import Problem
-from tilewright_mappers.quickflow.kernel import Blocks, Known, Work, choose
+from tilewright_mappers.quickflow.kernel import Blocks, OrderCatalog, OrderScratch, choose
 
 Reuse = tuple[frozenset[int], int | None]
 """Reuse of a tensor in an order: dimensions where it is stationary; dimension where it then slides."""
@@ -93,12 +93,12 @@ class Choices:
 
     Attributes:
         orders: int8 [k, position], loops of one trip outermost.
-        stays: bool [k, tensor, dimension], the tensor is stationary.
+        stationary: bool [k, tensor, dimension], the tensor is stationary.
         slides: [k, tensor], dimension of the window that the tensor slides along, else -1.
     """
 
     orders: Positions
-    stays: Bools
+    stationary: Bools
     slides: Ints
 
 
@@ -118,7 +118,7 @@ class OneShot:
             for slot, counted in zip(space.temporal_slots, self.counted, strict=True)
         ]
         self.made: dict[tuple[int, int], Choices] = {}
-        self.known = _known(self.made, len(entries), self.dims)
+        self.catalog = _catalog(self.made, len(entries), self.dims)
 
     def choices(self, block: int, pattern: int) -> Choices:
         """Return one order of each equi-dataflow class of a block.
@@ -136,13 +136,13 @@ class OneShot:
         for order in self.classes[block].tolist():
             reuse = tuple(self.indexing.reuse(order, tensor, non_unit) for tensor in counted)
             classes.setdefault(reuse, [*(d for d in order if not non_unit[d]), *(d for d in order if non_unit[d])])
-        stays = np.zeros((len(classes), self.tensors, self.dims), dtype=np.bool_)
+        stationary = np.zeros((len(classes), self.tensors, self.dims), dtype=np.bool_)
         slides = np.full((len(classes), self.tensors), -1, dtype=np.int64)
         for row, each in enumerate(classes):
             for tensor, (inner, window) in zip(counted, each, strict=True):
-                stays[row, tensor, list(inner)] = True
+                stationary[row, tensor, list(inner)] = True
                 slides[row, tensor] = -1 if window is None else window
-        return Choices(np.array(list(classes.values()), dtype=np.int8), stays, slides)
+        return Choices(np.array(list(classes.values()), dtype=np.int8), stationary, slides)
 
     def order(self, rows: Candidates) -> Positions:
         """Return orders int8 [n, block, position] for trips and storage; existing orders are ignored."""
@@ -150,16 +150,16 @@ class OneShot:
         order = np.empty((*patterns.shape, self.dims), dtype=np.int8)
         self._look_up(patterns)
         arrays = for_kernel(patterns), for_kernel(rows.trips), for_kernel(rows.keeps)
-        choose(self._blocks, self.known, *arrays, order, self._work)
+        choose(self._blocks, self.catalog, *arrays, order, self._scratch)
         return order
 
     def _look_up(self, patterns: Ints) -> None:
         """Add the choices of new patterns [n, block]."""
-        new = self.known.choices[np.arange(patterns.shape[1]), patterns] == 0
+        new = self.catalog.choices[np.arange(patterns.shape[1]), patterns] == 0
         if new.any():
             for block, pattern in sorted(set(zip(np.nonzero(new)[1].tolist(), patterns[new].tolist(), strict=True))):
                 self.choices(block, pattern)
-            self.known = _known(self.made, patterns.shape[1], self.dims)
+            self.catalog = _catalog(self.made, patterns.shape[1], self.dims)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -179,9 +179,11 @@ class OneShot:
         )
 
     @cached_property
-    def _work(self) -> Work:
+    def _scratch(self) -> OrderScratch:
         energy, words = np.zeros((2, self.tensors))
-        return Work(np.zeros(self.tensors, dtype=np.bool_), energy, words, np.ones((1, self.dims), dtype=np.int64))
+        return OrderScratch(
+            np.zeros(self.tensors, dtype=np.bool_), energy, words, np.ones((1, self.dims), dtype=np.int64)
+        )
 
     @property
     def _access(self) -> tuple[Floats, Floats]:
@@ -220,7 +222,7 @@ class OneShot:
         return order
 
 
-def _known(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> Known:
+def _catalog(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> OrderCatalog:
     """Return all choices so far as one table."""
     first, count = np.zeros((2, blocks, 2**dims), dtype=np.int64)
     start = 0
@@ -228,10 +230,10 @@ def _known(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> Know
         first[block, pattern], count[block, pattern] = start, len(each.orders)
         start += len(each.orders)
     parts = list(made.values())
-    return Known(
+    return OrderCatalog(
         for_kernel(first),
         for_kernel(count),
         for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(each.orders for each in parts)])),
-        for_kernel(np.concatenate([each.stays for each in parts] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
+        for_kernel(np.concatenate([each.stationary for each in parts] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
         for_kernel(np.concatenate([each.slides for each in parts] or [np.zeros((0, 1), dtype=np.int64)])),
     )

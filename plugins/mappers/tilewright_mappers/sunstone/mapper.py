@@ -15,8 +15,8 @@ from tilewright_mappers.sunstone.levels import Decision, array_first, decisions
 from tilewright_mappers.sunstone.moves import Exchanges, choices_of_order
 from tilewright_mappers.sunstone.pool import Pool
 from tilewright_mappers.sunstone.published import Published
+from tilewright_mappers.sunstone.small_spaces import enumerate_small_space
 from tilewright_mappers.sunstone.sound import Sound
-from tilewright_mappers.sunstone.whole import whole
 
 POOLED = 16
 """Mappings kept over all plans."""
@@ -63,7 +63,7 @@ class Sunstone:
                 yield from sound.repair()
                 pool.join(sound.pool)
         if space.factorizations <= options.whole:
-            yield from whole(task, run, orders, pool.best)
+            yield from enumerate_small_space(task, run, orders, pool.best)
         return pool
 
     def _repaired(self, task: Task, run: Run, pool: Pool) -> Proposals:

@@ -29,7 +29,7 @@ PARENTS = 64
 
 
 @dataclass(frozen=True)
-class Theme:
+class ReuseChoice:
     """Choice of reuse: dimensions to unroll while one tensor is stationary, and frozen dimensions.
 
     Tiles grow along frozen dimensions last. `order` is set if orders are decided first.
@@ -65,36 +65,36 @@ class Reuse:
         able = {d: {t for t in range(len(self.full)) if d in self.full[t] | self.part[t]} for d in prefix.loops}
         return frozenset(d for d in prefix.loops if {(t, d) for t in able[d]} <= prefix.reuse)
 
-    def kept(self, prefix: Prefix) -> set[int]:
+    def reused(self, prefix: Prefix) -> set[int]:
         """Return tensors whose reuse dimensions are all in the order, as in the authors' program."""
         return {t for t, dims in enumerate(self.full) if dims and dims <= set(prefix.loops)}
 
-    def themes(self, intra: Intra) -> list[Theme]:
+    def choices(self, intra: Intra) -> list[ReuseChoice]:
         if intra == "ordering_tiling_unrolling":
             return [
-                Theme(self.unrolled(tensor), (self.frozen(prefix),), self.whole(prefix))
+                ReuseChoice(self.unrolled(tensor), (self.frozen(prefix),), self.full_order(prefix))
                 for prefix in self.prefixes
-                for tensor in sorted(self.kept(prefix))
+                for tensor in sorted(self.reused(prefix))
             ]
-        themes = []
+        choices = []
         for tensor in range(len(self.full)):
-            mine = {self.frozen(prefix) for prefix in self.prefixes if tensor in self.kept(prefix)}
-            themes.append(Theme(self.unrolled(tensor), tuple(sorted(mine, key=sorted)) or (frozenset(),)))
-        return themes
+            mine = {self.frozen(prefix) for prefix in self.prefixes if tensor in self.reused(prefix)}
+            choices.append(ReuseChoice(self.unrolled(tensor), tuple(sorted(mine, key=sorted)) or (frozenset(),)))
+        return choices
 
-    def whole(self, prefix: Prefix) -> tuple[int, ...]:
+    def full_order(self, prefix: Prefix) -> tuple[int, ...]:
         return (*(d for d in self.dims if d not in prefix.loops), *reversed(prefix.loops))
 
 
 @dataclass(frozen=True)
-class Group:
+class PartitionedBuffer:
     """Levels that form one partitioned buffer: loops, innermost first, and spatial slots."""
 
     loops: tuple[int, ...]
     spatial: tuple[int, ...]
 
 
-def groups(space: MapSpace) -> list[Group]:
+def partitioned_buffers(space: MapSpace) -> list[PartitionedBuffer]:
     """Return the groups, innermost first.
 
     Memories of one cluster with no spatial slot between them are one partitioned buffer.
@@ -105,14 +105,14 @@ def groups(space: MapSpace) -> list[Group]:
         inside = None if level.loops is None else space.skeleton.entries[space.slots[level.loops].entry].inside
         return homes.get(inside or "")
 
-    found: list[Group] = []
+    found: list[PartitionedBuffer] = []
     before: MemorySlots | None = None
     for level in levels_of(space):
         loops = () if level.loops is None else (level.loops,)
         if before is not None and not before.spatial and cluster(before) and cluster(before) == cluster(level):
-            found[-1] = Group((*found[-1].loops, *loops), level.spatial)
+            found[-1] = PartitionedBuffer((*found[-1].loops, *loops), level.spatial)
         else:
-            found.append(Group(loops, level.spatial))
+            found.append(PartitionedBuffer(loops, level.spatial))
         before = level
     return found
 
@@ -123,13 +123,13 @@ class Published:
     def __init__(self, task: Task, run: Run, orders: list[Positions], intra: Intra, inter: Inter) -> None:
         self.task, self.run, self.space = task, run, task.space
         self.orders, self.intra, self.inter = orders, intra, inter
-        self.alone: dict[tuple[str, ...], MapSpace] = {}
+        self.limited_spaces: dict[tuple[str, ...], MapSpace] = {}
         self.reuse = Reuse(task.problem)
 
     def search(self, placement: Placement) -> Steps:
         """Decide all tilings level by level; the last candidates are evaluated with every order."""
         rows, home = placement.start, placement.home
-        levels = groups(self.space)
+        levels = partitioned_buffers(self.space)
         around = [level.loops[0] for level in levels[1:]]
         plan = list(zip(levels[:-1], around, strict=True))
         if self.inter == "top_down":
@@ -153,7 +153,7 @@ class Published:
         """Return the slots from which a level takes factors: top-down, the surrounding loops."""
         return home if self.inter == "bottom_up" or source is None else np.full_like(home, source)
 
-    def _grown(self, rows: Candidates, level: Group, homes: Ints) -> Candidates:
+    def _grown(self, rows: Candidates, level: PartitionedBuffer, homes: Ints) -> Candidates:
         parts = [rows.take(slice(0, 0))]
         for index in range(len(rows)):
             if self.run.exhausted:
@@ -168,29 +168,29 @@ class Published:
         return _unique(Candidates.join(parts))
 
     def _children(
-        self, row: Candidates, level: Group, homes: Ints
+        self, row: Candidates, level: PartitionedBuffer, homes: Ints
     ) -> Iterator[tuple[Candidates, tuple[int, ...] | None]]:
         every = tuple(self.reuse.dims)
         if not level.spatial:
             tiles = self._tiled(row, level, homes, (frozenset(),))
             yield Candidates.join([row, tiles]), None
             return
-        themes = self.reuse.themes(self.intra)
-        relaxed = not self._fits_exactly(row, level, homes, themes)
-        for theme in themes:
-            for dims in theme.unroll or (every,):
+        choices = self.reuse.choices(self.intra)
+        relaxed = not self._fits_exactly(row, level, homes, choices)
+        for choice in choices:
+            for dims in choice.unroll or (every,):
                 if self.intra == "unrolling_tiling_ordering":
                     unrolled = self._unrolled(row, level, homes, dims, relaxed)
-                    yield self._tiled(unrolled, level, homes, theme.frozen), theme.order
+                    yield self._tiled(unrolled, level, homes, choice.frozen), choice.order
                 else:
-                    tiles = self._tiled(row, level, homes, theme.frozen)
-                    yield self._unrolled(tiles, level, homes, dims, relaxed), theme.order
+                    tiles = self._tiled(row, level, homes, choice.frozen)
+                    yield self._unrolled(tiles, level, homes, dims, relaxed), choice.order
 
-    def _fits_exactly(self, row: Candidates, level: Group, homes: Ints, themes: list[Theme]) -> bool:
-        return any(len(self._unrolled(row, level, homes, dims, False)) for theme in themes for dims in theme.unroll)
+    def _fits_exactly(self, row: Candidates, level: PartitionedBuffer, homes: Ints, choices: list[ReuseChoice]) -> bool:
+        return any(len(self._unrolled(row, level, homes, dims, False)) for choice in choices for dims in choice.unroll)
 
     def _unrolled(
-        self, rows: Candidates, level: Group, homes: Ints, dims: tuple[int, ...], relaxed: bool
+        self, rows: Candidates, level: PartitionedBuffer, homes: Ints, dims: tuple[int, ...], relaxed: bool
     ) -> Candidates:
         """Return unrollings that use a fanout exactly.
 
@@ -218,14 +218,16 @@ class Published:
         whole = tree.trips[:, slot].prod(axis=1)
         return tree.take((whole == (self.space.slots[slot].most or 1)) & (mine * mine >= whole))
 
-    def _tiled(self, rows: Candidates, level: Group, homes: Ints, frozen: tuple[frozenset[int], ...]) -> Candidates:
+    def _tiled(
+        self, rows: Candidates, level: PartitionedBuffer, homes: Ints, frozen: tuple[frozenset[int], ...]
+    ) -> Candidates:
         """Return tiles grown as far as they fit, frozen dimensions last."""
         if not level.loops:
             return rows
         parts = [rows.take(slice(0, 0))]
-        for still in frozen:
+        for dims_last in frozen:
             grown = rows
-            for dims in (tuple(d for d in self.reuse.dims if d not in still), tuple(self.reuse.dims)):
+            for dims in (tuple(d for d in self.reuse.dims if d not in dims_last), tuple(self.reuse.dims)):
                 # all into the innermost part if the rules allow it, as in the authors' program
                 for slot in level.loops:
                     grown = self._leaves(grown, slot, homes, dims)
@@ -258,7 +260,7 @@ class Published:
         if self.space.slots[slot].spatial:
             return self.space
         limited = self._around(slot, keep)
-        if limited not in self.alone:
+        if limited not in self.limited_spaces:
             clusters = []
             for cluster in self.space.architecture.clusters:
                 memories = tuple(
@@ -267,8 +269,8 @@ class Published:
                 )
                 clusters.append(cluster.model_copy(update={"memories": memories}))
             architecture = self.space.architecture.model_copy(update={"clusters": tuple(clusters)})
-            self.alone[limited] = replace(self.space, architecture=architecture)
-        return self.alone[limited]
+            self.limited_spaces[limited] = replace(self.space, architecture=architecture)
+        return self.limited_spaces[limited]
 
     def _around(self, slot: int, keep: Bools) -> tuple[str, ...]:
         """Return the memories, from a slot outwards, that keep every tensor together."""
@@ -289,8 +291,8 @@ class Published:
         best = np.full(len(rows), np.inf)
         fixed = self.intra == "ordering_tiling_unrolling"
         for block, orders in reversed(list(enumerate(self.orders))):
-            choices = orders if block == 0 or not fixed else orders[:0]
-            for order in choices:
+            able = orders if block == 0 or not fixed else orders[:0]
+            for order in able:
                 changed = rows.orders.copy()
                 changed[:, block] = order
                 values = yield from objectives(replace(rows, order=changed), self.task, self.run)

@@ -67,13 +67,13 @@ class Sound:
 
     def _valued(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
         """Return the best cost over each row's completions."""
-        whole = max(self.orders, key=len)
-        order = self.space.lawful(np.repeat(whole[:, None], len(self.space.temporal_slots), axis=1))
-        completed = rows.take(np.tile(np.arange(len(rows)), len(whole)))
+        orders = max(self.orders, key=len)
+        order = self.space.lawful(np.repeat(orders[:, None], len(self.space.temporal_slots), axis=1))
+        completed = rows.take(np.tile(np.arange(len(rows)), len(orders)))
         completed = replace(completed, order=np.repeat(order, len(rows), axis=0))
         values = yield from objectives(completed, self.task, self.run)
         self.pool.add(completed, values)
-        return np.asarray(values.reshape(len(whole), len(rows)).min(axis=0))
+        return np.asarray(values.reshape(len(orders), len(rows)).min(axis=0))
 
     def repair(self, most: int = 8) -> Steps:
         """Visit the neighbours of the best open candidates, `most` per step, until none is left."""

@@ -16,7 +16,7 @@ CHUNK = 2048
 """Factorisations whose orders are chosen together."""
 
 
-def whole(
+def enumerate_small_space(
     task: Task, run: Run, orders: Sequence[Positions], best: float = np.inf
 ) -> Generator[Candidates, Costs, None]:
     """Evaluate every factorisation that fits, with all storage choices and reuse-maximal orders.
