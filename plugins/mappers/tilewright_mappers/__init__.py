@@ -1,4 +1,4 @@
-"""Built-in mappers. Only names and options live here; a mapper is imported when it is built."""
+"""Built-in mappers: names and options. A mapper is imported when it is built."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field, PositiveInt
 from tilewright.plugin import Capabilities, MapperSpec, Options, hookimpl, lazy
 
 DIVIDING = Capabilities(imperfect_factors=False)
-"""Of a mapper that moves prime factors only."""
+"""Capabilities of a mapper that moves prime factors only."""
 
 
 class RandomOptions(Options):
@@ -19,99 +19,105 @@ class RandomOptions(Options):
 
 
 class TimeloopRandomOptions(Options):
-    """Options of `timeloop_random`; the stop rules' numbers are those of Timeloop's documentation."""
+    """Options of `timeloop_random`; the defaults are those of Timeloop's documentation."""
 
-    timeout: int = Field(default=1000, ge=0, description="stop after so many invalid mappings in a row; 0: never")
-    victory: int = Field(default=500, ge=0, description="stop after so many valid mappings without a better; 0: never")
-    batch: int = Field(default=4096, ge=1, le=1_000_000, description="most mappings evaluated at once")
+    timeout: int = Field(default=1000, ge=0, description="stop after this many invalid mappings in a row; 0: never")
+    victory: int = Field(
+        default=500, ge=0, description="stop after this many valid mappings without a better one; 0: never"
+    )
+    batch: int = Field(default=4096, ge=1, le=1_000_000, description="maximum mappings evaluated at once")
 
 
 class TimeloopHybridOptions(TimeloopRandomOptions):
     """Options of `timeloop_hybrid`."""
 
-    permutations: int = Field(default=16, ge=1, description="orders of loops visited for one choice of factors")
+    permutations: int = Field(default=16, ge=1, description="loop orders tried per choice of factors")
 
 
 class InterstellarOptions(Options):
     """Options of `interstellar`."""
 
-    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings kept from level to level")
 
 
 class DMazeRunnerOptions(Options):
     """Options of `dmazerunner`; the thresholds are the fast ones of Sunstone's Table V."""
 
-    array: float = Field(default=0.8, ge=0, le=1, description="least share of the compute units")
-    inner: float = Field(default=0.8, ge=0, le=1, description="least share of the innermost memories")
-    outer: float = Field(default=0.5, ge=0, le=1, description="least share of the other memories on the chip")
-    reduction: bool = Field(default=False, description="unroll dimensions that have to be summed over, too")
-    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+    array: float = Field(default=0.8, ge=0, le=1, description="minimum fraction of the compute units in use")
+    inner: float = Field(default=0.8, ge=0, le=1, description="minimum fraction of the innermost memories in use")
+    outer: float = Field(default=0.5, ge=0, le=1, description="minimum fraction of the other on-chip memories in use")
+    reduction: bool = Field(default=False, description="also unroll dimensions that need a reduction")
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings kept from level to level")
 
 
 class MarvelOptions(Options):
     """Options of `marvel`."""
 
-    array: float = Field(
-        default=0.8, ge=0, le=1, description="least share of the compute units that can be used at all"
+    array: float = Field(default=0.8, ge=0, le=1, description="minimum fraction of the compute units that can be used")
+    memory: float = Field(
+        default=0.8, ge=0, le=1, description="minimum fraction of the memories, halved when no tiling above it is left"
     )
-    memory: float = Field(default=0.8, ge=0, le=1, description="least share of the memories, halved once all is seen")
-    width: int = Field(default=256, ge=1, le=100_000, description="tilings followed at once from level to level")
+    width: int = Field(default=256, ge=1, le=100_000, description="tilings kept from level to level")
 
 
 class LomaOptions(Options):
     """Options of `loma`."""
 
-    limit: int = Field(default=6, ge=1, le=12, description="loop prime factors are merged until there are so many")
-    unrollings: int = Field(default=8, ge=1, description="ways to fill the array that are tried")
+    limit: int = Field(default=6, ge=1, le=12, description="maximum loop prime factors; more are merged")
+    unrollings: int = Field(default=8, ge=1, description="unrollings that fill the array, tried at most")
     batch: int = Field(default=1024, ge=1, le=1_000_000, description="orders evaluated at once")
 
 
 class SalsaOptions(Options):
     """Options of `salsa`; steps and temperatures are ZigZag's."""
 
-    chains: int = Field(default=128, ge=1, le=100_000, description="orders annealed side by side")
+    chains: int = Field(default=128, ge=1, le=100_000, description="orders annealed in parallel")
     steps: int = Field(default=1000, ge=0, description="swaps of two loops per chain")
-    temperature: float = Field(default=0.05, gt=0, description="of the first step")
+    temperature: float = Field(default=0.05, gt=0, description="temperature of the first step")
     cooling: float = Field(default=0.999, gt=0, le=1, description="factor from step to step")
-    unrollings: int = Field(default=8, ge=1, description="ways to fill the array that the chains are shared among")
+    unrollings: int = Field(
+        default=8, ge=1, description="unrollings that fill the array, over which chains are distributed"
+    )
 
 
 class GammaOptions(Options):
     """Options of `gamma`."""
 
-    population: int = Field(default=500, ge=2, le=100_000, description="mappings of one generation")
-    generations: int = Field(default=200, ge=0, description="after the first")
-    elite: float = Field(default=0.1, ge=0, lt=1, description="share of a generation that lives on")
-    mutation: float = Field(default=0.5, ge=0, le=1, description="chance of each kind of mutation, per child")
+    population: int = Field(default=500, ge=2, le=100_000, description="mappings per generation")
+    generations: int = Field(default=200, ge=0, description="generations after the first")
+    elite: float = Field(default=0.1, ge=0, lt=1, description="fraction of a generation that survives")
+    mutation: float = Field(default=0.5, ge=0, le=1, description="probability of each kind of mutation, per child")
 
 
 class FactorFlowOptions(Options):
     """Options of `factorflow`."""
 
     search_objective: Literal["over_utilization", "plain"] = Field(
-        default="over_utilization", description="what descends: the objective over the utilization, or the objective"
+        default="over_utilization", description="value to lower: objective / utilization, or the objective"
     )
-    rounds: int = Field(default=1, ge=1, description="times through all blocks of loops, at most")
-    ahead: int = Field(default=8, ge=0, description="second moves are tried after the best so many first ones")
-    unrollings: int = Field(default=4, ge=0, description="starts with a full array, beside that with all outside")
+    rounds: int = Field(default=1, ge=1, description="maximum passes over all blocks of loops")
+    ahead: int = Field(default=8, ge=0, description="best first moves after which second moves are tried")
+    unrollings: int = Field(
+        default=4, ge=0, description="starts with a full array, besides the start with all factors outside"
+    )
 
 
 class SunstoneOptions(Options):
     """Options of `sunstone`; inter and intra are the orders of its Table VI."""
 
     principles: Literal["sound", "paper"] = Field(
-        default="sound", description="paper: the published rules and nothing else, with what they lose"
+        default="sound", description="paper: only the published rules, with their losses"
     )
     inter: Literal["bottom_up", "top_down"] | None = Field(
-        default=None, description="which levels are decided first; sound without a word: both ways"
+        default=None, description="levels decided first; default: both directions with sound, bottom_up with paper"
     )
     intra: Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "ordering_tiling_unrolling"] | None = (
-        Field(default=None, description="what of a level is decided first; sound without a word: several ways")
+        Field(default=None, description="decision order in a level; default: several with sound, the first with paper")
     )
-    width: int = Field(default=50, ge=1, le=100_000, description="candidates that go on from one step to the next")
-    tries: int = Field(default=500, ge=1, le=1_000_000, description="candidates made at one step")
-    rounds: int = Field(default=2, ge=1, le=10, description="rounds, each with twice as many candidates as before")
-    whole: int = Field(default=100_000, ge=0, description="spaces of so many factorisations are searched whole, too")
+    width: int = Field(default=50, ge=1, le=100_000, description="candidates kept per step")
+    tries: int = Field(default=500, ge=1, le=1_000_000, description="candidates made per step")
+    rounds: int = Field(default=2, ge=1, le=10, description="rounds, each with twice as many candidates")
+    whole: int = Field(default=100_000, ge=0, description="maximum factorisations of a space that is also enumerated")
 
 
 class QuickFlowOptions(Options):
@@ -119,19 +125,19 @@ class QuickFlowOptions(Options):
 
     search_objective: Literal["over_utilization", "plain"] | None = Field(
         default=None,
-        description="what is lowered: the objective over the utilization, or the objective; else one after the other",
+        description="value to lower: objective / utilization, or the objective; default: both in sequence",
     )
     hops: tuple[PositiveInt, PositiveInt, PositiveInt] = Field(
         default=(4, 2, 4),
-        description="moves of one local search (N), for unrolling, for memories, and for all together",
+        description="moves of one local search (N): unrolling, memories, both",
     )
     repeats: int = Field(
-        default=1, ge=0, description="local searches from the best candidates where none was better (M)"
+        default=1, ge=0, description="further local searches from the best candidates if none was better (M)"
     )
     width: int = Field(default=32, ge=1, le=100_000, description="candidates that these start from (K)")
-    follow: int = Field(default=32, ge=1, le=100_000, description="mappings that go on from one hop to the next")
-    starts: int = Field(default=48, ge=1, le=100_000, description="ways to unroll that go on to the memories")
-    finalists: int = Field(default=2, ge=1, description="tilings that the local search is run from")
+    follow: int = Field(default=32, ge=1, le=100_000, description="mappings kept from hop to hop")
+    starts: int = Field(default=48, ge=1, le=100_000, description="unrollings kept for the memories")
+    finalists: int = Field(default=2, ge=1, description="tilings that the last local searches start from")
 
 
 class CosaOptions(Options):
@@ -139,19 +145,19 @@ class CosaOptions(Options):
 
     objective_form: Literal["energy", "published"] = Field(
         default="energy",
-        description="energy: that of the search, from words moved; published: the paper's weighted sum",
+        description="energy: the search objective, from words moved; published: the paper's weighted sum",
     )
-    rounds: int = Field(default=4, ge=1, description="programs solved one after another, each around the best solution")
-    nodes: int = Field(default=5000, ge=1, description="most nodes of the solver's tree, per program")
+    rounds: int = Field(default=4, ge=1, description="programs solved in sequence, each around the best solution")
+    nodes: int = Field(default=5000, ge=1, description="maximum nodes of the solver's tree, per program")
     gap: float = Field(
-        default=0.01, ge=0, allow_inf_nan=False, description="to the solver's bound, as a difference of logarithms"
+        default=0.01, ge=0, allow_inf_nan=False, description="gap to the solver's bound, as a difference of logarithms"
     )
 
 
 class ExhaustiveOptions(Options):
     """Options of `exhaustive`."""
 
-    limit: int = Field(default=10_000_000, ge=1, description="largest space it will enumerate")
+    limit: int = Field(default=10_000_000, ge=1, description="largest space to enumerate")
     batch: int = Field(default=8192, ge=1, le=1_000_000, description="mappings evaluated at once")
 
 
@@ -162,18 +168,18 @@ class OptimalOptions(Options):
         default=None,
         ge=1,
         le=100_000_000,
-        description="most states followed at once; past it a gap may be left. Without a number 275,000; 16,384 where windows may be ragged",
+        description="maximum states kept per stage; a smaller value can leave a gap [default: 275,000; 16,384 with ragged windows]",
     )
     orders: int = Field(
         default=100_000,
         ge=1,
-        description="most orders of the loops of one tiling that are evaluated where its bound is not its cost",
+        description="maximum loop orders evaluated of one undercounted tiling",
     )
 
 
 @hookimpl
 def tilewright_plugins() -> list[MapperSpec]:
-    """The built-in mappers."""
+    """Return the built-in mappers."""
     return [
         MapperSpec(
             name="random",
@@ -183,7 +189,7 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="exhaustive",
-            summary="Every different mapping; proves its best the best of the space.",
+            summary="Every distinct mapping; proves the best one.",
             factory=lazy("tilewright_mappers.exhaustive", "Exhaustive"),
             options=ExhaustiveOptions,
             ends=True,
@@ -191,12 +197,12 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="optimal",
-            summary="The best mapping, proved: a walk over tile shapes from the inside out, cut by bounds.",
+            summary="The best mapping, with a proof: a staged search over tile shapes, pruned by bounds.",
             factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
             starts_with=("quickflow", "sunstone"),
             options=OptimalOptions,
             ends=True,
-            proof_version=2,  # 1 proved too much in rare spaces: see "Versions" in docs/optimal.md
+            proof_version=2,  # 1 could prove too high a bound: see "Versions" in docs/optimal.md
         ),
         MapperSpec(
             name="timeloop_random",
@@ -208,7 +214,7 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="timeloop_hybrid",
-            summary="Timeloop's hybrid search: random factors, their loop orders one after another.",
+            summary="Timeloop's hybrid search: random factors, their loop orders in sequence.",
             factory=lazy("tilewright_mappers.timeloop_hybrid", "TimeloopHybrid"),
             capabilities=DIVIDING,
             options=TimeloopHybridOptions,
@@ -216,14 +222,14 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="factorflow",
-            summary="Greedy moves of prime factors from everything outside, for each order of one block of loops.",
+            summary="Greedy moves of prime factors, restarted for each loop order of one block.",
             factory=lazy("tilewright_mappers.factorflow", "FactorFlow"),
             options=FactorFlowOptions,
             ends=True,
         ),
         MapperSpec(
             name="loma",
-            summary="All orders of the loops' prime factors, cut among the memories from the inside.",
+            summary="All orders of the loops' prime factors, allocated to the memories from inside.",
             factory=lazy("tilewright_mappers.loma", "Loma"),
             capabilities=DIVIDING,
             options=LomaOptions,
@@ -239,35 +245,35 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="gamma",
-            summary="Genetic search: crossover and mutation of factors, orders and what is kept.",
+            summary="Genetic search: crossover and mutation of factors, orders and storage.",
             factory=lazy("tilewright_mappers.gamma", "Gamma"),
             options=GammaOptions,
             ends=True,
         ),
         MapperSpec(
             name="interstellar",
-            summary="Channels over the array, then every tiling with every reusing order, level by level.",
+            summary="Channels across the array, then every tiling with every reusing order, level by level.",
             factory=lazy("tilewright_mappers.interstellar", "Interstellar"),
             capabilities=DIVIDING,
             options=InterstellarOptions,
         ),
         MapperSpec(
             name="dmazerunner",
-            summary="Every tiling that fills array and memories above thresholds, with the orders that reuse.",
+            summary="Tilings that fill array and memories above thresholds, with reusing orders.",
             factory=lazy("tilewright_mappers.dmazerunner", "DMazeRunner"),
             capabilities=DIVIDING,
             options=DMazeRunnerOptions,
         ),
         MapperSpec(
             name="marvel",
-            summary="The least off-chip traffic first, then the best mapping of that tile on the chip.",
+            summary="Minimum off-chip traffic first, then the best on-chip mapping of that tile.",
             factory=lazy("tilewright_mappers.marvel", "Marvel"),
             capabilities=DIVIDING,
             options=MarvelOptions,
         ),
         MapperSpec(
             name="local",
-            summary="One greedy pass: most parallel, memories filled from inside; no search.",
+            summary="One greedy pass: maximum unrolling, memories filled from inside; no search.",
             factory=lazy("tilewright_mappers.local", "Local"),
             ends=True,
         ),
@@ -280,14 +286,14 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="quickflow",
-            summary="Factors first, their orders in one shot; local beam search over moves of one prime factor.",
+            summary="Factors first, their orders in one shot; local beam search over single prime factors.",
             factory=lazy("tilewright_mappers.quickflow.mapper", "QuickFlow"),
             options=QuickFlowOptions,
             ends=True,
         ),
         MapperSpec(
             name="cosa",
-            summary="A mixed-integer program, solved by HiGHS; its solutions are evaluated, their loops reordered.",
+            summary="A mixed-integer program, solved by HiGHS; solutions are evaluated with other loop orders.",
             factory=lazy("tilewright_mappers.cosa.mapper", "Cosa"),
             capabilities=DIVIDING,
             options=CosaOptions,

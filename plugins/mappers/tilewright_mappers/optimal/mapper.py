@@ -66,7 +66,7 @@ class Optimal:
         """
         relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton)
         if relaxation is None:
-            message = "the cost model offers no relaxation, so that nothing can be proved; use quickflow"
+            message = "the cost model offers no relaxation, which proofs need; use --mapper quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
         instance = SearchInstance(task.space, relaxation, task.objective, task.most_cycles)
         # compiles the kernels; a width of 1 below every cost finds nothing

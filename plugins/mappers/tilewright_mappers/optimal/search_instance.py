@@ -149,7 +149,9 @@ class SearchInstance:
             if (index, False) in place:
                 temporal, spatial = levels[-1]
                 if spatial or temporal:
-                    message = "loops in time stand inside of an unrolling, without a memory between; use quickflow"
+                    message = (
+                        "temporal loops inside a spatial unrolling need a memory between them; use --mapper quickflow"
+                    )
                     raise NotConformableError("mapper optimal", (Reason(code="skeleton", where="", message=message),))
                 temporal.append(place[index, False])
             if entry.holds:
