@@ -75,6 +75,7 @@ class Optimal:
 
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
+    """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
     best, bound = math.inf, -math.inf
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.

@@ -26,7 +26,7 @@ FANOUT_SIZES = 16
 LOOPS, KEPT, UNROLLED = range(3)
 """Boundaries at an entry, outermost first: inside its temporal loops, its storage, its fanout."""
 StoragePair = tuple[int, int]
-"""Consecutive entries that keep a tensor."""
+"""Two consecutive storage entries of a tensor."""
 EnergyByStationarySet = dict[int, Floats]
 """Energy arrays by the set of stationary tensors. Axes: multicast factor, then one per dimension."""
 
@@ -135,7 +135,7 @@ class OuterTraffic:
     def _measure(self) -> None:
         """Compute arrays over all shapes, per tensor.
 
-        These are the words of a tile, of all tiles and of their union, the tiles along irrelevant
+        These are the words of a tile, of all tiles and of their union; the tiles along irrelevant
         dimensions, and the fraction of words if one window slides.
         """
         problem, sizes = self.instance.problem, self.instance.problem.sizes
@@ -191,6 +191,7 @@ class OuterTraffic:
     def _loops(
         self, layers: EnergyByStationarySet, live: dict[int, StoragePair], e: int, slot: int
     ) -> EnergyByStationarySet:
+        """Apply the temporal loops of a block; each one ends the stationary phase of the tensors it moves."""
         able = [d for d in range(self.dims) if self.instance.open_trips[slot, d]]
         moves = self.instance.problem.relevant
         cost = {(t, d): self._cost(t, live[t], e, d) for t in live for d in able if moves[t, d]}
@@ -267,6 +268,7 @@ class OuterTraffic:
         return result
 
     def _fits(self, mask: int, live: dict[int, StoragePair], e: int) -> Bools:
+        """Return whether the stationary tiles of a set of tensors fit their memories."""
         instance, fits = self.instance, np.ones([1] * (self.dims + 1), np.bool_)
         for t, (_, inner) in live.items():
             if mask >> t & 1:

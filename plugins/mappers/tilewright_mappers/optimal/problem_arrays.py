@@ -157,6 +157,7 @@ def min_values(terms: Sequence[tuple[int, int]]) -> int:
 
 
 def _padded(rows: Sequence[Sequence[int] | Ints]) -> Ints:
+    """Return rows of integers as one array, padded with zeros."""
     result = np.zeros((len(rows), max(map(len, rows))), np.int64)
     for d, row in enumerate(rows):
         result[d, : len(row)] = row
@@ -164,4 +165,5 @@ def _padded(rows: Sequence[Sequence[int] | Ints]) -> Ints:
 
 
 def ints(values: object) -> Ints:
+    """Return integers as an array for kernels."""
     return for_kernel(np.array(values, dtype=np.int64))

@@ -133,6 +133,7 @@ class SearchInstance:
         return self._with(self.costs._replace(margin=margin))
 
     def _with(self, costs: CostFunction) -> SearchInstance:
+        """Return a copy with other costs."""
         result = copy.copy(self)
         result.costs = costs
         return result
@@ -192,6 +193,7 @@ class SearchInstance:
         return bool(self.open_trips[np.ix_(self.space.spatial_slots, columns)].any())
 
     def _layout(self) -> StateLayout:
+        """Return the columns of a state."""
         tensors, dims, ports = self.tensors, self.dims, len(self.ports)
         ranks = int(self.problem.window_index.max(initial=-1)) + 1
         first_shift = USED + self.max_slots
@@ -234,6 +236,7 @@ class SearchInstance:
     # -- stages ----------------------------------------------------------------------------------------------
 
     def _fanout_level(self, number: int) -> FanoutLevel:
+        """Return the spatial slots of a level."""
         spatial = self.levels[number][1]
         clusters = [
             self.space.architecture.cluster(self.space.skeleton.entries[self.space.slots[s].entry].target)
@@ -279,6 +282,7 @@ class SearchInstance:
         return for_kernel(rows)
 
     def _storage_entry(self, entry: int) -> StorageEntry:
+        """Return a storage entry as arrays."""
         relaxation, problem = self.relaxation, self.problem
         memory = relaxation.memory[entry]
         here = np.maximum(memory, 0)

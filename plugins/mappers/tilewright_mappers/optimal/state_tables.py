@@ -53,6 +53,7 @@ class StateTables:
         return table._replace(chain_heads=table.chain_heads[:chains])
 
     def _another(self) -> StateTable:
+        """Add a table to the pool."""
         capacity, layout = self.capacity, self.layout
         table = StateTable(
             unrollable=np.zeros(self.dims, np.bool_),

@@ -101,8 +101,9 @@ def words_delivered(
         factor: multicast factor.
 
     Returns:
-        Words delivered; words read again, for outputs; the negative slope of their energy in the
-        logarithm of `factor`, of which the energy is a convex function.
+        Words delivered.
+        Words read again, for outputs.
+        Negative slope of their energy in the logarithm of `factor`; the energy is convex in it.
     """
     problem, scratch = context.problem, context.scratch
     refetch = scratch.refetch_factor[t] / factor

@@ -6,7 +6,8 @@ from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_mappers.optimal.kernel.structures import ProblemArrays, SearchContext, StateRows
 
-SHAPE_CODE, LOOP_MASK, STATUS, USED = 0, 1, 2, 3
+SHAPE_CODE, LOOP_MASK, STATUS, USED = range(4)
+"""Columns of the first integers: code of the shape, placed loops as bits, statuses, used sub-clusters."""
 NO_LOOP_YET = 1 << 40
 """Bit of `STATUS`: no temporal loop since the last unrolling of this fanout."""
 UNDERCOUNTED, ROUNDED_FIRST_READS, FORWARDING_OPEN = 1, 2, 8
@@ -14,21 +15,13 @@ UNDERCOUNTED, ROUNDED_FIRST_READS, FORWARDING_OPEN = 1, 2, 8
 
 From bit `FORWARDING_OPEN` on, one bit per tensor: forwarding is open (Lemma 14).
 """
-COMMITTED, LEAK, CYCLES, BOUND, FIRST_TENSOR = 0, 1, 2, 3, 4
-DEFERRED, DEMAND, FIRST_READ_CREDIT, TILE_EQUIVALENTS, OVERLAP, MIN_DEFERRED, MIN_DEMAND, PER_TENSOR = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-)
-"""Offsets of the numbers per tensor.
+COMMITTED, LEAK, CYCLES, BOUND, FIRST_TENSOR = range(5)
+"""Columns of the first numbers: committed energy, leakage in pJ per cycle, cycles of a tile, lower bound."""
+DEFERRED, DEMAND, FIRST_READ_CREDIT, TILE_EQUIVALENTS, OVERLAP, MIN_DEFERRED, MIN_DEMAND, PER_TENSOR = range(8)
+"""Offsets of the numbers per tensor, and their count.
 
-These are deferred energy; demand; first-read credit; tile equivalents of a sliding tensor; overlap
-of its steps; lower bounds of energy and demand if neighbours forward words.
+A sliding tensor has tile equivalents (the words of its steps, in tiles) and the overlap of its steps.
+The minima are the deferred energy and the demand if neighbours forward words (Lemma 14).
 
 Energies and words are those of the whole problem, as if every outer loop repeated them. Credits are
 normalised for relevant outer loops only.
@@ -37,11 +30,13 @@ normalised for relevant outer loops only.
 
 @kernel_part
 def status_of(integers: Ints, i: int, t: int) -> int:
+    """Return the status of a tensor."""
     return int(integers[i, STATUS] >> (2 * t) & 3)
 
 
 @kernel_part
 def set_status(integers: Ints, i: int, t: int, status: int) -> None:
+    """Set the status of a tensor."""
     integers[i, STATUS] = (integers[i, STATUS] & ~(3 << (2 * t))) | (status << (2 * t))
 
 

@@ -64,7 +64,7 @@ def end_compute_fanout(context: SearchContext, level: FanoutLevel, states: State
 
 @kernel_call
 def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: int, kept: int) -> None:
-    """Add a storage entry that keeps the tensors in the bits of `kept` (Lemma 1)."""
+    """Add a storage entry for the tensors in the bits of `kept` (Lemma 1)."""
     problem, layout = context.problem, context.layout
     numbers, integers = states.numbers, states.integers
     forwarding = integers[i, layout.flags] >> FORWARDING_OPEN

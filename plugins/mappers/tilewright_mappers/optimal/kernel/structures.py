@@ -73,14 +73,21 @@ class StateLayout(NamedTuple):
     """Column offsets of a state. The first integers are the key of Lemma 3."""
 
     used: int
+    """[K]: sub-clusters used of each spatial slot of the current fanout."""
     first_shift: int
+    """[T]: shift of the first loop along the window that a tensor slides along."""
     total_shift: int
+    """[T]: sum of the shifts of all loops along that window."""
     window: int
+    """[T]: index of that window."""
     unrolling: int
+    """[K, D]: unrolling of the current fanout, per slot and dimension."""
     full_key: int
     """End of the full key, which includes the unrolling per slot from `unrolling` on."""
     decision: int
+    """Row of the last decision."""
     flags: int
+    """Flags of the state."""
     unrolled: int
     """[T + 1], ragged tiles only: bits of the dimensions unrolled since a tensor was kept.
 
@@ -91,9 +98,11 @@ class StateLayout(NamedTuple):
     tile: int
     """[D]: iterations of a full tile."""
     integers: int
+    """Number of integers."""
     tensors: int
     """First of the numbers per tensor."""
     window_side: int
+    """[R]: side of the tile along each window."""
     last_steps: int
     """[D], ragged tiles only: temporal steps of the last tile as a fraction of a full one.
 
@@ -108,6 +117,7 @@ class StateLayout(NamedTuple):
     port_of: Ints
     """[numbers]: port of a column of deferred words or first reads."""
     numbers: int
+    """Number of numbers."""
 
 
 @structure
@@ -137,13 +147,17 @@ class StorageEntry(NamedTuple):
     """Storage entry. Axes: T tensors, M memories."""
 
     outermost: bool
+    """The entry is the outermost one."""
     read_pj: Floats
+    """[T]: pJ per value read."""
     fill_pj: Floats
+    """[T]: pJ per value written from outside."""
     update_pj: Floats
-    """[T]: pJ per value, as `read_pj` and `fill_pj`; 0 for inputs."""
+    """[T]: pJ per value written from inside; 0 for inputs."""
     read_port: Ints
     """[T]: index of the read port among the tensor's ports; -1 if it is not limited."""
     write_port: Ints
+    """[T]: the same for the write port."""
     leakage: Floats
     """[M]: pJ per cycle of an instance, at the innermost entry that may use the memory; 0 elsewhere."""
     memory: Ints
