@@ -1,1 +1,1 @@
-"""Map spaces: the mappings of a problem on an architecture, legal or not, as arrays."""
+"""Map spaces: the legal and illegal mappings of a problem on an architecture, stored as arrays."""

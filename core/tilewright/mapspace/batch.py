@@ -1,4 +1,4 @@
-"""MappingBatch: many mappings over one skeleton, as arrays."""
+"""Mapping batch: many mappings over one skeleton, as arrays of tile sizes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ Floats = NDArray[np.float64]
 
 
 def in_one(shapes: Sequence[tuple[int, ...]], *last: int) -> list[Floats]:
-    """Ones in arrays of these shapes, each with the last axes; the last array is all of them, row by row."""
+    """Return one array of ones per shape, and the array that stores all of them.
+
+    The axes `last` are appended to every shape. The stacked array comes last, and the others are
+    views of its rows.
+    """
     ends = np.cumsum([math.prod(shape) for shape in shapes])
     rows = np.ones((ends[-1], *last))
     parts = np.split(rows, ends[:-1])
@@ -31,14 +35,16 @@ def in_one(shapes: Sequence[tuple[int, ...]], *last: int) -> list[Floats]:
 
 @dataclass(frozen=True, eq=False)
 class MappingBatch:
-    """`n` mappings; entries outermost first, dimensions and tensors in the problem's order.
+    """`n` mappings over one skeleton, with entries outermost first.
+
+    Dimensions and tensors are in the problem's order.
 
     Attributes:
-        temporal, spatial: tile sizes, int64 [n, entry, dimension].
-        order: dimension indices outermost first, int8 [n, entry, position].
-        keep: bool [n, entry, tensor]; False wherever the skeleton's entry does not hold.
-        spatial_order: as `order`, for the spatial unrolling; None: the problem's order.
-        unicast: bool [n, entry, tensor]; None: nothing is sent separately.
+        temporal, spatial: Tile sizes, int64 [n, entry, dimension].
+        order: Dimension indices, outermost first, int8 [n, entry, position].
+        keep: Kept tensors, bool [n, entry, tensor]. False for entries without storage.
+        spatial_order: Like `order`, for spatial loops. None: the problem's order.
+        unicast: Tensors sent by unicast, bool [n, entry, tensor]. None: no tensor.
     """
 
     problem: Problem
@@ -78,10 +84,10 @@ class MappingBatch:
 
     @classmethod
     def pack(cls, problem: Problem, mappings: Sequence[Mapping]) -> MappingBatch:
-        """Arrays of mappings that share one skeleton and the problem's dimensions and tensors.
+        """Return a batch of mappings that share a skeleton and the problem's dimensions and tensors.
 
         Raises:
-            ValueError: no mapping, or skeletons or names that differ.
+            ValueError: The list is empty, or skeletons, dimensions or tensors differ.
         """
         if not mappings:
             raise ValueError("cannot pack an empty list: the skeleton is unknown")
@@ -117,7 +123,7 @@ class MappingBatch:
         )
 
     def __getitem__(self, index: int) -> Mapping:
-        """One mapping as an object."""
+        """Return one mapping as an object."""
         names, tensors = self.problem.dimension_names, self.problem.tensor_names
         entries = []
         for e, slot in enumerate(self.skeleton.entries):
@@ -146,7 +152,7 @@ class MappingBatch:
         return (self[index] for index in range(len(self)))
 
     def take(self, index: Ints | Bools | slice) -> MappingBatch:
-        """The mappings that an index, a mask or a slice selects."""
+        """Return the mappings that an index array, a mask or a slice selects."""
         return MappingBatch(
             self.problem,
             self.skeleton,
@@ -160,7 +166,10 @@ class MappingBatch:
 
     @classmethod
     def join(cls, batches: Sequence[MappingBatch]) -> MappingBatch:
-        """One batch of several over the same problem and skeleton; their spatial orders must all be given or none."""
+        """Concatenate batches over the same problem and skeleton.
+
+        Either all of them or none have a `spatial_order`, and likewise `unicast`.
+        """
         if len(batches) == 1:
             return batches[0]
         first = batches[0]
@@ -177,6 +186,10 @@ class MappingBatch:
 
     @cached_property
     def incoming(self) -> Ints:
-        """The tile that each entry is given: the problem, then the spatial tile of the entry before."""
+        """Tile that each entry receives, [n, entry, dimension].
+
+        The first entry receives the whole problem. Every other entry receives the spatial tile of
+        the entry before it.
+        """
         whole = np.broadcast_to(np.array(self.problem.sizes, dtype=np.int64), (len(self), 1, len(self.problem.sizes)))
         return np.concatenate([whole, self.spatial[:, :-1]], axis=1)

@@ -1,6 +1,7 @@
-"""Candidates: mappings of one map space as mappers think of them, in trip counts, loop orders and keeps.
+"""Candidates: mappings of one map space as trip counts, loop orders and kept tensors.
 
-Tile sizes, the form that is stored and exchanged, are made once, by `Candidates.batch`.
+Mappers work in this form. `Candidates.batch` converts it into tile sizes, the form that is stored
+and exchanged.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ from tilewright.schema.mapping import Mapping
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """`n` mappings of one map space. Nothing asks whether they keep to its rules; see `Limits.allowed`.
+    """`n` mappings of one map space. They are not checked against its rules; see `Limits.allowed`.
 
     Attributes:
-        space: whose slots, skeleton and rules they have.
-        trips: int64 [n, slot, dimension], slots as in `space.slots`. The tile inside a slot is the product of all trips
-            further in; that product over all slots is the dimension's size. In a ragged space it may be more: the outermost
-            slot of more than one trip then takes the size over the tile inside it, rounded up.
-        order: dimension indices outermost first, int8 [n, block, position], one block of loops per temporal slot; None:
-            as the problem and the rules have them.
-        keep: bool [n, entry, tensor]; None: what is free is bypassed.
+        space: Map space that defines slots, skeleton and rules.
+        trips: Trip counts, int64 [n, slot, dimension], with the slots of `space.slots`. The tile
+            inside a slot is the product of all inner trips. The product over all slots is the size
+            of the dimension. In a ragged space it may exceed the size. The outermost slot of
+            more than one trip then has the size divided by its inner tile, rounded up.
+        order: Dimension indices, outermost first, int8 [n, block, position], with one block per
+            temporal slot. None: the default order of the space.
+        keep: Kept tensors, bool [n, entry, tensor]. None: optional tensors are bypassed.
     """
 
     space: Limits
@@ -61,7 +63,10 @@ class Candidates:
 
     @classmethod
     def of(cls, space: Limits, batch: MappingBatch) -> Candidates:
-        """Mappings given by their tile sizes, which divide as in the space, over its skeleton; the inverse of `batch`."""
+        """Return the candidates with the tile sizes of `batch`; the inverse of `batch()`.
+
+        The batch must have the skeleton of the space, and its tiles must divide as in the space.
+        """
         trips = np.empty((len(batch), len(space.slots), len(space.problem.sizes)), dtype=np.int64)
         for index, slot in enumerate(space.slots):
             outer, inner = (batch.temporal, batch.spatial) if slot.spatial else (batch.incoming, batch.temporal)
@@ -72,14 +77,14 @@ class Candidates:
         return len(self.trips)
 
     def __getitem__(self, index: int) -> Mapping:
-        """One mapping as an object."""
+        """Return one candidate as a mapping."""
         return self.take(np.array([range(len(self))[index]], dtype=np.int64)).batch()[0]
 
     def __iter__(self) -> Iterator[Mapping]:
         return iter(self.batch())
 
     def take(self, index: Ints | Bools | slice) -> Candidates:
-        """Those that an index, a mask or a slice selects."""
+        """Return the candidates that an index array, a mask or a slice selects."""
         return Candidates(
             self.space,
             self.trips[index],
@@ -89,7 +94,7 @@ class Candidates:
 
     @classmethod
     def join(cls, parts: Sequence[Candidates]) -> Candidates:
-        """Several of one space, one after another; at least one part."""
+        """Concatenate one or more parts, all of one space."""
         if len(parts) == 1:
             return parts[0]
         ordered, kept = (
@@ -105,35 +110,37 @@ class Candidates:
 
     @property
     def orders(self) -> Positions:
-        """`order`, spelled out where it is None."""
+        """Loop orders, with None replaced by the default order."""
         plain = self.space.plain_order
         return np.broadcast_to(plain, (len(self), *plain.shape)) if self.order is None else self.order
 
     @property
     def keeps(self) -> Bools:
-        """`keep`, spelled out where it is None."""
+        """Kept tensors, with None replaced by the default."""
         always, _ = self.space.keeps
         return np.broadcast_to(always, (len(self), *always.shape)) if self.keep is None else self.keep
 
     @property
     def kept(self) -> Bools:
-        """`keeps`, of one mapping where all keep the same."""
+        """Kept tensors as in `keeps`, but with one row if all candidates keep the same tensors."""
         if self.keep is None:
             always, _ = self.space.keeps
             return always[None]
         return self.keep if self.keep.strides[0] else self.keep[:1]
 
     def keeping(self, keep: Bools | None) -> Candidates:
-        """The same trips and orders, all with one choice of what is kept, [entry, tensor]."""
+        """Return the same trips and orders, all with the kept tensors `keep`, [entry, tensor]."""
         return replace(self, keep=None if keep is None else np.broadcast_to(keep, (len(self), *keep.shape)))
 
     def move(self, dimension: int | Ints, factor: int | Ints, source: int | Ints, target: int | Ints) -> Candidates:
-        """Trips of a dimension moved from one slot into another; each of the arguments one for all, or [n].
+        """Move trips of a dimension from slot `source` to slot `target`.
 
-        In a ragged space the target takes `factor` times as many, and the source the fewest that still cover the dimension.
+        Each argument is one number for all rows, or an array [n]. In a ragged space, the target
+        gets `factor` times its trips, and the source keeps the fewest that still cover the
+        dimension.
 
         Raises:
-            ValueError: a factor is not there to be moved.
+            ValueError: The source slot cannot give a factor away.
         """
         line = np.arange(len(self))
         if not self.space.divides(factor, self.trips[line, source, dimension]).all():
@@ -146,8 +153,11 @@ class Candidates:
         return replace(self, trips=trips)
 
     def give(self, dimension: int | Ints, trips: Ints, source: int | Ints, target: int | Ints) -> Candidates:
-        """In a ragged space, so many trips [n] of a dimension for the slot `target`, and the fewest that still cover the
-        dimension for `source`; the other arguments one for all, or [n]."""
+        """Set the trips of a dimension in slot `target`, in a ragged space.
+
+        Slot `source` gets the fewest trips that still cover the dimension. `trips` is an array [n];
+        the other arguments are one number for all rows, or arrays [n].
+        """
         line, result = np.arange(len(self)), self.trips.copy()
         sizes = np.array(self.space.problem.sizes, dtype=np.int64)[np.broadcast_to(dimension, len(self))]
         chosen = (np.broadcast_to(slot, len(self)) for slot in (source, target))
@@ -155,7 +165,7 @@ class Candidates:
         return replace(self, trips=result)
 
     def legal(self) -> Bools:
-        """Whether they break no rule of legality, in a space whose tiles divide; bool [n]."""
+        """Return whether each candidate is legal, bool [n], assuming that tiles divide as in the space."""
         rules, legal = self.space.tile_rules, np.ones(len(self), dtype=np.bool_)
         _judge_all(
             rules=rules,
@@ -169,7 +179,7 @@ class Candidates:
         return legal
 
     def fits(self) -> Bools:
-        """Whether the tiles fit the memories and the unrolled loops are not too many, bool [n]."""
+        """Return whether the tiles fit the memories and the unrolled loops are allowed, bool [n]."""
         good = (self._slices() <= self.space.usable_slices).all(axis=1)
         if self.space.max_unrolled_loops is not None:
             unrolled = (self.trips[:, self.space.unrolled_slots] > 1).sum(axis=1) @ self.space.loop_weights
@@ -177,11 +187,11 @@ class Candidates:
         return np.asarray(good)
 
     def words(self, memory: Memory) -> Floats:
-        """Words that the tiles take in a memory of limited capacity, [n]."""
+        """Return the words [n] that the tiles need in a memory of limited capacity."""
         return self._slices()[:, self.space.architecture.memories.index(memory)] / memory.slices_per_word
 
     def _slices(self) -> Floats:
-        """In every memory of limited capacity, [n, memory]."""
+        """Return the slices that the tiles need in every memory of limited capacity, [n, memory]."""
         rules = self.space.room_rules
         need = np.empty((len(self), len(rules.usable)), dtype=np.float64)
         arrays = for_kernel(self.trips), for_kernel(self.kept)
@@ -189,7 +199,7 @@ class Candidates:
         return need
 
     def batch(self) -> MappingBatch:
-        """Their tile sizes."""
+        """Return the tile sizes of all candidates."""
         space = self.space
         n, entries, dims = len(self), len(space.skeleton), self.trips.shape[2]
         sizes = np.array(space.problem.sizes, dtype=np.int64)
@@ -211,14 +221,14 @@ class Candidates:
 def _judge_all(
     rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, legal: Bools, scratch: Scratch
 ) -> None:
-    """Those that break a rule are not `legal`; see `judge`."""
+    """Clear `legal` for mappings that break a rule; see `judge` for the arguments."""
     for first in range(0, len(trips), LANES):
         judge(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
 
 
 @compiled
 def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """Write the slices that their tiles take in every memory of limited capacity, [n, M]; arguments as of `judge`."""
+    """Write the slices needed in every memory of limited capacity, [n, M]; see `judge` for the arguments."""
     for first in range(0, len(trips), LANES):
         spread(trips, first, scratch.trips)
         spread(keep, first, scratch.kept)

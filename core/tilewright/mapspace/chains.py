@@ -1,7 +1,8 @@
-"""Chains: the trips of ragged dimensions, and how one slot takes from another.
+"""Trip chains of ragged dimensions, and transfers of trips between two slots.
 
-The trips of a chain, one per slot, cover the dimension: their product is at least its size. It is *settled* if no slot takes
-more than what those inside it leave, so that no piece is empty; every mapping of a ragged space is one settled chain.
+A chain holds the trips of one dimension in every slot. Their product is at least the size of the
+dimension. A chain is canonical if no slot has more trips than its inner slots leave, so that no
+piece is empty. Every mapping of a ragged space has exactly one canonical chain.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from tilewright.mapspace.batch import Ints
 
 
 def settled(sizes: Ints, trips: Ints) -> Ints:
-    """Chains [n, slot] that cover their dimensions [n], without the pieces that are empty."""
+    """Return the canonical form of chains [n, slot] that cover dimensions of sizes [n]."""
     result, left = np.empty_like(trips), sizes
     for slot in range(trips.shape[1] - 1, -1, -1):
         result[:, slot] = np.minimum(trips[:, slot], left)
@@ -21,8 +22,10 @@ def settled(sizes: Ints, trips: Ints) -> Ints:
 
 
 def reshared(sizes: Ints, trips: Ints, wanted: Ints, source: Ints, target: Ints) -> Ints:
-    """Chains [n, slot] in which the slot `target` [n] takes `wanted` [n] trips, and the slot `source` [n] the fewest with which
-    the dimension is still covered."""
+    """Return chains [n, slot] with `wanted` [n] trips in slot `target` [n].
+
+    Slot `source` [n] gets the fewest trips that still cover the dimension.
+    """
     line, result = np.arange(len(trips)), trips.copy()
     result[line, target] = wanted
     result[line, source] = 1

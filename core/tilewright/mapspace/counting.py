@@ -1,9 +1,10 @@
-"""Counting different mappings exactly.
+"""Exact counts of distinct mappings.
 
-The slots are taken one after another; the state is what is left of every dimension, an array with one axis per
-dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders, so the sum over all factor vectors is an
-elementary symmetric polynomial in the per-dimension operators "take more than one trip". Counts
-that floating point cannot hold run modulo a few primes and are put together by the Chinese remainder theorem.
+The count processes the slots in sequence. Its state is the remaining size of every dimension, an
+array with one axis per dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders.
+The sum over all factor vectors is therefore an elementary symmetric polynomial in the operators
+"take more than one trip of dimension d". Counts beyond double precision are computed modulo a few
+primes, and combined by the Chinese remainder theorem.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 EXACT = 2**62
-"""Counts below this are kept in int64, above as Python's integers."""
+"""Limit below which counts are stored as int64; larger counts are Python integers."""
 MAX_FLOAT = 2**53
-"""Integers below this are exact in floating point."""
+"""Limit below which integers are exact in floating point."""
 MAX_STATES = 20_000_000
-"""States of the count that fit in memory."""
+"""Maximum number of states, which must fit in memory."""
 MAX_INDEX = 2**28
-"""Largest value of an index of three or more terms that is enumerated, one bit each."""
+"""Largest value of an index of three or more terms that is enumerated, with one bit per value."""
 
 
 def prime_powers(number: int) -> list[tuple[int, int]]:
-    """(prime, power) of the factorisation, ascending; 1 counts as the power 1 of itself.
+    """Return (prime, power) pairs of the factorisation, ascending; 1 has the single pair (1, 1).
 
     >>> prime_powers(12), prime_powers(1)
     ([(2, 2), (3, 1)], [(1, 1)])
@@ -55,17 +56,18 @@ def prime_powers(number: int) -> list[tuple[int, int]]:
 
 
 def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
-    """How many different values the affine index c1*a1 + c2*a2 + ... takes; terms are (coefficient, extent), a < extent.
+    """Return the number of distinct values of the affine index c1*a1 + c2*a2 + ..., with 0 <= a < extent.
 
-    Strides and dilations leave holes, which the bounding box counts and this does not. Up to two terms by a closed
-    form (QuickFlow, section IV-A), more by enumeration.
+    `terms` are pairs (coefficient, extent). Strides and dilations leave holes. The bounding box
+    counts the holes, this function does not. Up to two terms have a closed form (QuickFlow, section
+    IV-A); more terms are enumerated.
 
     >>> distinct_values([(2, 4), (1, 3)]), distinct_values([(4, 3), (1, 2)])
     (9, 6)
 
     Raises:
-        ValueError: a coefficient or an extent below 1.
-        SpaceTooLargeError: more than two terms, and the largest value exceeds MAX_INDEX.
+        ValueError: A coefficient or an extent is below 1.
+        SpaceTooLargeError: There are more than two terms, and the largest value exceeds MAX_INDEX.
     """
     if any(coefficient < 1 or extent < 1 for coefficient, extent in terms):
         raise ValueError(f"coefficients and extents are at least 1; got {list(terms)}")
@@ -76,21 +78,21 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
         return math.prod(extent for _, extent in non_unit)
     if len(non_unit) == 2:
         (m, a), (n, b) = non_unit
-        if a <= n or b <= m:  # no value comes twice
+        if a <= n or b <= m:  # every value occurs once
             return a * b
         return m * (a - 1) + n * (b - 1) - (m - 1) * (n - 1) + 1
     return _enumerated(non_unit)
 
 
 def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
-    """Bit v of a number stands for the value v."""
+    """Return the number of distinct values by enumeration; bit v of an integer stands for value v."""
     largest = sum(coefficient * (extent - 1) for coefficient, extent in terms)
     if largest > MAX_INDEX:
         raise SpaceTooLargeError(f"an index of {len(terms)} terms reaches {largest}; too many values to enumerate")
     values = 1
     for coefficient, extent in terms:
         done = 1
-        while done < extent:  # twice as many, as long as that is not too many
+        while done < extent:  # double the terms covered, up to the extent
             more = min(done, extent - done)
             values |= values << coefficient * more
             done += more
@@ -98,25 +100,28 @@ def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
 
 
 def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting, bound: int) -> int:
-    """The number of (factorisation, orders of loops longer than one trip); `bound` is no less than it.
+    """Return the number of pairs of a factorisation and its loop orders.
+
+    Loops of one trip have no order. `bound` is an upper bound on the result.
 
     Raises:
-        SpaceTooLargeError: so much may be left of the sizes that the states do not fit in memory.
+        SpaceTooLargeError: The dimensions have too many remaining sizes for the states to fit in
+            memory.
     """
     states = math.prod(len(lefts(size, cutting)) for size in sizes)
     if states > MAX_STATES:
         raise SpaceTooLargeError(f"cannot count the mappings: {states} ways to have tiled in part are too many")
     counter = _Counter(sizes, slots, cutting)
     about = counter.count(math.inf)
-    if about < MAX_FLOAT:  # sums of integers, all of them exact
+    if about < MAX_FLOAT:  # the sums are exact: all terms are integers
         return int(about)
-    # a product of what is left of a prime with a number of trips, or of orders, is exact
+    # products of a residue with trips or orders must stay exact in floating point
     below = min(2**40, MAX_FLOAT // max(*sizes, math.factorial(len(sizes))))
     return exactly(lambda prime: int(counter.count(prime)), min(bound, 2 * int(min(about, 1e300))), below)
 
 
 def exactly(modulo: Callable[[int], int], bound: int, below: int = 2**31) -> int:
-    """A number of which one knows the rest modulo primes less than `below`, and that it is at most `bound`."""
+    """Return an integer between 0 and `bound`, given its residues modulo primes below `below`."""
     result, modulus = 0, 1
     for prime in _primes(below):
         if modulus > bound:
@@ -127,7 +132,7 @@ def exactly(modulo: Callable[[int], int], bound: int, below: int = 2**31) -> int
 
 
 def _primes(below: int) -> Iterator[int]:
-    """Odd primes downward."""
+    """Yield odd primes below `below`, descending."""
     number = below - 1 - below % 2
     while True:
         if all(number % d for d in range(3, math.isqrt(number) + 1, 2)):
@@ -136,8 +141,11 @@ def _primes(below: int) -> Iterator[int]:
 
 
 class Options(NamedTuple):
-    """What may be taken of what is left of a dimension: of state s, those from start[s] to start[s + 1] - 1; so many trips lead
-    to state `after`."""
+    """Choices of trips for one dimension, for each remaining size.
+
+    State s has the choices start[s] to start[s + 1] - 1. A choice stands for `trips` different trip
+    counts, and leads to state `after`.
+    """
 
     start: Ints
     trips: Floats
@@ -145,10 +153,10 @@ class Options(NamedTuple):
 
 
 class _Counter:
-    """Counts modulo a prime; modulo infinity: in floating point."""
+    """Counter of mappings modulo a prime, or in floating point if the modulus is infinity."""
 
     def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting) -> None:
-        axes = sorted(range(len(sizes)), key=lambda dim: -sizes[dim])  # rows are then long, and quick to add
+        axes = sorted(range(len(sizes)), key=lambda dim: -sizes[dim])  # gives the kernel long rows to add
         self.left = [lefts(sizes[dim], cutting) for dim in axes]
         slots, self.shared = settled(slots, sizes)
         self.slots = [
@@ -165,14 +173,16 @@ class _Counter:
 
     def count(self, prime: float) -> float:
         ways: Floats = np.zeros([len(each) for each in self.left])
-        ways[(0,) * ways.ndim] = 1  # nothing is left after the last slot
+        ways[(0,) * ways.ndim] = 1  # nothing remains after the last slot
         for index, slot in enumerate(self.slots):
             ways = (self._unroll if index in self.shared else self._step)(slot, ways, prime)
         return float(ways[(-1,) * ways.ndim])
 
     def _take(self, ways: Floats, dim: int, slot: Slot, first: int, last: int, prime: float) -> Floats | None:
-        """For all that may be left of `dim`, the sum of `ways` after taking `first` to `last` trips of it, as the slot
-        allows; None if it allows none."""
+        """Return the sum of `ways` after taking `first` to `last` trips of `dim` in `slot`.
+
+        The result has one value per remaining size. It is None if the slot allows no such trips.
+        """
         first, last = max(first, slot.lowest[dim]), min(last, slot.highest[dim], self.left[dim][-1])
         if first > last:
             return None
@@ -194,7 +204,11 @@ class _Counter:
         return result.reshape(ways.shape)
 
     def _step(self, slot: Slot, ways: Floats, prime: float) -> Floats:
-        """k loops are longer than one trip, m of them in a fixed order among themselves: k! / m! orders. Of an unrolling, one."""
+        """Return the ways before a temporal slot, or before an unrolling by a single dimension.
+
+        With k loops of more than one trip, m of them in a fixed relative order, there are k! / m!
+        orders. An unrolling has one order.
+        """
         states: dict[tuple[int, int], Floats] = {(0, 0): ways}
         for dim in range(ways.ndim):
             after: dict[tuple[int, int], Floats] = {}
@@ -211,11 +225,11 @@ class _Counter:
         return _rest(total, prime)
 
     def _unroll(self, slot: Slot, ways: Floats, prime: float) -> Floats:
-        """The product of all trips stays within the fanout."""
+        """Return the ways before an unrolling whose product of trips must stay within the fanout."""
         rooms: dict[Room, Floats] = {room_of(slot): ways}
         for dim in range(ways.ndim):
             after: dict[Room, Floats] = {}
-            options = self.takes[dim][-1]  # of the whole dimension: what is left of it has no others
+            options = self.takes[dim][-1]  # the choices of the whole dimension include those of every remainder
             for room, array in rooms.items():
                 for share in shares_of(room):
                     if not any(option.first <= share.last and share.first <= option.last for option in options):
@@ -233,13 +247,13 @@ class _Counter:
 
 
 def _rest(ways: Floats, prime: float) -> Floats:
-    """Modulo the prime."""
+    """Return the ways modulo the prime."""
     return ways if prime == math.inf else ways - np.floor(ways / prime) * prime
 
 
 @compiled
 def add_up(start: Ints, trips: Floats, after: Ints, prime: float, ways: Floats, result: Floats) -> None:
-    """Add up the ways after all options, modulo the prime: [more states, state, more states]."""
+    """Add the ways after all choices, modulo the prime, into `result` [outer, state, inner]."""
     for outer in range(ways.shape[0]):
         for state in range(ways.shape[1]):
             row = result[outer, state]

@@ -1,6 +1,7 @@
-"""Legality: which rules a mapping breaks, with their numbers.
+"""Legality checks: the rules that a mapping breaks.
 
-One mapping is judged by `legality`, with words for every fault, a batch by `legal`; the rules are in `rules`.
+`legality` checks one mapping and explains every violation. `legal` checks a batch. The rules
+themselves are compiled, in `rules`.
 """
 
 from __future__ import annotations
@@ -37,20 +38,27 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 MOST_TOLD = 1000
-"""Faults that are put into words."""
+"""Maximum number of violations that are explained."""
 
 
 def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
-    """Every rule that the mapping breaks.
+    """Return a verdict with a reason for every rule that the mapping breaks.
 
-    Codes: `dimension`, `target`, `tensor` (a name nobody knows), `order` (targets not outermost to innermost),
-    `coverage` (iterations left out or done twice), `nesting` (a tile larger than the tile it is cut from),
-    `fanout` (more sub-clusters than exist), `split` (a spatial unrolling that is not the cluster's last), `keep` (a tensor
-    where it may not be, or twice in a cluster), `backing` (a tensor that the outermost entry does not keep), `capacity`;
-    `more`: how many there are beyond the first thousand.
+    The codes of the reasons are:
+
+    - `dimension`, `target`, `tensor`: A name is unknown.
+    - `order`: Entries do not run from outer to inner clusters.
+    - `coverage`: Iterations are missing or repeated.
+    - `nesting`: A tile is larger than the enclosing tile.
+    - `fanout`: An unrolling uses more sub-clusters than exist.
+    - `split`: An entry unrolls but is not the last one of its cluster.
+    - `keep`: A tensor is kept where it is not allowed, or twice in a cluster.
+    - `backing`: The outermost entry does not keep a tensor.
+    - `capacity`: The tiles do not fit a memory.
+    - `more`: The number of violations beyond the first thousand.
     """
     names = tuple(_unknown_names(problem, architecture, mapping))
-    if names:  # nothing else can be judged
+    if names:  # the other rules need valid names
         return Verdict(reasons=names)
     skeleton = Skeleton.of(mapping)
     rules = rules_of(problem, architecture, skeleton)
@@ -71,9 +79,10 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
 
 
 def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Codes:
-    """The code of the first rule that each mapping of a batch breaks, int8 [n]; `rules.LEGAL` where it breaks none.
+    """Return the code of the first rule that each mapping breaks, int8 [n]; `rules.LEGAL` if none.
 
-    Arrays no mapping object could stand for (a tile below 1, an order that leaves a dimension out) break one, too.
+    Arrays that no mapping object can represent break a rule, too. Examples are a tile size below 1
+    and an order that lacks a dimension.
     """
     known = (
         batch.problem.dimension_names == problem.dimension_names and batch.problem.tensor_names == problem.tensor_names
@@ -86,12 +95,12 @@ def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBat
 
 
 def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:
-    """Which mappings of a batch break no rule, bool [n]."""
+    """Return whether each mapping of a batch is legal, bool [n]."""
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
 
 
 def _judged(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, Codes]:
-    """(number of faults of the last mapping, code of the first fault of each)."""
+    """Return the number of violations of the last mapping, and the first violated code of each."""
     codes = np.empty(len(batch), dtype=np.int8)
     absent = np.zeros((0, *batch.order.shape[1:]), dtype=np.int8)
     count = judge_tiles(
@@ -108,7 +117,7 @@ def _judged(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, C
 
 
 def place(mapping: Mapping, index: int) -> str:
-    """How messages name an entry."""
+    """Return the name of an entry for messages."""
     return f"entry {index} on {mapping.entries[index].target}"
 
 
@@ -131,7 +140,7 @@ def _unknown_names(problem: Problem, architecture: Architecture, mapping: Mappin
 
 
 def _misplaced(architecture: Architecture, skeleton: Skeleton) -> Iterator[tuple[str, int, str]]:
-    """(code, entry, message) of what no mapping over the skeleton can mend."""
+    """Yield (code, entry, message) for violations that every mapping over the skeleton shares."""
     position = 0
     for index, entry in enumerate(skeleton.entries):
         target = architecture.cluster_index[entry.target]
@@ -152,7 +161,7 @@ def _reason(
     value: int,
     limit: int,
 ) -> Reason:
-    """A fault in words."""
+    """Return a violation as a reason with a message."""
     dimension = f"dimension {problem.dimension_names[which]}" if code in (WHOLE, REST, TEMPORAL, SPATIAL) else ""
     tensor = problem.tensors[which] if code in (TWICE, HOME, BACKING) else None
     where = place(mapping, entry)
@@ -192,13 +201,16 @@ def _reason(
 
 
 def fits(architecture: Architecture, batch: MappingBatch) -> Bools:
-    """Whether the tiles fit the memories, bool [n]; all entries of one memory share its capacity."""
+    """Return whether the tiles fit the memories, bool [n].
+
+    All entries of one memory count towards its capacity.
+    """
     rules = rules_of(batch.problem, architecture, batch.skeleton)
     return np.asarray((_slices(rules, batch) <= rules.usable).all(axis=1))
 
 
 def words_needed(architecture: Architecture, batch: MappingBatch, memory: Memory) -> Floats:
-    """Words [n] that the tiles take in a memory of limited capacity."""
+    """Return the words [n] that the tiles need in a memory of limited capacity."""
     need = _slices(rules_of(batch.problem, architecture, batch.skeleton), batch)
     return np.asarray(need[:, architecture.memories.index(memory)] / memory.slices_per_word)
 
@@ -211,7 +223,7 @@ def _slices(rules: Rules, batch: MappingBatch) -> Floats:
 
 @compiled
 def _count_slices(rules: Rules, temporal: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """Write the slices that the tiles of every mapping take in every memory of limited capacity, [n, M]."""
+    """Write the slices that every mapping needs in every memory of limited capacity, [n, M]."""
     for first in range(0, len(temporal), LANES):
         hold_tiles(rules, temporal, keep, first, scratch)
         for n in range(first, min(first + LANES, len(temporal))):

@@ -1,4 +1,4 @@
-"""Limits: what a skeleton, the fanouts and the constraints leave a mapping to choose, and whether it keeps to that."""
+"""Feasible region: the choices that skeleton, fanouts and constraints allow, and membership tests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,19 @@ from tilewright.schema.problem import Problem, Tensor
 
 @dataclass(frozen=True)
 class Limits:
-    """Those of one problem on one architecture under rules already on the problem's dimensions.
+    """Bounds on the mappings of a problem on an architecture, under rules in the problem's dimensions.
+
+    Like capacity, the last three attributes do not bound the space. `Candidates.fits` checks them.
 
     Attributes:
-        factors: whether every tile divides the one it is cut from, or all but those cut from the whole dimension.
-        tile_copies: copies of every tile that a memory inside the outermost cluster must hold.
-        max_unrolled_loops: most loops unrolled outside the innermost storage level, where a window counts as two.
-        outputs_span_windows: whether an output tile needs room for as many rows and columns as the input tile has.
-
-    Like capacity, the last three do not bound the space; `Candidates.fits` checks them."""
+        factors: "perfect" if every tile size divides the enclosing one. "ragged" if a tile cut from
+            the whole dimension need not divide it.
+        tile_copies: Number of copies of every tile in a memory inside the outermost cluster.
+        max_unrolled_loops: Maximum number of loops unrolled outside the innermost storage entry. A
+            loop over a window counts twice.
+        outputs_span_windows: Whether an output tile occupies as many rows and columns as the input
+            tile.
+    """
 
     problem: Problem
     architecture: Architecture
@@ -59,68 +63,74 @@ class Limits:
 
     @cached_property
     def temporal_slots(self) -> tuple[int, ...]:
-        """Indices of the slots of loops, outermost first: the blocks that have an order."""
+        """Indices of the temporal slots, outermost first. Each is a block of loops with its own order."""
         return tuple(index for index, slot in enumerate(self.slots) if not slot.spatial)
 
     @cached_property
     def spatial_slots(self) -> tuple[int, ...]:
-        """Indices of the slots of spatial unrolling, outermost first."""
+        """Indices of the spatial slots, outermost first."""
         return tuple(index for index, slot in enumerate(self.slots) if slot.spatial)
 
     @cached_property
     def slots_of_entries(self) -> Ints:
-        """Numbers of the temporal and the spatial slot of every entry, [entry, 2]; -1: it has none."""
+        """Indices of the temporal and the spatial slot of every entry, [entry, 2]; -1 if there is none."""
         return slots_of_entries(self.slots, len(self.skeleton))
 
     @cached_property
     def tile_rules(self) -> Rules:
-        """What compiled rules read of the problem, the architecture and the skeleton."""
+        """Arrays that the compiled legality rules read."""
         return rules_of(self.problem, self.architecture, self.skeleton)
 
     def usable_words(self, memory: Memory) -> int | None:
-        """Capacity that a memory has for one copy of the tiles, in words; None: unlimited."""
+        """Return the capacity of a memory for one copy of the tiles, in words; None if unlimited."""
         return usable_words(memory, self.architecture, self.tile_copies)
 
     @cached_property
     def usable_slices(self) -> Floats:
-        """The same in slices, [memory]; inf: unlimited."""
+        """Capacity of every memory for one copy of the tiles, in slices, [memory]; inf if unlimited."""
         return usable_slices(self.architecture, self.tile_copies)
 
     @cached_property
     def held(self) -> tuple[Tensor, ...]:
-        """The problem's tensors with the coordinates that the room for their tiles follows from."""
+        """Tensors of the problem, with the coordinates that determine the capacity their tiles need."""
         return spanning(self.problem) if self.outputs_span_windows else self.problem.tensors
 
     @cached_property
     def room_rules(self) -> Rules:
-        """What compiled rules read to count the room that tiles need."""
+        """Arrays that compiled rules read to count the capacity that tiles need."""
         return rules_of(self.problem.model_copy(update={"tensors": self.held}), self.architecture, self.skeleton)
 
     @cached_property
     def unrolled_slots(self) -> tuple[int, ...]:
-        """Indices of the slots of spatial unrolling outside the innermost storage level."""
+        """Indices of the spatial slots outside the innermost storage entry."""
         last = max(index for index, entry in enumerate(self.skeleton.entries) if entry.holds)
         return tuple(index for index in self.spatial_slots if self.slots[index].entry < last)
 
     @cached_property
     def loop_weights(self) -> Ints:
-        """What an unrolled loop of each dimension counts for `max_unrolled_loops`, [dimension]."""
+        """Weight of an unrolled loop of each dimension in `max_unrolled_loops`, [dimension]."""
         return np.array([1 + (name in self.problem.windows) for name in self.problem.dimension_names])
 
     @cached_property
     def plain_order(self) -> Positions:
-        """The problem's order in every block, but for loops that a rule orders: int8 [block, position]."""
+        """Default loop order of every block, int8 [block, position].
+
+        It is the problem's order, with the loops that a rule orders in the rule's order.
+        """
         dims = len(self.problem.dimensions)
         plain = np.arange(dims, dtype=np.int8)[None, None].repeat(len(self.temporal_slots), axis=1)
         return np.asarray(self.lawful(plain)[0])
 
     def lawful(self, order: Positions) -> Positions:
-        """Orders [n, block, position] with the loops that a rule names put in its order, on the places they have."""
+        """Return orders [n, block, position] that satisfy the order rules.
+
+        The loops that a rule names are permuted among their current positions.
+        """
         blocks = [self.lawful_block(order[:, block], slot) for block, slot in enumerate(self.temporal_slots)]
         return np.stack(blocks, axis=1) if blocks else order
 
     def lawful_block(self, order: Positions, slot: int) -> Positions:
-        """The same for the orders [n, position] of one slot."""
+        """Return orders [n, position] of one slot that satisfy its order rule."""
         rule = self.slots[slot].order
         if not rule:
             return order
@@ -130,7 +140,7 @@ class Limits:
         return order
 
     def __post_init__(self) -> None:
-        """Raises InputError when a rule speaks of loops or fanouts that the skeleton has not."""
+        """Raise InputError if a rule concerns loops or fanouts that the skeleton lacks."""
         blocks = [entry.inside for entry in self.skeleton.entries[1:] if entry.steps and entry.inside]
         for rule in self.rules.temporal:
             if rule.memory not in blocks:
@@ -163,7 +173,7 @@ class Limits:
         size = self.architecture.cluster(target).fanout.size
         rules = [rule for rule in self.rules.spatial if rule.cluster == target]
         lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
-        # a utilization is a decimal that was rounded: 0.7 of 10 is 7
+        # utilizations are rounded decimals: 0.7 of 10 must give 7
         least = max([1, *(math.ceil(rule.min_utilization * size * (1 - 1e-12)) for rule in rules)])
         most = min([size, *(max(1, math.floor(rule.max_utilization * size * (1 + 1e-12))) for rule in rules)])
         return Slot(index, True, lowest, highest, least, most)
@@ -184,8 +194,11 @@ class Limits:
 
     @cached_property
     def bounds(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """(lowest, highest) trips, each [slot, dimension], and (least, most) sub-clusters in use, each [slot]; no bounds
-        on the latter for temporal slots."""
+        """Bounds of all slots, as arrays (lowest, highest, least, most).
+
+        `lowest` and `highest` bound the trips, [slot, dimension]. `least` and `most` bound the
+        number of sub-clusters in use, [slot]; temporal slots have no such bound.
+        """
         lowest = np.array([slot.lowest for slot in self.slots], dtype=np.int64)
         highest = np.array([slot.highest for slot in self.slots], dtype=np.int64)
         spatial = [(slot.least, slot.most or 1) if slot.spatial else (-(2**63), 2**63 - 1) for slot in self.slots]
@@ -193,7 +206,10 @@ class Limits:
         return lowest, highest, least, most
 
     def allowed(self, trips: Ints, slot: int, dim: int) -> Bools:
-        """Whether a slot's trips of one dimension, and the product of all if it is spatial, are within bounds, bool [n]."""
+        """Return whether the trips of `dim` in one slot are within bounds, bool [n].
+
+        For a spatial slot, the product of its trips is checked as well.
+        """
         bounds = self.slots[slot]
         here = trips[:, slot, dim]
         good: Bools = (here >= bounds.lowest[dim]) & (here <= bounds.highest[dim])
@@ -203,7 +219,7 @@ class Limits:
         return good
 
     def within(self, trips: Ints) -> Bools:
-        """Whether all trips, and their products in spatial slots, are within bounds, bool [n]."""
+        """Return whether all trips, and the products of all spatial slots, are within bounds, bool [n]."""
         lowest, highest, least, most = self.bounds
         used = trips.prod(axis=2)
         good = ((trips >= lowest) & (trips <= highest)).all(axis=(1, 2)) & ((used >= least) & (used <= most)).all(
@@ -212,12 +228,18 @@ class Limits:
         return np.asarray(good)
 
     def divides(self, factor: int | Ints, trips: Ints) -> Bools:
-        """Whether a factor may be taken out of trips, bool [n]: in a ragged space, any that is not larger."""
+        """Return whether `factor` can be taken out of `trips`, bool [n].
+
+        In a ragged space any factor up to the number of trips can.
+        """
         return np.asarray(factor <= trips if self.factors == "ragged" else trips % factor == 0)
 
     def primes(self, dim: int) -> dict[int, int]:
-        """The prime factors of a dimension with their powers; in a ragged space 2 and 3, as often as they fit, are factors of
-        every one."""
+        """Return the prime factors of a dimension with their powers.
+
+        In a ragged space, 2 and 3 are added to the factors of every dimension, with the largest
+        powers up to its size.
+        """
         size = self.problem.sizes[dim]
         primes = {prime: power for prime, power in prime_powers(size) if prime > 1}
         if self.factors == "ragged" and size > 1:
@@ -225,18 +247,22 @@ class Limits:
         return dict(sorted(primes.items()))
 
     def whole_factors(self, dim: int) -> tuple[int, ...]:
-        """What loops may give of a dimension at once, 1 left out: its divisors; in a ragged space its rounded quotients, for
-        of the factors that leave the same the smallest is as good."""
+        """Return the factors above 1 that a slot can give away at once.
+
+        These are the divisors of the dimension. In a ragged space they are its rounded quotients:
+        among factors with the same remaining tile, the smallest suffices.
+        """
         return lefts(self.problem.sizes[dim], self.factors)[1:]
 
-    # -- what is kept ----------------------------------------------------------------------------------------
+    # -- kept tensors ---------------------------------------------------------------------------------------
 
     @cached_property
     def keeps(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(always kept, free to choose), each bool [entry, tensor].
+        """Tensors that are always kept, and tensors that are optional: two arrays, bool [entry, tensor].
 
         Raises:
-            InputError: a tensor has no place, or two siblings to choose from.
+            InputError: A tensor has no memory in the outermost cluster, or two siblings may hold
+                it.
         """
         shape = (len(self.skeleton), len(self.problem.tensors))
         always, free = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
@@ -262,7 +288,11 @@ class Limits:
         return always, free
 
     def _kept(self, memory: Memory, tensor: Tensor) -> str:
-        """What the rules say; without a word a memory keeps what it may hold, if a value of each has room at all."""
+        """Return "keep", "bypass" or "free" for a tensor, as the rules specify.
+
+        Without a rule, the memory keeps the tensors it may hold, if it has capacity for one value
+        of each.
+        """
         for rule in self.rules.keep:
             if rule.memory == memory.name:
                 for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)):
@@ -272,7 +302,7 @@ class Limits:
         return "keep" if wanted <= memory.usable_slices else "free"
 
     def describe(self, slot: Slot) -> str:
-        """How messages name a slot."""
+        """Return the name of a slot for messages."""
         entry = self.skeleton.entries[slot.entry]
         if slot.spatial:
             return f"the spatial unrolling of {entry.target}"
@@ -281,11 +311,15 @@ class Limits:
     # -- membership ------------------------------------------------------------------------------------------
 
     def contains(self, mapping: Mapping) -> Verdict:
-        """Whether a mapping is of this space, and if not, by which rules.
+        """Return whether the mapping belongs to this space, with the broken rules as reasons.
 
-        Codes: those of `legality` but `capacity`, and `skeleton` (other entries), `perfect` or, in a ragged space, `ragged`
-        (a tile that does not divide), `factors` (trips out of bounds or where there are none), `loop_order`, `keeps`,
-        `unicast`.
+        Codes are those of `legality` except `capacity`, and the following:
+
+        - `skeleton`: The entries differ from the space's.
+        - `perfect`, `ragged`: A tile does not divide the enclosing tile.
+        - `factors`: Trips are out of bounds, or in an entry without a slot.
+        - `loop_order`, `keeps`: Loop order or kept tensors break a rule.
+        - `unicast`: The mapping decides which tensors are sent by unicast.
         """
         other = self._other_skeleton(mapping)
         if not other:
@@ -306,9 +340,12 @@ class Limits:
         )
 
     def obeyed(self, mapping: Mapping) -> Verdict:
-        """Whether a legal mapping keeps to the rules: to the space's skeleton, bounds, orders and keeps, whatever else of it
-        the space has not. Tiles that do not divide count as rounded up. Without rules nothing is asked. Codes as in
-        `contains`."""
+        """Return whether a legal mapping satisfies the rules, even if the space does not contain it.
+
+        Skeleton, bounds, loop orders and keeps are checked. A tile that does not divide the
+        enclosing one counts with its trips rounded up. Without rules every mapping passes. Codes
+        are as in `contains`.
+        """
         if self.rules == Variant():
             return Verdict()
         other = self._other_skeleton(mapping)
@@ -317,7 +354,7 @@ class Limits:
         return Verdict(reasons=tuple(self._rule_faults(mapping)))
 
     def _undivided(self, mapping: Mapping) -> Iterator[Reason]:
-        """Tiles that do not divide where they have to."""
+        """Yield a reason for each tile that must divide the enclosing tile but does not."""
         if self.factors == "perfect" and not mapping.is_perfect:
             text = "a tile does not divide the one it is cut from"
             yield Reason(code="perfect", where="mapping", message=text)
@@ -365,7 +402,10 @@ class Limits:
                 yield Reason(code="factors", where=self.describe(slot), message=text)
 
     def _order_faults(self, mapping: Mapping, spatial: bool) -> Iterator[Reason]:
-        """Loops in another order than the space has them; in space that is the problem's."""
+        """Yield a reason for each slot whose loop order the space does not allow.
+
+        Spatial loops must be in the problem's order.
+        """
         names, factors = self.problem.dimension_names, mapping.factors()
         for slot in self.slots:
             if slot.spatial != spatial:

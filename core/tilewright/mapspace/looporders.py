@@ -1,7 +1,8 @@
-"""Orders of loops: counted, ranked and drawn, for many mappings at once.
+"""Loop orders: counting, ranking and sampling, for many mappings at once.
 
-Only loops of more than one trip have an order. Dimensions that are `named` keep their order among themselves; an order
-is built by lining those up and inserting the others one by one, so that k loops, m of them named, have k! / m! orders.
+Only loops of more than one trip have an order. Dimensions that are `named` by a rule keep their
+relative order. An order is built by inserting the other loops into that sequence, so k loops with m
+of them named have k! / m! orders.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.schema.problem import Problem
 
 MAX_LISTED = 7
-"""Up to so many dimensions all orders are listed once (13,700 of them) and then looked up."""
+"""Number of dimensions up to which all orders (13,700 of them) are listed in a table."""
 
 
 def arrange(non_unit: Bools, named: Sequence[int], choose: Callable[[Ints], Ints]) -> Positions:
-    """One order per row: loops of more than one trip, `non_unit` [n, dimension], after the others, which stand in the problem's order.
+    """Return one loop order per row, as dimension indices, outermost first, int8 [n, position].
 
-    `choose` gets how many places there are for the next loop, [n], and gives one of them, counted from 0.
-    Returns dimension indices, outermost first, int8 [n, position].
+    Args:
+        non_unit: Dimensions with more than one trip, [n, dimension]. The others come first, in the
+            problem's order.
+        named: Dimensions in the order that a rule requires.
+        choose: Function from the number of possible positions of the next loop [n] to the chosen
+            positions, counted from 0.
     """
     dims = non_unit.shape[1]
     place = np.full(non_unit.shape, -1, dtype=np.int64)
@@ -40,7 +45,10 @@ def arrange(non_unit: Bools, named: Sequence[int], choose: Callable[[Ints], Ints
 
 
 def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
-    """A choice for `arrange` that gives a different order for every rank below `count_orders`."""
+    """Return a `choose` function for `arrange`, with a different order for every rank.
+
+    Ranks are below `count_orders`.
+    """
     rest = rank
 
     def choose(places: Ints) -> Ints:
@@ -53,7 +61,7 @@ def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
 
 
 def count_orders(non_unit: Bools, named: Sequence[int]) -> Ints:
-    """How many orders each row has; object array of exact integers, [n]."""
+    """Return the number of orders of each row, as exact integers in an object array [n]."""
     dims = non_unit.shape[1]
     factorial = np.array([math.factorial(k) for k in range(dims + 1)], dtype=np.object_)
     fixed = non_unit[:, list(named)].sum(axis=1)
@@ -61,9 +69,9 @@ def count_orders(non_unit: Bools, named: Sequence[int]) -> Ints:
 
 
 class OrderTable:
-    """The orders of one slot, ready to be drawn from.
+    """Table of the orders of one slot, prepared for sampling.
 
-    A pattern says which of the `able` dimensions have a non-unit loop: bit i stands for able[i].
+    Bit i of a pattern is set if dimension able[i] has a loop of more than one trip.
     """
 
     def __init__(self, dims: int, able: Sequence[int], named: Sequence[int]) -> None:
@@ -77,14 +85,14 @@ class OrderTable:
             self.orders = arrange(self.non_unit(np.repeat(patterns, self.count)), self.named, by_rank(rank))
 
     def non_unit(self, patterns: Ints) -> Bools:
-        """Which dimensions those are, bool [n, dimension]."""
+        """Return which dimensions the patterns contain, bool [n, dimension]."""
         result = np.zeros((len(patterns), self.dims), dtype=np.bool_)
         for bit, dim in enumerate(self.able):
             result[:, dim] = (patterns >> bit) & 1 > 0
         return result
 
     def draw(self, rng: np.random.Generator, patterns: Ints) -> Positions:
-        """Orders [n, position], each allowed one of its row's loops equally likely."""
+        """Draw orders [n, position]; all allowed orders of a row's loops are equally likely."""
         if not self.listed:
             return arrange(self.non_unit(patterns), self.named, lambda places: rng.integers(0, places))
         which = (rng.random(len(patterns)) * self.count[patterns]).astype(np.int64)
@@ -93,10 +101,12 @@ class OrderTable:
 
 @dataclass(frozen=True)
 class Prefix:
-    """A node of Sunstone's ordering trie: the innermost loops of a block, and the reuse that they offer.
+    """Node of Sunstone's ordering trie: the innermost loops of a block, and the reuse they offer.
 
-    `loops`: dimension indices, innermost first. `reuse`: (tensor, dimension) wherever a tile stays, or slides, while
-    that loop runs. Loops outside of the prefix add nothing, in whatever order they stand.
+    Attributes:
+        loops: Dimension indices, innermost first.
+        reuse: Pairs (tensor, dimension) such that the tile of the tensor stays or slides while that
+            loop runs. Loops outside the prefix add no reuse, in any order.
     """
 
     loops: tuple[int, ...]
@@ -104,10 +114,11 @@ class Prefix:
 
 
 def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> list[Prefix]:
-    """Every prefix in which each loop offers more reuse than those inside it (Sunstone, section IV-A).
+    """Return all prefixes in which each loop adds reuse to its inner loops (Sunstone, section IV-A).
 
-    A tensor stays while all loops so far do not index it, and slides over one loop of a window (a coordinate that sums
-    several dimensions), after which it is gone. `tensors`: those whose reuse counts (None: all).
+    A tile stays while no loop so far indexes its tensor. It slides over one loop of a window, that
+    is, of a coordinate that sums several dimensions. After sliding, it offers no further reuse.
+    `tensors` selects the tensors to count (None: all).
     """
     names = problem.dimension_names
     wanted = range(len(problem.tensors)) if tensors is None else tensors
@@ -129,7 +140,7 @@ def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> lis
 
 
 def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
-    """The nodes that no other one outdoes: one of each reuse, and none whose reuse is part of another's."""
+    """Return one node per maximal set of reuse: no other node offers the same and more."""
     first: dict[frozenset[tuple[int, int]], Prefix] = {}
     for node in nodes:
         first.setdefault(node.reuse, node)
@@ -137,7 +148,10 @@ def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
 
 
 def distinct_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) -> Positions:
-    """Whole orders, outermost first, one for each promising prefix: int8 [k, position]; one order if none reuses."""
+    """Return one complete loop order per promising prefix, outermost first, int8 [k, position].
+
+    If no loop offers reuse, one order is returned.
+    """
     dims = range(len(problem.dimensions))
     prefixes = [node.loops for node in promising(ordering_trie(problem, tensors))] or [()]
     return np.array([[*(d for d in dims if d not in loops), *reversed(loops)] for loops in prefixes], dtype=np.int8)

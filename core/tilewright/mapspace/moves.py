@@ -1,6 +1,6 @@
-"""Neighbours: every move of one prime factor between two slots, for many mappings at once.
+"""Neighbours in a map space: moves of one prime factor between two slots, for many mappings at once.
 
-QuickFlow and FactorFlow call two mappings adjacent when one prime factor of one dimension stands in another slot.
+QuickFlow and FactorFlow call two mappings adjacent if they differ by one such move.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from tilewright.mapspace.limits import Limits
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Moves between slots; move `m` takes `factor[m]` of `dimension[m]` from slot `source[m]` to
-    `target[m]`; factor 0, in ragged spaces: the target gets one trip more. All arrays are int64 [move]."""
+    """Moves between slots, as int64 arrays [move].
+
+    Move `m` transfers `factor[m]` of `dimension[m]` from slot `source[m]` to `target[m]`. In ragged
+    spaces, factor 0 means that the target gains one trip.
+    """
 
     space: Limits
     dimension: Ints
@@ -29,7 +32,10 @@ class Moves:
 
     @classmethod
     def of(cls, space: Limits, among: Sequence[int] | None = None, powers: bool = False) -> Moves:
-        """All moves among some slots of a space (None: all). `powers`: of several equal prime factors at once, too."""
+        """Return all moves between the slots `among` (None: all slots).
+
+        With `powers`, several equal prime factors may move at once.
+        """
         chosen = range(len(space.slots)) if among is None else sorted(among)
         rows = [
             (dim, factor, source, target)
@@ -45,9 +51,9 @@ class Moves:
         return len(self.factor)
 
     def possible(self, trips: Ints) -> Bools:
-        """Which moves leave which mappings within the bounds of the space, bool [n, move].
+        """Return which moves stay within the bounds, for each mapping, bool [n, move].
 
-        `trips`: trip counts [n, slot, dimension]. What the tiles need is not asked.
+        `trips` are trip counts [n, slot, dimension]. Memory capacity is not checked.
         """
         lowest, highest, least, most = self.space.bounds
         given, got = trips[:, self.source, self.dimension], trips[:, self.target, self.dimension]
@@ -60,7 +66,11 @@ class Moves:
         return good
 
     def apply(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
-        """Every possible move of every row: (candidates, row each came from [k], move [k])."""
+        """Apply every possible move to every row.
+
+        Returns:
+            The candidates, the source row of each [k], and the move of each [k].
+        """
         if self.space.factors == "ragged":
             return self._apply_ragged(rows)
         move, row = np.nonzero(self.possible(rows.trips).T)
@@ -68,7 +78,10 @@ class Moves:
         return rows.take(row).move(*columns), row, move
 
     def _apply_ragged(self, rows: Candidates) -> tuple[Candidates, Ints, Ints]:
-        """The target grows, the source has to shrink; a piece that is then empty may shrink the outermost slot, too."""
+        """Apply the moves of a ragged space: the target grows and the source must shrink.
+
+        If a piece becomes empty, the outermost slot may shrink as well.
+        """
         _, highest, _, most = self.space.bounds
         trips, used = rows.trips, rows.trips.prod(axis=2)
         given, got = trips[:, self.source, self.dimension], trips[:, self.target, self.dimension]
@@ -86,7 +99,7 @@ class Moves:
 
 
 def _factors(space: Limits, dim: int, powers: bool) -> Iterator[int]:
-    """What moves of a dimension."""
+    """Yield the factors that a move can transfer; 0 stands for a single trip."""
     if space.factors == "ragged" and space.problem.sizes[dim] > 1:
         yield 0
     for prime, most in space.primes(dim).items():

@@ -1,4 +1,4 @@
-"""Skeleton: the fixed part of a family of mappings, over which batches of them are arrays; and its slots for factors."""
+"""Skeleton: the structure that all mappings of a map space share, and its slots for trips."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from tilewright.schema.mapping import Mapping
 
 @dataclass(frozen=True)
 class SkeletonEntry:
-    """Where an entry stands and what it may do.
+    """Role of one entry in a skeleton.
 
-    `holds`: it is a storage level (its `keep` is a list, perhaps empty). `memories`: those it may use (empty: all of
-    the cluster). `steps`, `unrolls`: whether a map space lets it step in time and unroll in space. `inside`: the memory
-    whose temporal loops these steps are.
+    Attributes:
+        target: Name of the cluster.
+        holds: Whether the entry is a storage level, so that its `keep` is a list (possibly empty).
+        memories: Memories of the cluster that the entry may use. Empty: all of them.
+        steps: Whether a map space allows temporal loops here.
+        unrolls: Whether a map space allows spatial loops here.
+        inside: Memory whose temporal loops the entry contains.
     """
 
     target: str
@@ -27,7 +31,7 @@ class SkeletonEntry:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Entries, outermost first."""
+    """Entries of a mapping without their tile sizes, outermost first."""
 
     entries: tuple[SkeletonEntry, ...]
 
@@ -36,19 +40,22 @@ class Skeleton:
 
     @classmethod
     def of(cls, mapping: Mapping) -> Skeleton:
-        """The skeleton that fits one mapping."""
+        """Return the skeleton of one mapping."""
         return cls(tuple(SkeletonEntry(entry.target, entry.keep is not None) for entry in mapping.entries))
 
     @classmethod
     def for_architecture(cls, architecture: Architecture) -> Skeleton:
-        """The standard skeleton: each memory holds its tensors, and has one block of temporal loops inside it.
+        """Return the standard skeleton of an architecture.
 
-        The block stands where it changes nothing: before the next hold, or, when the cluster fans out, in an entry
-        that holds nothing and unrolls (Timeloop's levels hold, step, then unroll). Siblings hold one after another in file
-        order, but those of the outermost cluster at once, for they hold whole tensors.
+        Every memory has one storage entry and one block of temporal loops inside it. That block
+        belongs to the next storage entry. If the cluster has a fanout, the block belongs to an
+        unrolling entry without storage, as in Timeloop.
+
+        Memories of one cluster get separate entries in file order. Those of the outermost cluster
+        share one entry, because they hold whole tensors.
         """
         entries: list[SkeletonEntry] = []
-        owed: str | None = None  # the memory whose loops still need a place
+        owed: str | None = None  # memory that has no entry for its loops yet
         for index, cluster in enumerate(architecture.clusters):
             last = index == len(architecture.clusters) - 1
             names = tuple(memory.name for memory in cluster.memories)
@@ -65,8 +72,15 @@ class Skeleton:
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for factors. `lowest`, `highest`: bounds on the trips of each dimension; `most`, `least` on their
-    product (of an unrolling). `order`: dimension indices whose loops keep this order."""
+    """Loops of one kind, temporal or spatial, at one entry.
+
+    Attributes:
+        entry: Index of the entry.
+        spatial: Whether the loops are spatial.
+        lowest, highest: Bounds on the trips of each dimension.
+        least, most: Bounds on the product of the trips, for spatial slots.
+        order: Dimension indices whose loops must keep this order.
+    """
 
     entry: int
     spatial: bool

@@ -1,8 +1,13 @@
-"""MapSpace: every mapping of a problem over one skeleton, perfect or ragged, counted, sampled and enumerated.
+"""Map space: all mappings of a problem over one skeleton, with counting, sampling and enumeration.
 
-A point is a factorisation of every dimension over the slots of the skeleton (one temporal slot per entry that steps,
-one spatial slot per entry that unrolls over its fanout), an order of the loops of every stepping entry, and a choice of what is kept
-where that is free. Fanouts and constraints bound the space; capacity does not: cost models and legality judge it.
+A point of the space consists of three choices:
+
+- A factorisation of every dimension over the slots of the skeleton.
+- A loop order for every temporal slot.
+- The kept tensors, where the rules leave that choice open.
+
+An entry has a temporal slot if it may step, and a spatial slot if it may unroll. Fanouts and
+constraints bound the space. Capacity does not: cost models and `legality` check it.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from tilewright.schema.problem import Problem
 
 @dataclass(frozen=True)
 class MapSpace(Limits):
-    """The space of one problem on one architecture under rules already on the problem's dimensions."""
+    """All mappings of a problem on an architecture, under rules written in the problem's dimensions."""
 
     @classmethod
     def of(
@@ -45,8 +50,11 @@ class MapSpace(Limits):
         skeleton: Skeleton | None = None,
         factors: Cutting = "perfect",
     ) -> MapSpace:
-        """The space under these rules (None: all that the hardware can do), by default over the architecture's own
-        skeleton. `tilewright.space` knows the architecture's published dataflow; this does not."""
+        """Return the space under `rules`, or the unconstrained space if `rules` is None.
+
+        The default skeleton is the standard one of the architecture. `tilewright.space` also
+        applies the dataflow published for the architecture; this method does not.
+        """
         skeleton = skeleton or Skeleton.for_architecture(architecture)
         return cls(problem, architecture, rules or Variant(), skeleton, factors)
 
@@ -54,13 +62,13 @@ class MapSpace(Limits):
 
     @cached_property
     def size(self) -> int:
-        """Exactly how many different mappings there are (the order of loops of one trip makes no difference)."""
+        """Exact number of distinct mappings; the order of loops of one trip does not count."""
         bound = self.factorizations * math.factorial(len(self.problem.dimensions)) ** len(self.temporal_slots)
         return count_mappings(self.problem.sizes, self.slots, self.factors, bound) << int(self.keeps[1].sum())
 
     @cached_property
     def factorizations(self) -> int:
-        """Exactly how many ways there are to give the dimensions' trips to the slots."""
+        """Exact number of factorisations of all dimensions over the slots."""
         return self._factoring.count
 
     @cached_property
@@ -71,10 +79,14 @@ class MapSpace(Limits):
     # -- sampling --------------------------------------------------------------------------------------------
 
     def sample(self, rng: np.random.Generator, count: int) -> Candidates:
-        """`count` mappings: every factorisation equally likely, then every order of its loops, then free keeps.
+        """Draw `count` mappings at random.
+
+        All factorisations are equally likely. Given one, all its loop orders are equally likely,
+        and so are all choices of optional tensors.
 
         Raises:
-            NoValidMappingError: the space is empty; the message says which rule cannot be met.
+            NoValidMappingError: The space is empty. The message names a rule that cannot be
+                satisfied.
         """
         if self.factorizations == 0:
             reason = self._factoring.fault(self.problem.dimension_names, [self.describe(slot) for slot in self.slots])
@@ -92,7 +104,7 @@ class MapSpace(Limits):
 
     @cached_property
     def _orders(self) -> tuple[OrderTable, ...]:
-        """Per temporal slot; slots alike share a table."""
+        """Order table of each temporal slot; slots with equal rules share one table."""
         dims = len(self.problem.dimensions)
         made: dict[tuple[tuple[int, ...], tuple[int, ...]], OrderTable] = {}
         return tuple(
@@ -101,7 +113,7 @@ class MapSpace(Limits):
         )
 
     def _problem_order(self, count: int) -> Positions:
-        """Dimensions as the problem has them, int8 [count, block, position]."""
+        """Return the problem's dimension order for every block, int8 [count, block, position]."""
         dims = len(self.problem.dimensions)
         order = np.empty((count, len(self.temporal_slots), dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
@@ -116,25 +128,28 @@ class MapSpace(Limits):
     # -- enumeration -----------------------------------------------------------------------------------------
 
     def enumerate(self, chunk: int = 4096) -> Iterator[Candidates]:
-        """Every different mapping exactly once, in parts of at most `chunk`; none are made before they are asked
-        for. Loops of one trip stand first, in the problem's order."""
+        """Yield every distinct mapping once, in parts of at most `chunk`.
+
+        Each part is built when it is requested. Loops of one trip come first, in the problem's
+        order.
+        """
         for start in range(0, self.factorizations, chunk):
             rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
             yield from self._arrangements(rows, chunk)
 
     def factorings(self, chunk: int = 32768) -> Iterator[Candidates]:
-        """Every factorisation exactly once, in parts of at most `chunk`; orders and keeps as the space has them."""
+        """Yield every factorisation once, in parts of at most `chunk`, with default orders and keeps."""
         for start in range(0, self.factorizations, chunk):
             rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))
             yield Candidates(self, self._factoring.trips(rows))
 
     def _arrangements(self, rows: list[Ints], chunk: int) -> Iterator[Candidates]:
-        """All orders and keeps of some factorisations."""
+        """Yield all combinations of loop orders and keeps for the given factorisations."""
         trips = self._factoring.trips(rows)
         patterns = self._factoring.patterns(rows)
         non_unit = [table.non_unit(patterns[:, block]) for block, table in enumerate(self._orders)]
         ways = [
-            count_orders(here, table.named)  # exact: seven loops in three slots are 10**11 already
+            count_orders(here, table.named)  # Python integers: seven loops in three slots have more than 10**11 orders
             for here, table in zip(non_unit, self._orders, strict=True)
         ]
         places = np.argwhere(self.keeps[1])
@@ -160,10 +175,11 @@ class MapSpace(Limits):
             yield Candidates(self, trips[which], order, keep)
 
     def reordered(self, candidates: Candidates, most: int | Ints) -> Candidates:
-        """Each with the first `most` orders of its loops, one number for all or [n], or all if there are fewer, as `enumerate`
-        has them.
+        """Return every candidate with up to `most` of its loop orders, in the sequence of `enumerate`.
 
-        The innermost block of loops changes fastest; keeps stay.
+        `most` is one number for all candidates, or an array [n].
+
+        The order of the innermost block changes fastest. The kept tensors do not change.
         """
         non_unit = candidates.trips > 1
         ways = [count_orders(non_unit[:, slot], self.slots[slot].order) for slot in self.temporal_slots]
@@ -181,18 +197,25 @@ class MapSpace(Limits):
 
     @cached_property
     def _moves(self) -> dict[bool, Moves]:
-        """Made when first asked for, without and with powers."""
+        """Moves without and with powers, filled on first use."""
         return {}
 
     def neighbours(self, of: Candidates | Mapping, powers: bool = False) -> tuple[Candidates, Ints]:
-        """All that move one prime factor of one dimension to another slot, and the row each came from, [n].
+        """Return all candidates one move away, and the source row of each, [n].
 
-        `powers`: or several equal ones at once. In a ragged space 2 and 3 are factors of every dimension, a slot may also take
-        one trip more, and the other one is left the fewest trips that still cover the dimension.
-        Orders and keeps stay, but that a loop which becomes longer than one trip stands where the rules want it.
+        A move takes one prime factor of one dimension from one slot to another. In a ragged space,
+        2 and 3 count as factors of every dimension, and a slot may also gain a single trip. The
+        source slot then keeps the fewest trips that still cover the dimension.
+
+        Orders and keeps do not change, with one exception. A loop that becomes longer than one trip
+        moves to the position that its order rule requires.
+
+        Args:
+            of: Candidates of this space (not checked), or one mapping (checked).
+            powers: Also move several equal prime factors at once.
 
         Raises:
-            InvalidMappingError: a mapping given as an object is not of this space. (Candidates are taken at their word.)
+            InvalidMappingError: `of` is a mapping that does not belong to this space.
         """
         start = of if isinstance(of, Candidates) else self._of(of)
         if powers not in self._moves:
@@ -206,7 +229,10 @@ class MapSpace(Limits):
         return rows, source
 
     def _reorder(self, order: Positions, trips: Ints, grown: Ints) -> None:
-        """Move the loop that grew (slot, dimension per row) to where its slot's rule wants it, in place."""
+        """Move each grown loop to the position that its slot's order rule requires, in place.
+
+        `grown` holds the slot and the dimension of the loop in each row.
+        """
         for block, index in enumerate(self.temporal_slots):
             rule = self.slots[index].order
             for number, dim in enumerate(rule):

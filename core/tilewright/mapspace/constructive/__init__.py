@@ -1,1 +1,1 @@
-"""Constructive placement: mappings built from nothing, one memory level after another."""
+"""Constructive placement: build mappings from scratch, one memory level at a time."""

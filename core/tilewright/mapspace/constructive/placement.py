@@ -1,7 +1,7 @@
-"""Constructive placement: from factors that all stand outside, every way to move some inwards, one slot after another.
+"""Constructive placement: move factors from the outermost loops into inner slots, one slot at a time.
 
-What constructive mappers share. A step moves factors from where they stand, their home, into one slot, and keeps what
-fits the memories.
+The constructive mappers share this module. A step moves factors from their source slot (`home`)
+into one inner slot, in all possible ways, and keeps the results that fit the memories.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tilewright.schema.problem import Problem
 
 
 def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
-    """One candidate with every factor in the outermost loops that the rules let it have.
+    """Return one candidate with every factor in the outermost loops that the rules allow.
 
     Raises:
-        NoValidMappingError: the space is empty.
+        NoValidMappingError: The space is empty.
     """
     row = Candidates(space, space.sample(rng, 1).trips)
     if space.factors == "ragged":
@@ -44,7 +44,7 @@ def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
 
 
 def _outermost_ragged(row: Candidates) -> Candidates:
-    """The same: each slot gives what it may to the outermost loops that may take it."""
+    """Move trips of a ragged space outwards, as far as the rules allow."""
     slots, space = row.space.slots, row.space
     ranks = [*space.temporal_slots, *space.spatial_slots]
     for dim, (b, outer) in itertools.product(range(len(space.problem.sizes)), enumerate(ranks)):
@@ -58,9 +58,9 @@ def _outermost_ragged(row: Candidates) -> Candidates:
 
 
 def moves_of(rows: Candidates, dim: int, factors: Sequence[int], source: int, target: int) -> Candidates:
-    """Each factor of a dimension moved from one slot to another, in all rows where it stands and the rules allow it.
+    """Return the rows after moving each factor of a dimension between two slots, where that is allowed.
 
-    In a ragged space, of the factors that leave the same trips in the source only the smallest.
+    In a ragged space, only the smallest of several factors with the same remaining trips is used.
     """
     able = np.array([factor for factor in factors if factor <= rows.space.slots[target].highest[dim]], dtype=np.int64)
     given = rows.trips[:, source, dim]
@@ -70,7 +70,7 @@ def moves_of(rows: Candidates, dim: int, factors: Sequence[int], source: int, ta
         good &= -(-given // left) == able[:, None]
     number, row = np.nonzero(good)
     after = rows.take(row).move(dim, able[number], source, target)
-    if rows.space.factors == "ragged":  # an outer slot may shrink, too
+    if rows.space.factors == "ragged":  # the outermost slot may shrink as well
         good = rows.space.within(after.trips)
     else:
         good = rows.space.allowed(after.trips, source, dim) & rows.space.allowed(after.trips, target, dim)
@@ -78,7 +78,7 @@ def moves_of(rows: Candidates, dim: int, factors: Sequence[int], source: int, ta
 
 
 def slots_by_cluster(space: MapSpace, slots: Sequence[int]) -> list[list[int]]:
-    """Slots of loops, those inside the memories of one cluster together, innermost first."""
+    """Group loop slots by the cluster whose memories contain them, innermost first."""
     clusters = {memory.name: cluster.name for cluster in space.architecture.clusters for memory in cluster.memories}
     groups: dict[str, list[int]] = {}
     for slot in reversed(slots):
@@ -88,19 +88,19 @@ def slots_by_cluster(space: MapSpace, slots: Sequence[int]) -> list[list[int]]:
 
 
 def used(rows: Candidates) -> Ints:
-    """How many compute units work, [n]."""
+    """Return the number of compute units in use, [n]."""
     return np.asarray(rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2)), dtype=np.int64)
 
 
 @dataclass
 class Placement:
-    """Moves factors inwards from where they stand outside.
+    """Search for placements: moves factors from their source slots into inner slots.
 
     Attributes:
-        start: one candidate with every factor as far out as it may be, and with what is to be kept.
-        home: per dimension the slot of loops that gives its factors; -1: none.
-        most: of more rows than this, as many are drawn and the rest is dropped.
-        thinned: whether that has happened.
+        start: One candidate with every factor as far out as allowed, and the tensors to keep.
+        home: Source slot of each dimension; -1 if there is none.
+        most: Maximum number of rows. Larger sets are subsampled at random.
+        thinned: Whether a set of rows was subsampled.
     """
 
     space: MapSpace
@@ -112,10 +112,12 @@ class Placement:
 
     @classmethod
     def of(cls, space: MapSpace, rng: np.random.Generator, keep: Bools | None = None, most: int = 4096) -> Placement:
-        """With everything outside; without `keep`, [entry, tensor], what is free is bypassed.
+        """Return a placement that begins with all factors outside.
+
+        `keep` [entry, tensor] selects the kept tensors. By default optional tensors are bypassed.
 
         Raises:
-            NoValidMappingError: the space is empty.
+            NoValidMappingError: The space is empty.
         """
         start = outermost(space, rng)
         loops = np.array(space.temporal_slots, dtype=np.int64)
@@ -124,10 +126,10 @@ class Placement:
 
     @classmethod
     def each(cls, space: MapSpace, rng: np.random.Generator, most: int = 4096) -> list[Placement]:
-        """One for each choice of what is kept with which something fits.
+        """Return one placement for each choice of kept tensors whose start fits the memories.
 
         Raises:
-            NoValidMappingError: nothing fits, or the space is empty.
+            NoValidMappingError: No start fits, or the space is empty.
         """
         first = cls.of(space, rng, most=most)
         choices = [replace(first, start=first.start.keeping(keep))._fitting() for keep in keep_choices(space)]
@@ -153,7 +155,7 @@ class Placement:
         return replace(self, start=rows.take(used(rows).argsort(kind="stable")[:1])) if len(rows) else self
 
     def into(self, slot: int, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
-        """All ways to move factors of `dims` (None: all) of each row from home into a slot, so that the tiles fit."""
+        """Move factors of `dims` (None: all) from their source slots into `slot`, in all ways that fit."""
         for dim in range(len(self.home)) if dims is None else dims:
             source = int(self.home[dim])
             if source in (-1, slot) or self.space.slots[slot].highest[dim] == 1:
@@ -163,18 +165,18 @@ class Placement:
         return rows
 
     def unroll(self, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
-        """All ways to unroll rows over the fanouts, the innermost fanout first."""
+        """Unroll rows over the fanouts in all ways, starting with the innermost fanout."""
         for slot in reversed(self.space.spatial_slots):
             rows = self.into(slot, rows, dims)
         return rows
 
     def fullest(self, rows: Candidates) -> Candidates:
-        """The rows that use most compute units."""
+        """Return the rows that use the most compute units."""
         units = used(rows)
         return rows.take(units == units.max())
 
     def thin(self, rows: Candidates, most: int | None = None) -> Candidates:
-        """At most so many of the rows, drawn."""
+        """Return at most `most` of the rows, sampled at random."""
         most = most or self.most
         if len(rows) <= most:
             return rows
@@ -182,7 +184,10 @@ class Placement:
         return rows.take(np.sort(self.rng.choice(len(rows), most, replace=False)))
 
     def fill(self, rows: Candidates, slot: int) -> Floats:
-        """The share that the tiles take of the memory right around a slot's loops, [n]; 1 if it is unlimited."""
+        """Return the fraction of the memory around a slot's loops that the tiles fill, [n].
+
+        The fraction is 1 for a memory of unlimited capacity.
+        """
         memory = self.memory(slot)
         usable = None if memory is None else self.space.usable_words(memory)
         if memory is None or usable is None:
@@ -190,13 +195,16 @@ class Placement:
         return np.asarray(rows.words(memory), dtype=np.float64) / max(1, usable)
 
     def memory(self, slot: int) -> Memory | None:
-        """The memory right around a slot's loops."""
+        """Return the memory directly around a slot's loops."""
         inside = self.space.skeleton.entries[self.space.slots[slot].entry].inside
         return next((each for each in self.space.architecture.memories if each.name == inside), None)
 
 
 def keep_choices(space: MapSpace, most: int = 16) -> list[Bools]:
-    """What may be kept, [entry, tensor] each: all choices, or, if more than `most`, nothing free and everything free."""
+    """Return the possible choices of kept tensors, bool [entry, tensor] each.
+
+    If there are more than `most`, return two: no optional tensor, and all of them.
+    """
     always, free = space.keeps
     places = np.argwhere(free)
     if 2 ** len(places) > most:
@@ -211,7 +219,10 @@ def keep_choices(space: MapSpace, most: int = 16) -> list[Bools]:
 
 
 def reuse_orders(problem: Problem) -> Positions:
-    """One order of loops per tensor, the dimensions that do not index it innermost: int8 [k, position], no two alike."""
+    """Return distinct loop orders, int8 [k, position], one per tensor.
+
+    The dimensions that do not index the tensor are innermost.
+    """
     dims = range(len(problem.dimensions))
     orders = []
     for tensor in problem.tensors:
@@ -221,9 +232,9 @@ def reuse_orders(problem: Problem) -> Positions:
 
 
 def with_orders(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
-    """Every row with every combination of orders, `choices` [k, position] per block of loops.
+    """Return every row with every combination of `choices`, which are orders [k, position] per block.
 
-    Combinations that differ only in loops of one trip are made once.
+    Combinations that differ only in loops of one trip appear once.
     """
     for block, able in enumerate(choices):
         rows = with_order(rows, block, able)
@@ -231,7 +242,7 @@ def with_orders(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
 
 
 def with_order(rows: Candidates, block: int, choices: Positions) -> Candidates:
-    """Every row with every order [k, position] of the loops of one block, others as they are."""
+    """Return every row with every order [k, position] of one block; other blocks do not change."""
     slot = rows.space.temporal_slots[block]
     choices = rows.space.lawful_block(choices, slot)
     bits = 1 << np.arange(choices.shape[1])
@@ -250,7 +261,7 @@ def with_order(rows: Candidates, block: int, choices: Positions) -> Candidates:
 
 
 def _distinct(non_unit: Bools, orders: Positions) -> Positions:
-    """Those orders that differ among the non-unit loops [dimension]; the others stand first, as in the problem."""
+    """Return the orders that differ in their non-unit loops [dimension]; unit loops come first."""
     idle = [dim for dim in range(len(non_unit)) if not non_unit[dim]]
     return np.array(
         list(dict.fromkeys((*idle, *(int(d) for d in each if non_unit[d])) for each in orders)), dtype=np.int8

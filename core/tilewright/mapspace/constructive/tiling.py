@@ -1,7 +1,7 @@
-"""Tiling trees: tiles of a memory grown one dimension at a time, and those that cannot grow (Sunstone, section IV-B).
+"""Tiling trees: grow the tiles of a memory by one dimension at a time (Sunstone, section IV-B).
 
-A tile grows when factors of a dimension move from the loops of one slot, `source`, into those of a slot further in;
-nothing else changes.
+A tile grows when factors of a dimension move from the loops of slot `source` into those of an inner
+slot. The other slots do not change. Tiles that cannot grow are the leaves of the tree.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from tilewright.mapspace.factoring.cuts import divisors
 
 
 def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Candidates:
-    """All tiles that grow from each row and fit the memories and fanouts, the row itself among them (if it fits).
+    """Return all tiles that grow from each row and fit memories and fanouts.
 
-    Dimensions are taken one after another, and since footprints only grow, what does not fit is left at once.
+    The row itself is included if it fits. Tiles only grow, so a branch ends at the first tile that
+    does not fit.
     """
     rows = rows.take(rows.fits())
     for dim in dims:
@@ -30,8 +31,10 @@ def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> 
 
 
 def maximal(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Bools:
-    """Whether no dimension of `dims` can be raised to its next larger factor and still fit, bool [n]: the leaves that
-    the Tiling Principle keeps."""
+    """Return whether no dimension of `dims` can grow to its next larger factor and still fit, bool [n].
+
+    These tiles are the leaves that the Tiling Principle keeps.
+    """
     result = np.ones(len(rows), dtype=np.bool_)
     for dim in dims:
         raised = _next(rows, _shared(rows, source, slot, dim), rows.trips[:, slot, dim])
@@ -44,10 +47,10 @@ def maximal(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Bo
 
 
 def leaves(rows: Candidates, source: int, slot: int, dims: Sequence[int], most: int = 100_000) -> Candidates:
-    """The maximal tiles of each row's tree, without growing all of it.
+    """Return the maximal tiles of each row's tree without building the whole tree.
 
-    A dimension is not left small where it could be raised with all dimensions to come at their largest. Of more than
-    `most` rows on the way, as many are taken at even distances.
+    A branch is pruned if a dimension could still grow with all later dimensions at their largest.
+    If an intermediate set exceeds `most` rows, an evenly spaced subset continues.
     """
     highest = rows.space.slots[slot].highest
     dims = [dim for dim in dims if highest[dim] > 1 and (rows.trips[:, source, dim] > 1).any()]
@@ -63,7 +66,7 @@ def leaves(rows: Candidates, source: int, slot: int, dims: Sequence[int], most: 
 
 
 def _shared(rows: Candidates, source: int, slot: int, dim: int) -> Ints:
-    """The trips of a dimension that two slots have to share, [n]."""
+    """Return the trips of a dimension to be divided between two slots, [n]."""
     both = rows.trips[:, source, dim] * rows.trips[:, slot, dim]
     if rows.space.factors == "perfect":
         return both
@@ -71,7 +74,7 @@ def _shared(rows: Candidates, source: int, slot: int, dim: int) -> Ints:
 
 
 def _with_trips(rows: Candidates, source: int, slot: int, dim: int, inner: Ints) -> Candidates:
-    """What two slots share of a dimension shared anew, `inner` [n] trips in the inner one."""
+    """Return rows with `inner` [n] trips of a dimension in the inner slot and the others in `source`."""
     if rows.space.factors == "ragged":
         return rows.give(dim, inner, source, slot)
     trips = rows.trips.copy()
@@ -81,7 +84,7 @@ def _with_trips(rows: Candidates, source: int, slot: int, dim: int, inner: Ints)
 
 
 def _filled(rows: Candidates, source: int, slot: int, dim: int) -> Candidates:
-    """As much of a dimension moved as the slot may take of it, whatever fits."""
+    """Move as much of a dimension into the slot as its bounds allow, regardless of capacity."""
     highest = rows.space.slots[slot].highest[dim]
     shared = _shared(rows, source, slot, dim)
     if rows.space.factors == "ragged":
@@ -93,8 +96,10 @@ def _filled(rows: Candidates, source: int, slot: int, dim: int) -> Candidates:
 
 
 def _next(rows: Candidates, whole: Ints, inner: Ints) -> Ints:
-    """The smallest factor of `whole` above `inner`, [n], in a ragged space the smallest number that leaves less; 0 where there
-    is none."""
+    """Return the smallest factor of `whole` above `inner`, [n], or 0 if there is none.
+
+    In a ragged space, return the smallest number of trips that leaves fewer trips outside.
+    """
     if rows.space.factors == "ragged":
         less = -(-whole // inner) - 1
         return np.where(less > 0, -(-whole // np.maximum(less, 1)), 0)

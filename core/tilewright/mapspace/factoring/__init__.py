@@ -1,1 +1,1 @@
-"""Factorisations of all dimensions over the slots of a map space: counted, ranked, and drawn uniformly."""
+"""Factorisations of all dimensions over the slots of a map space: counting, ranking and uniform sampling."""

@@ -1,9 +1,11 @@
-"""Cuts: what a slot may take of a dimension, and what it leaves.
+"""Trips that a slot may take of a dimension, and the remaining size.
 
-From the inside out, a slot that takes `f` trips of what is left leaves that over `f`: exactly, where tiles divide; rounded up,
-where the outermost cut may be ragged. It never takes more than is left, so no piece is empty, and at the end 1 is left.
-Rounding up once or time after time is the same, ceil(ceil(n / a) / b) = ceil(n / ab), so what may be left of `n` are
-its divisors, or its rounded quotients, about 2 sqrt(n) of them.
+Slots are processed from the inside out. A slot of `f` trips divides the remaining size by `f`. In a
+perfect space the division is exact. In a ragged space the result is rounded up, because the
+outermost cut may be ragged. The trips never exceed the remaining size, so no piece is empty, and 1
+remains after the last slot. Rounding up once or repeatedly gives the same result: ceil(ceil(n / a)
+/ b) = ceil(n / ab). The possible remaining sizes of `n` are thus its divisors, or its rounded
+quotients, about 2 sqrt(n) of them.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tilewright.schema.constraints import Cutting
 
 
 class Take(NamedTuple):
-    """`first` to `last` trips, each of which leaves `left`."""
+    """Interval of trip counts, `first` to `last`, that leave the same remaining size `left`."""
 
     first: int
     last: int
@@ -26,7 +28,7 @@ class Take(NamedTuple):
 
 @cache
 def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, ascending.
+    """Return all divisors, ascending.
 
     >>> divisors(12)
     (1, 2, 3, 4, 6, 12)
@@ -37,7 +39,7 @@ def divisors(number: int) -> tuple[int, ...]:
 
 @cache
 def quotients(number: int) -> tuple[int, ...]:
-    """All different number / f, rounded up, ascending.
+    """Return all distinct values of number / f, rounded up, ascending.
 
     >>> quotients(12)
     (1, 2, 3, 4, 6, 12)
@@ -48,12 +50,12 @@ def quotients(number: int) -> tuple[int, ...]:
 
 
 def lefts(size: int, cutting: Cutting) -> tuple[int, ...]:
-    """What may be left of a dimension, ascending from 1 to its size."""
+    """Return the possible remaining sizes of a dimension, ascending from 1 to its size."""
     return divisors(size) if cutting == "perfect" else quotients(size)
 
 
 def takes(left: int, cutting: Cutting) -> Iterator[Take]:
-    """All that may be taken of what is left; in no two of them the same is left."""
+    """Yield the intervals of trips that leave the same size, one per size."""
     return _exact(left) if cutting == "perfect" else _rounded(left)
 
 
@@ -62,7 +64,8 @@ def _exact(left: int) -> Iterator[Take]:
 
 
 def _rounded(left: int) -> Iterator[Take]:
-    """
+    """Yield the intervals of trips with the same rounded quotient.
+
     >>> [tuple(take) for take in _rounded(7)]
     [(1, 1, 7), (2, 2, 4), (3, 3, 3), (4, 6, 2), (7, 7, 1)]
     """

@@ -1,4 +1,4 @@
-"""Why a space has no factorisation, in words."""
+"""Messages that explain why a space has no factorisation."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from tilewright.mapspace.skeleton import Slot
 
 
 def of_dimension(name: str, size: int, dim: int, slots: Sequence[Slot], describe: Sequence[str]) -> str:
-    """A dimension, number `dim`, that nothing suits. `describe`: the slots."""
+    """Return the message for a dimension, number `dim`, that no factorisation satisfies.
+
+    `describe` holds the names of the slots.
+    """
     wishes = [_wish(slot.lowest[dim], slot.highest[dim], size) for slot in slots]
     told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
     return f"dimension {name} of size {size} cannot be tiled as told: {', '.join(told)}"
 
 
 def of_fanout(slot: Slot, reached: int, describe: str) -> str:
-    """An unrolling of which too little can be used."""
+    """Return the message for an unrolling that cannot use enough sub-clusters."""
     return f"{describe} must use at least {slot.least} sub-clusters, at most {reached} can be used"
 
 
 def of_fanouts(slots: Sequence[Slot], describe: Sequence[str]) -> str:
-    """Unrollings that nothing suits together."""
+    """Return the message for unrollings that cannot be satisfied together."""
     for slot, where in zip(slots, describe, strict=True):
         fixed, most = math.prod(slot.lowest), slot.most or 1
         if fixed > most:
@@ -32,7 +35,7 @@ def of_fanouts(slots: Sequence[Slot], describe: Sequence[str]) -> str:
 
 
 def _wish(lowest: int, highest: int, size: int) -> str:
-    """What a slot wants of a dimension, empty if it takes anything."""
+    """Return the bounds of a slot on a dimension as text, empty if it has none."""
     if lowest == highest > 1:
         return f"wants exactly {lowest}"
     if lowest > 1:

@@ -1,7 +1,8 @@
 """Perfect factorisations: the trips of a dimension multiply to its size.
 
-The factorisations of a dimension are listed in a table. What couples dimensions is the product of an unrolling, which its
-fanout bounds; so the dimensions are taken one after another, and the state is the product used of every fanout.
+A table lists the factorisations of each dimension. Only fanouts couple the dimensions, because they
+bound the product of an unrolling. The dimensions are therefore processed in sequence, and the state
+is the used product of every fanout.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Slot
 
 MAX_ROWS = 2_000_000
-"""Rows of the largest table of factorisations."""
+"""Maximum number of rows in a table of factorisations."""
 PRIMEWISE_ROWS = 50_000
-"""A table larger than this is replaced by prime powers where the bounds allow it."""
+"""Number of rows above which a table is split into prime powers, where the bounds allow it."""
 
 
 @dataclass(frozen=True)
 class Component:
-    """The factorisations of one dimension, or of one of its prime powers, grouped by their spatial part.
+    """Factorisations of one dimension, or of one of its prime powers, grouped by their spatial trips.
 
-    `rows`: trips [row, slot]; rows `start` to `start + count` have the spatial trips `spatial` [option, 1 + spatial slot]
-    (a column of ones first).
+    `rows` holds trips [row, slot]. Rows `start` to `start + count` share the spatial trips
+    `spatial` [option, 1 + spatial slot], whose first column contains ones.
     """
 
     dimension: int
@@ -45,11 +46,15 @@ class Component:
 
 @dataclass(frozen=True)
 class ComponentChoice:
-    """How one component is chosen: from `state`, `option` leads to state `after` (-1: it does not fit).
+    """Choices of one component's spatial trips: in `state`, `option` leads to state `after`.
 
-    `shares`: ways to finish with this or an earlier option, exact, [state, option]; `limits`: the same as fractions,
-    each state's shifted by its number, so that one sorted search serves all states; `last`: a state's last option that
-    fits; `ways`: ways to finish from each state after this choice.
+    Attributes:
+        after: Next state, [state, option]; -1 if the option does not fit the fanouts.
+        shares: Exact number of ways to finish with this or an earlier option, [state, option].
+        limits: `shares` as fractions, shifted by the state index. One sorted search then serves all
+            states.
+        last: Last option of each state that fits.
+        ways: Number of ways to finish from each state after this choice.
     """
 
     after: Ints
@@ -60,7 +65,7 @@ class ComponentChoice:
 
 
 class Perfect:
-    """All perfect factorisations of `sizes` over `slots`."""
+    """Perfect factorisations of `sizes` over `slots`."""
 
     def __init__(self, sizes: Sequence[int], slots: Sequence[Slot]) -> None:
         self.sizes, self.slots = sizes, slots
@@ -78,7 +83,10 @@ class Perfect:
         ]
 
     def _parts(self, dim: int, size: int) -> list[int]:
-        """The dimension as a whole, or, to keep tables small, its prime powers where no bound ties them together."""
+        """Return the whole dimension, or its prime powers if that keeps tables small.
+
+        Splitting requires that no bound couples the prime powers.
+        """
         able = sum(highest > 1 for _, highest in self._bounds(dim))
         powers = prime_powers(size)
         rows = math.prod(math.comb(power + max(able, 1) - 1, power) for _, power in powers)
@@ -97,7 +105,7 @@ class Perfect:
 
     @cached_property
     def _follow(self) -> tuple[list[Ints], Ints]:
-        """Per component the state after each (state, option), or -1; and the products of the last states."""
+        """State after each (state, option) per component, or -1; and the used products of the last states."""
         most = np.array([1, *(self.slots[index].most or 1 for index in self.spatial)], dtype=np.int64)
         states = np.ones((1, len(most)), dtype=np.int64)
         follow = []
@@ -119,7 +127,7 @@ class Perfect:
         ways: NDArray[Any] = np.asarray((states >= least).all(axis=1), dtype=np.int64).astype(exact)
         choices = []
         for component, after in zip(reversed(self.components), reversed(follow), strict=True):
-            ends = np.append(ways, np.zeros(1, dtype=exact))  # index -1: no way
+            ends = np.append(ways, np.zeros(1, dtype=exact))  # index -1: no way to finish
             shares = np.cumsum(ends[after] * component.count.astype(exact), axis=1)
             total: NDArray[Any] = shares[:, -1] if shares.size else np.zeros(len(shares), dtype=exact)
             fractions = (shares / np.where(total == 0, 1, total)[:, None]).astype(np.float64)
@@ -131,18 +139,18 @@ class Perfect:
 
     @cached_property
     def count(self) -> int:
-        """How many factorisations there are, exactly."""
+        """Exact number of factorisations."""
         shares = self._choices[0].shares
         return int(shares[0, -1]) if shares.size else 0
 
     # -- rows ------------------------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, count: int) -> list[Ints]:
-        """Row numbers of `count` factorisations, each equally likely: one array [n] per component."""
+        """Draw `count` factorisations uniformly; return their row indices, one array [n] per component."""
         state = np.zeros(count, dtype=np.int64)
         rows = []
         for component, choice in zip(self.components, self._choices, strict=True):
-            if len(component.rows) == 1:  # no choice
+            if len(component.rows) == 1:  # the component has a single factorisation
                 rows.append(np.zeros(count, dtype=np.int64))
                 state = choice.after[state, 0]
                 continue
@@ -153,7 +161,7 @@ class Perfect:
         return rows
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
-        """Row numbers of the factorisations number `start` to `stop`, none twice: one array [n] per component."""
+        """Return the row indices of factorisations `start` to `stop` - 1, one array [n] per component."""
         rest: NDArray[Any] = np.arange(start, stop, dtype=np.int64 if stop < EXACT else np.object_)
         state = np.zeros(len(rest), dtype=np.int64)
         line = np.arange(len(rest))
@@ -168,10 +176,10 @@ class Perfect:
             rest = rest % ways
         return rows
 
-    # -- what rows stand for ---------------------------------------------------------------------------------
+    # -- decoding rows -------------------------------------------------------------------------------------
 
     def trips(self, rows: list[Ints]) -> Ints:
-        """Trip counts [n, slot, dimension] of rows."""
+        """Return the trip counts [n, slot, dimension] of rows."""
         result = np.ones((len(rows[0]), len(self.slots), len(self.sizes)), dtype=np.int64)
         for component, row in zip(self.components, rows, strict=True):
             if len(component.rows) > 1 or component.rows.max(initial=1) > 1:
@@ -180,7 +188,7 @@ class Perfect:
 
     @cached_property
     def able(self) -> list[tuple[int, ...]]:
-        """Per temporal slot the dimensions that may have a non-unit loop there."""
+        """Dimensions that may have a non-unit loop in each temporal slot."""
         return [
             tuple(sorted({c.dimension for c in self.components if (c.rows[:, index] > 1).any()}))
             for index in self.temporal
@@ -188,7 +196,10 @@ class Perfect:
 
     @cached_property
     def _bits(self) -> list[Ints]:
-        """Per component which of the able dimensions have non-unit loops: [row, temporal slot], as in `OrderTable`."""
+        """Bits of the dimensions with non-unit loops, as in `OrderTable`.
+
+        One array [row, temporal slot] per component.
+        """
         result = []
         for component in self.components:
             bits = np.zeros((len(component.rows), len(self.temporal)), dtype=np.int64)
@@ -200,16 +211,22 @@ class Perfect:
         return result
 
     def patterns(self, rows: list[Ints]) -> Ints:
-        """Which dimensions have a non-unit loop in each temporal slot, as bits (see `OrderTable`): [n, temporal slot]."""
+        """Return the dimensions with a non-unit loop in each temporal slot, as bits: [n, temporal slot].
+
+        `OrderTable` defines the bits.
+        """
         result = np.zeros((len(rows[0]), len(self.temporal)), dtype=np.int64)
         for bits, row in zip(self._bits, rows, strict=True):
             result |= bits[row]
         return result
 
-    # -- why there is none -----------------------------------------------------------------------------------
+    # -- explaining an empty space -------------------------------------------------------------------------
 
     def fault(self, names: Sequence[str], describe: Sequence[str]) -> str:
-        """Why there is no factorisation; `names` of the dimensions, `describe` the slots."""
+        """Return the reason why there is no factorisation.
+
+        `names` are those of the dimensions, and `describe` those of the slots.
+        """
         for component in self.components:
             if not len(component.rows):
                 dim = component.dimension
@@ -226,10 +243,12 @@ class Perfect:
 
 
 def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
-    """All ordered factorisations of `size` within bounds (lowest, highest) per slot: trips [row, slot].
+    """Return all ordered factorisations of `size` within bounds: trips [row, slot].
+
+    `bounds` holds (lowest, highest) trips per slot.
 
     Raises:
-        SpaceTooLargeError: there are more than MAX_ROWS.
+        SpaceTooLargeError: There are more than MAX_ROWS factorisations.
     """
     rows = np.ones((1, 0), dtype=np.int64)
     rest = np.array([size], dtype=np.int64)
@@ -237,7 +256,7 @@ def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
     for number, (lowest, highest) in enumerate(bounds):
         able = [d for d in whole if lowest <= d <= highest]
         blocks = [(d, np.flatnonzero(rest % d == 0)) for d in able]
-        if not any(high > 1 for _, high in bounds[number + 1 :]):  # what is left must go here
+        if not any(high > 1 for _, high in bounds[number + 1 :]):  # no later slot can take the remaining size
             blocks = [(d, fits[rest[fits] == d]) for d, fits in blocks]
         if sum(len(fits) for _, fits in blocks) > MAX_ROWS:
             raise SpaceTooLargeError(

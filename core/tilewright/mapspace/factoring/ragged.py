@@ -1,7 +1,9 @@
-"""Ragged factorisations: tile sizes of a dimension divide one another, but its size need not be a multiple of the outermost.
+"""Ragged factorisations: tile sizes of a dimension divide one another, except for the whole dimension.
 
-A dimension has too many of them for a table. The slots are taken from the inside out, dimension by dimension; the state is
-what is left of the dimension (see `cuts`) and the room left in every fanout (see `rooms`).
+The size of the dimension need not be a multiple of the outermost tile size. A dimension has too
+many such factorisations for a table. Dimensions are processed in sequence, and the slots of each
+from the inside out. The state is the remaining size of the dimension (see `cuts`) and the remaining
+fanouts (see `rooms`).
 """
 
 from __future__ import annotations
@@ -25,19 +27,21 @@ from tilewright.mapspace.factoring.rooms import Room, room_of, rooms_of, settled
 from tilewright.mapspace.skeleton import Slot
 
 MAX_CHANCES = 100_000_000
-"""Chances of all choices that fit in memory."""
+"""Maximum number of sampling probabilities, which must fit in memory."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a slot may take of a dimension.
+    """Choices of trips of one slot for one dimension.
 
-    A state is `left` x `room`: number of what is left, times the rooms of the slot's fanout, plus the number of the room.
-    Options of state s are those from start[s] to start[s + 1] - 1: `first` and `count - 1` more trips lead to state `after`.
+    A state combines the remaining size with the remaining fanout. Its index is the index of the
+    size, times `rooms`, plus the index of the fanout. State s has the choices start[s] to
+    start[s + 1] - 1. A choice stands for the `count` trip counts from `first` on, which all lead to state
+    `after`.
     """
 
     axis: int | None
-    """The fanout, by its number among those that dimensions share; None: all else, for which there is one room."""
+    """Index of the fanout among those that several dimensions use; None if the slot uses none of them."""
     rooms: int
     start: Ints
     first: Ints
@@ -46,7 +50,7 @@ class Step:
 
     @classmethod
     def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: Room) -> Step:
-        """With `lowest` to `highest` trips; `whole`: the fanout's room when it is not used yet."""
+        """Return the choices of `lowest` to `highest` trips; `whole` is the unused fanout."""
         left = quotients(size)
         number = {each: index for index, each in enumerate(left)}
         rooms = rooms_of(whole)
@@ -65,14 +69,14 @@ class Step:
         return cls(axis, len(rooms), np.array(start, dtype=np.int64), *columns)
 
     def of_states(self, ways: NDArray[Any]) -> NDArray[Any]:
-        """An array [left, room of each fanout] as a matrix [state, all other rooms]."""
+        """Return an array [size, remaining use of each fanout] as a matrix [state, all other fanouts]."""
         if self.axis is not None:
             ways = np.moveaxis(ways, 1 + self.axis, 1)
         return ways.reshape(ways.shape[0] * self.rooms, -1)
 
 
 class Ragged:
-    """All ragged factorisations of `sizes` over `slots`."""
+    """Ragged factorisations of `sizes` over `slots`."""
 
     def __init__(self, sizes: Sequence[int], slots: Sequence[Slot]) -> None:
         self.sizes, self.slots = sizes, slots
@@ -84,7 +88,10 @@ class Ragged:
 
     @cached_property
     def _steps(self) -> list[list[Step | None]]:
-        """Per dimension, from the inside out; None where nothing can be taken and nothing has to."""
+        """Choices of each slot per dimension, from the inside out.
+
+        None stands for a slot that has exactly one trip.
+        """
         made: dict[tuple[int, int, int, int | None], Step] = {}
         steps: list[list[Step | None]] = []
         for dim, size in enumerate(self.sizes):
@@ -100,8 +107,11 @@ class Ragged:
         return steps
 
     def _ways(self, kind: Any, modulus: int | None = None) -> list[list[NDArray[Any]]]:
-        """Per dimension and slot, from the inside out, the ways to finish from every state before it and, at last, after
-        the last slot: [left, room of each fanout]."""
+        """Return the ways to finish from each state, per dimension and slot, from the inside out.
+
+        Each list begins with the states before the first slot and ends with those after the last.
+        Arrays are [remaining size, remaining use of each fanout].
+        """
         rooms = [rooms_of(whole) for whole in self.whole]
         end = np.ones([len(each) for each in rooms], dtype=kind)
         for axis, each in enumerate(rooms):
@@ -115,11 +125,11 @@ class Ragged:
                 ways = ways if step is None else _before(step, ways, modulus)
                 found.append(ways)
             result.append(found[::-1])
-            end = np.asarray(ways[-1], dtype=kind)  # without fanouts an object, not an array
+            end = np.asarray(ways[-1], dtype=kind)  # without fanouts, the element is an object and not an array
         return result[::-1]
 
     def _all(self, ways: list[list[NDArray[Any]]]) -> Any:
-        """The ways from the very first state."""
+        """Return the number of ways from the initial state."""
         return ways[0][0][(-1, *(rooms_of(whole).index(whole) for whole in self.whole))]
 
     @cached_property
@@ -128,16 +138,16 @@ class Ragged:
 
     @cached_property
     def count(self) -> int:
-        """How many factorisations there are, exactly."""
+        """Exact number of factorisations."""
         about = float(self._all(self._chances))
-        if about < 2**53:  # sums of integers, all of them exact
+        if about < 2**53:  # the sums are exact: all terms are integers
             return int(about)
         return exactly(lambda prime: int(self._all(self._ways(np.int64, prime))), 2 * int(about))
 
     # -- rows ------------------------------------------------------------------------------------------------
 
     def draw(self, rng: np.random.Generator, count: int) -> list[Ints]:
-        """Trips [n, slot] of `count` factorisations, each equally likely: one array per dimension."""
+        """Draw `count` factorisations uniformly; return their trips [n, slot], one array per dimension."""
         walk = _Walk(self, count)
         rows = []
         for steps, tables in zip(self._steps, self._tables, strict=True):
@@ -152,8 +162,11 @@ class Ragged:
 
     @cached_property
     def _tables(self) -> list[list[Floats | None]]:
-        """Per dimension and slot the chances of all options, summed up within each state and shifted by the state's
-        number, so that one sorted search serves all states: [other rooms, option], flat."""
+        """Cumulative probabilities of all choices, per dimension and slot, flat [other fanouts, choice].
+
+        They are summed within each state and shifted by the state's index. One sorted search then
+        serves all states.
+        """
         size = sum(
             len(step.first) * math.prod(len(rooms_of(each)) for each in self.whole) // step.rooms
             for step in {id(step): step for steps in self._steps for step in steps if step}.values()
@@ -168,7 +181,7 @@ class Ragged:
         ]
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
-        """Trips [n, slot] of the factorisations number `start` to `stop`, none twice: one array per dimension."""
+        """Return trips [n, slot] of factorisations `start` to `stop` - 1, one array per dimension."""
         kind = np.int64 if self.count < EXACT else np.object_
         rest: NDArray[Any] = np.arange(start, stop, dtype=kind)
         walk = _Walk(self, len(rest))
@@ -198,32 +211,38 @@ class Ragged:
     def _exact(self) -> list[list[NDArray[Any]]]:
         return self._ways(np.int64 if self.count < EXACT else np.object_)
 
-    # -- what rows stand for ---------------------------------------------------------------------------------
+    # -- decoding rows -------------------------------------------------------------------------------------
 
     def trips(self, rows: list[Ints]) -> Ints:
-        """Trip counts [n, slot, dimension] of rows."""
+        """Return the trip counts [n, slot, dimension] of rows."""
         return np.stack(rows, axis=2)
 
     @cached_property
     def able(self) -> list[tuple[int, ...]]:
-        """Per temporal slot the dimensions that may have a non-unit loop there."""
+        """Dimensions that may have a non-unit loop in each temporal slot."""
         return [
             tuple(dim for dim, size in enumerate(self.sizes) if min(size, self.slots[index].highest[dim]) > 1)
             for index in self.temporal
         ]
 
     def patterns(self, rows: list[Ints]) -> Ints:
-        """Which dimensions have a non-unit loop in each temporal slot, as bits (see `OrderTable`): [n, temporal slot]."""
+        """Return the dimensions with a non-unit loop in each temporal slot, as bits: [n, temporal slot].
+
+        `OrderTable` defines the bits.
+        """
         result = np.zeros((len(rows[0]), len(self.temporal)), dtype=np.int64)
         for column, (index, able) in enumerate(zip(self.temporal, self.able, strict=True)):
             for bit, dim in enumerate(able):
                 result[:, column] |= (rows[dim][:, index] > 1).astype(np.int64) << bit
         return result
 
-    # -- why there is none -----------------------------------------------------------------------------------
+    # -- explaining an empty space -------------------------------------------------------------------------
 
     def fault(self, names: Sequence[str], describe: Sequence[str]) -> str:
-        """Why there is no factorisation; `names` of the dimensions, `describe` the slots."""
+        """Return the reason why there is no factorisation.
+
+        `names` are those of the dimensions, and `describe` those of the slots.
+        """
         free = [replace(slot, least=1) for slot in self.slots]
         for dim, size in enumerate(self.sizes):
             alone = [replace(slot, lowest=(slot.lowest[dim],), highest=(slot.highest[dim],)) for slot in free]
@@ -242,7 +261,7 @@ class Ragged:
 
 
 class _Walk:
-    """Where `n` factorisations stand that are made slot by slot."""
+    """Progress of `n` factorisations that are built slot by slot."""
 
     def __init__(self, space: Ragged, n: int) -> None:
         self.space, self.n = space, n
@@ -257,11 +276,11 @@ class _Walk:
         self.trips = np.ones((self.n, len(self.space.slots)), dtype=np.int64)
 
     def state(self, step: Step) -> Ints:
-        """The state of each, [n]."""
+        """Return the state of each factorisation, [n]."""
         return self.left if step.axis is None else self.left * step.rooms + self.room[step.axis]
 
     def others(self, step: Step) -> Ints:
-        """The rooms of all other fanouts, as one number, [n]."""
+        """Return the remaining use of all other fanouts as one index, [n]."""
         number = np.zeros(self.n, dtype=np.int64)
         for axis, (room, size) in enumerate(zip(self.room, self.sizes, strict=True)):
             if axis != step.axis:
@@ -269,18 +288,18 @@ class _Walk:
         return number
 
     def line(self, step: Step) -> Ints:
-        """State and other rooms as one number, [n]."""
+        """Return the state and the remaining use of the other fanouts as one index, [n]."""
         return self.others(step) * (len(step.start) - 1) + self.state(step)
 
     def take(self, slot: int, step: Step, option: Ints, more: Ints) -> None:
-        """An option each, and so many more than its first trips."""
+        """Apply one choice to each factorisation, with its first trip count plus `more` trips."""
         self.trips[:, slot] = step.first[option] + more
         self.left, room = np.divmod(step.after[option], step.rooms)
         if step.axis is not None:
             self.room[step.axis] = room
 
     def finish(self) -> Ints:
-        """The trips of a dimension, [n, slot]; the next one begins."""
+        """Return the trips of the current dimension, [n, slot], and begin the next one."""
         trips = self.trips
         self.finished += 1
         self._begin()
@@ -288,7 +307,7 @@ class _Walk:
 
 
 def _before(step: Step, ways: NDArray[Any], modulus: int | None) -> NDArray[Any]:
-    """Ways to finish from before a step, if `ways` are those from after it."""
+    """Return the ways to finish from before a step, given the ways from after it."""
     after = step.of_states(ways)
     before = np.zeros_like(after)
     for state, (start, stop) in enumerate(zip(step.start[:-1].tolist(), step.start[1:].tolist(), strict=True)):
@@ -303,7 +322,7 @@ def _before(step: Step, ways: NDArray[Any], modulus: int | None) -> NDArray[Any]
 
 
 def _summed(step: Step, before: NDArray[np.float64], after: NDArray[np.float64]) -> Floats:
-    """See `Ragged._tables`."""
+    """Return the table of one slot, as described at `Ragged._tables`."""
     options = np.diff(step.start)
     states = np.repeat(np.arange(len(options)), options)
     total = step.of_states(before)[states]

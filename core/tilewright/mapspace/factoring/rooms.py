@@ -1,4 +1,4 @@
-"""Rooms: how far a fanout is used while one dimension after another is unrolled over it."""
+"""Remaining fanouts: how much of a fanout is left while dimensions are unrolled in sequence."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tilewright.mapspace.skeleton import Slot
 
 
 class Room(NamedTuple):
-    """What of a fanout may still be used: by `most` times as many sub-clusters; and until `lacking` times as many, too few
-    are. Two ways to have used it with the same room can go on in the same ways."""
+    """Remaining use of a fanout.
+
+    The use may still grow by a factor up to `most`, and use must still grow by a factor above
+    `lacking`. Two partial unrollings with equal remaining fanout have the same continuations.
+    """
 
     most: int
     lacking: int
@@ -24,7 +27,7 @@ class Room(NamedTuple):
 
 
 class Share(NamedTuple):
-    """`first` to `last` trips, each of which leaves this room."""
+    """Interval of trip counts, `first` to `last`, that leave the same remaining fanout `room`."""
 
     first: int
     last: int
@@ -32,14 +35,14 @@ class Share(NamedTuple):
 
 
 def room_of(slot: Slot) -> Room:
-    """Of a fanout that is not used yet; what no trips can fill is left out."""
+    """Return the remaining fanout of an unused slot, limited to what its bounds allow."""
     return Room(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
 
 
 def settled(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], list[int]]:
-    """Slots that allow the same; and which of them are fanouts that dimensions share.
+    """Return equivalent slots, and the indices of the fanouts that several dimensions can use.
 
-    Where one dimension alone may be unrolled, bounds on its trips say all about the fanout.
+    If only one dimension can be unrolled over a fanout, bounds on its trips replace the fanout's.
     """
     result, shared = list(slots), []
     for index, slot in enumerate(slots):
@@ -57,7 +60,7 @@ def settled(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], li
 
 @cache
 def shares_of(room: Room) -> tuple[Share, ...]:
-    """All that a dimension may take of it."""
+    """Return the intervals of trips that a dimension may unroll over the remaining fanout."""
 
     def shares() -> Iterator[Share]:
         first = 1
@@ -72,5 +75,5 @@ def shares_of(room: Room) -> tuple[Share, ...]:
 
 @cache
 def rooms_of(room: Room) -> tuple[Room, ...]:
-    """The room itself and all that can become of it."""
+    """Return all remaining fanouts that can follow, including the given one."""
     return tuple(sorted({each.room for each in shares_of(room)}))

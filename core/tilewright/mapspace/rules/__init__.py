@@ -1,1 +1,1 @@
-"""The rules of legality (Union, section IV-D, generalised), compiled."""
+"""Compiled legality rules, generalised from Union, section IV-D."""

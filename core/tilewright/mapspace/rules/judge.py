@@ -1,7 +1,7 @@
-"""Whether mappings break a rule: of tiles one mapping at a time, of trip counts side by side.
+"""Legality kernels: tile sizes are checked one mapping at a time, trip counts in SIMD lanes.
 
-A rule goes over the tiles of one mapping and notes every fault in a table, as (code, where, which, value, limit). In a
-table of one row, the first rule that is broken ends the judgement. Of trip counts, only whether all rules hold is told.
+`judge_tiles` records every violation in a table, as (code, where, which, value, limit). It stops at
+the first one if the table has a single row. `judge` reports only whether all rules hold.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ def judge_tiles(
     codes: Codes,
     scratch: Scratch,
 ) -> int:
-    """Write the code of the first broken rule of every mapping [n]; the faults of the last one stand in `scratch`.
+    """Write the code of the first violated rule of every mapping [n].
+
+    The violations of the last mapping remain in `scratch`.
 
     Args:
-        spatial_order: of no mappings where the problem's order stands.
+        spatial_order: Spatial loop orders, or an array of no mappings for the problem's order.
 
     Returns:
-        How many faults the last mapping has.
+        The number of violations of the last mapping.
     """
     entries, dims, faults = temporal.shape[1], temporal.shape[2], scratch.faults
     found = NONE
@@ -61,7 +63,7 @@ def judge_tiles(
                 found = _note(faults, found, WHOLE, NONE, d, float(temporal[n, 0, d]), float(rules.sizes[d]))
             if spatial[n, entries - 1, d] != 1:
                 found = _note(faults, found, REST, NONE, d, float(spatial[n, entries - 1, d]), 1.0)
-        for e in range(entries):  # nesting: a tile is no larger than the tile it is cut from
+        for e in range(entries):  # nesting: a tile is no larger than the enclosing tile
             for d in range(dims):
                 incoming = spatial[n, e - 1, d] if e else temporal[n, 0, d]
                 if temporal[n, e, d] > incoming or temporal[n, e, d] < 1:
@@ -101,15 +103,16 @@ def judge(
     legal: Bools,
     scratch: Scratch,
 ) -> None:
-    """Whether `LANES` mappings from `first` on break no rule; those that do are not `legal`.
+    """Clear `legal` for those of `LANES` mappings from `first` on that break a rule.
 
     Args:
-        slots: as `slots_of_entries` gives them.
-        trips: with an order per temporal slot.
-        tiles: the tile inside each slot, [n, slot, dimension]; of no mappings where it is what the trips say.
-        order: of no mappings where the problem's order stands.
-        keep: of one mapping where all keep the same.
-        lax_fanout: let more sub-clusters be in use than there are, for models with a rule of their own.
+        slots: Slots of the entries, from `slots_of_entries`.
+        trips: Trip counts, [n, slot, dimension].
+        tiles: Tile inside each slot, [n, slot, dimension]. Empty: the tiles follow from the trips.
+        order: Loop order of each temporal slot. Empty: the problem's order.
+        keep: Kept tensors; one row if all mappings keep the same.
+        lax_fanout: Whether more sub-clusters may be in use than exist, for models with their own
+            rule.
     """
     spread(trips, first, scratch.trips)
     if len(keep) > 1 or first == 0:
@@ -138,7 +141,7 @@ def judge(
         for row in range(order.shape[1]):
             named = every(0)
             for position in range(order.shape[2]):
-                named = named | (1 << (lanes(scratch.order[row, position]) & 63))  # out of range: beyond all of them
+                named = named | (1 << (lanes(scratch.order[row, position]) & 63))  # out of range: no dimension's bit
             good = good & (named == (1 << order.shape[2]) - 1)
     scratch.good[:] = good
     for n in range(first, min(first + LANES, len(trips))):
@@ -155,7 +158,7 @@ def _note(faults: Floats, found: int, code: int, where: int, which: int, value: 
 
 @kernel_part
 def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
-    """No more sub-clusters are in use than there are, and only below the last entry on a cluster."""
+    """Record an unrolling that exceeds the fanout, or that is not at the last entry of its cluster."""
     if used > rules.entry[e].sub_clusters and not lax_fanout:
         found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e].sub_clusters))
     if used > 1 and not rules.entry[e].unrolls:
@@ -165,7 +168,7 @@ def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Float
 
 @kernel_call
 def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
-    """A tensor is kept where one memory may hold it, once in a cluster, and by the outermost entry."""
+    """Record tensors that the outermost entry lacks, that no memory may hold, or that are kept twice."""
     for t in range(keep.shape[2]):
         if not keep[n, 0, t]:
             found = _note(faults, found, BACKING, NONE, t, 0.0, 0.0)
@@ -182,7 +185,7 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 
 @kernel_part
 def _are_kept(rules: Rules, kept: Bools) -> Bools:
-    """`_kept` of mappings side by side, [B]."""
+    """Return whether the rules of `_kept` hold, for mappings in SIMD lanes, [B]."""
     good = every(True)
     for t in range(kept.shape[1]):
         good = good & lanes(kept[0, t])
@@ -197,12 +200,12 @@ def _are_kept(rules: Rules, kept: Bools) -> Bools:
 
 @kernel_part
 def _are_orders(order: Positions, n: int) -> bool:
-    """Whether every row of a mapping names every dimension once."""
+    """Return whether every row of a mapping names every dimension once."""
     all_named = (1 << order.shape[2]) - 1
     good = True
     for row in range(order.shape[1]):
         named = 0
         for position in range(order.shape[2]):
-            named |= 1 << (order[n, row, position] & 63)  # out of range: beyond the dimensions, never all of them
+            named |= 1 << (order[n, row, position] & 63)  # out of range: a bit beyond the dimensions
         good &= named == all_named
     return good

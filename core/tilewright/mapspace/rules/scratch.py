@@ -1,4 +1,4 @@
-"""Mappings laid side by side, one in each lane: their tiles, and what entries keep of them."""
+"""Scratch arrays with one mapping per SIMD lane: tiles, and the words that entries keep of them."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 
 @structure
 class Scratch(NamedTuple):
-    """Room for what is worked out of B = `LANES` mappings of S slots side by side; what `judge` leaves there is of use to cost
-    models."""
+    """Scratch arrays for B = `LANES` mappings of S slots in SIMD lanes.
+
+    `judge` leaves results here that cost models reuse.
+    """
 
     trips: Floats
-    """[S, D, B]."""
+    """Trip counts, [S, D, B]."""
     inside: Floats
-    """[S + 1, D, B]: iterations inside a slot and all those further in; ones inside the last slot."""
+    """Iterations inside a slot, its own included, [S + 1, D, B]; ones after the last slot."""
     order: Orders
-    """[row, position, B]: dimensions, as many rows as temporal slots at least."""
+    """Dimension indices, [row, position, B], with at least one row per temporal slot."""
     used: Floats
-    """[E, B]: sub-clusters."""
+    """Sub-clusters in use, [E, B]."""
     kept: Bools
-    """[E, T, B]: whether the entry keeps the tensor."""
+    """Whether the entry keeps the tensor, [E, T, B]."""
     need: Floats
-    """[M, B]: slices held."""
+    """Slices in use, [M, B]."""
     good: Bools
-    """[B]: no rule is broken."""
+    """Whether no rule is broken, [B]."""
     faults: Floats
-    """[F, 5]."""
+    """Recorded violations, [F, 5]."""
 
 
 def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
-    """Room for mappings with so many slots, and for so many faults."""
+    """Return scratch arrays for mappings with `slots` slots, and for `faults` violations."""
     entries, tensors = rules.memory.shape
     return Scratch(
         trips=np.ones((slots, len(rules.sizes), LANES)),
@@ -52,8 +54,10 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
 
 @kernel_part
 def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
-    """Numbers [n, slot, dimension] of mappings, orders, or what entries keep, laid side by side; after the last one comes the last
-    one again."""
+    """Transpose values [n, slot, dimension] into SIMD lanes, `rows` [slot, dimension, B].
+
+    The values are trips, orders or kept tensors. Beyond the last mapping, its values are repeated.
+    """
     last = first + LANES
     if last <= len(numbers):
         turn(numbers[first:last], rows)
@@ -67,8 +71,10 @@ def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
 
 @kernel_part
 def fetch(numbers: NDArray[Any], n: int) -> None:
-    """Have the numbers of a mapping, if there is one, come from memory while others are worked on; a few mappings at a time, since
-    more are not fetched."""
+    """Prefetch the values of mapping `n`, if it exists.
+
+    Call this only a few mappings ahead: the processor keeps few prefetches in flight.
+    """
     if n < len(numbers):
         for s in range(numbers.shape[1]):
             soon(numbers[n, s])
@@ -76,8 +82,12 @@ def fetch(numbers: NDArray[Any], n: int) -> None:
 
 @kernel_part
 def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
-    """Turn trips into iterations inside every slot and all those further in, at most all of them. Not good [B] is a trip count
-    below 1, an empty piece of the last cut, and what is not the whole dimension."""
+    """Compute from the trips the iterations inside every slot, capped at the dimension's size.
+
+    Returns:
+        Whether the trips are valid, [B]: each is at least 1, leaves no piece empty, and all
+        together cover the dimension.
+    """
     trips, inside, good = scratch.trips, scratch.inside, every(True)
     for d in range(len(sizes)):
         size, tile = float(sizes[d]), every(1.0)
@@ -92,7 +102,7 @@ def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
 
 @kernel_part
 def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
-    """Add up what all entries keep of the tiles of `LANES` mappings from `first` on."""
+    """Sum the slices that all entries need, for the tiles of `LANES` mappings from `first` on."""
     spread(keep, first, scratch.kept)
     scratch.need[:] = 0.0
     for e in range(temporal.shape[1]):
@@ -102,7 +112,7 @@ def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: S
 
 @kernel_part
 def hold_all(rules: Rules, slots: Ints, scratch: Scratch) -> None:
-    """Add up what all entries keep of the tiles in `scratch`."""
+    """Sum the slices that all entries need, for the tiles in `scratch`."""
     scratch.need[:] = 0.0
     row = len(scratch.inside) - 1
     for e in range(len(slots) - 1, -1, -1):
@@ -113,7 +123,7 @@ def hold_all(rules: Rules, slots: Ints, scratch: Scratch) -> None:
 
 @kernel_part
 def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
-    """Add the slices that an entry keeps of the tiles in a row to what its memories need."""
+    """Add the slices that an entry needs for the tiles in a row to those of its memories."""
     for t in range(scratch.kept.shape[1]):
         memory = rules.memory[e, t]
         if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
@@ -125,7 +135,7 @@ def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
 
 @kernel_part
 def words_of(terms: Terms, tensor: int, tiles: Floats) -> Floats:
-    """`tile_words` of tiles [D, B] side by side, [B]."""
+    """Return the words [B] of tiles [D, B] in SIMD lanes; the vector form of `tile_words`."""
     words, side = every(1.0), every(1.0)
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
         side = side + float(terms.term[p].coefficient) * (lanes(tiles[terms.term[p].dimension]) - 1.0)

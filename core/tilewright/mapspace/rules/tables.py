@@ -1,4 +1,4 @@
-"""What the rules of legality read of a problem, an architecture and a skeleton, as arrays."""
+"""Tables of problem, architecture and skeleton that the legality rules read."""
 
 from __future__ import annotations
 
@@ -16,44 +16,53 @@ from tilewright.schema.problem import Problem, Tensor
 
 Codes = NDArray[np.int8]
 Orders = NDArray[np.uint8]
-"""`Positions` as compiled functions read them."""
+"""Loop orders (`Positions`) with the element type that compiled functions read."""
 
 LEGAL, WHOLE, REST, TEMPORAL, SPATIAL, FANOUT, UNROLL, HOME, TWICE, BACKING, CAPACITY, ORDER = map(integer, range(12))
-"""Codes of faults. WHOLE, REST: coverage outside and inside; TEMPORAL, SPATIAL: nesting; HOME: a tensor kept where no
-single memory may hold it; ORDER: not every dimension once."""
+"""Codes of violations.
+
+WHOLE and REST: coverage outside and inside. TEMPORAL and SPATIAL: nesting. HOME: no single memory
+of the cluster may hold the tensor. ORDER: an order does not name every dimension once.
+"""
 NONE = integer(0)
 
 
 @structure
 class Terms(NamedTuple):
-    """The coordinates of tensors. Shapes: T tensors, P terms of all of them."""
+    """Coordinates of all tensors. Shapes: T tensors, P terms in total."""
 
     start: NDArray[np.uint32]
-    """[T + 1]: the terms of tensor t are those from start[t] to start[t + 1] - 1."""
+    """Index of each tensor's first term, [T + 1]; the last element is P."""
     term: Records
-    """[P]: its dimension and coefficient; whether it is the last of its coordinate."""
+    """Dimension and coefficient of each term, and whether it is the last of its coordinate, [P]."""
 
 
 @structure
 class Rules(NamedTuple):
-    """What the rules read. Shapes: E entries, T tensors, D dimensions, M memories."""
+    """Data of the legality rules. Shapes: E entries, T tensors, D dimensions, M memories."""
 
     sizes: Ints
-    """[D]."""
+    """Dimension sizes, [D]."""
     entry: Records
-    """[E]: sub-clusters of its cluster; whether it is the last entry there, the only one that may unroll; the first entry
-    there."""
+    """Record of each entry, [E].
+
+    `sub_clusters` is their number in the entry's cluster. `unrolls` is set for the last entry of a
+    cluster. `first_alike` is the index of the first entry of the cluster.
+    """
     memory: Ints
-    """[E, T]: number of the only memory of the entry's cluster that may hold the tensor, if the entry holds; else -1."""
+    """Index of the only memory in the entry's cluster that may hold the tensor, [E, T].
+
+    It is -1 if there is no such memory, or if the entry holds no tensors.
+    """
     usable: Floats
-    """[M], slices (see `Memory.slices_per_word`); inf: unlimited."""
+    """Usable capacity, [M], slices (see `Memory.slices_per_word`); inf if unlimited."""
     slices: Floats
-    """[M, T]: of one value."""
+    """Slices per value, [M, T]."""
     terms: Terms
 
 
 def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -> Rules:
-    """The rules for mappings over a skeleton whose targets exist."""
+    """Return the rules for mappings over a skeleton whose targets exist."""
     targets = [entry.target for entry in skeleton.entries]
     clusters = [architecture.cluster(target) for target in targets]
     numbers = {memory.name: number for number, memory in enumerate(architecture.memories)}
@@ -84,7 +93,7 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
 
 
 def terms_of(problem: Problem) -> Terms:
-    """The coordinates of a problem's tensors."""
+    """Return the coordinates of a problem's tensors."""
     ranks = [[list(rank.terms.items()) for rank in tensor.projection] for tensor in problem.tensors]
     terms = [
         (problem.dimension_names.index(name), coefficient, number == len(rank) - 1)
@@ -97,7 +106,7 @@ def terms_of(problem: Problem) -> Terms:
 
 
 def slots_of_entries(slots: Sequence[Slot], entries: int) -> Ints:
-    """Numbers of the temporal and the spatial slot of every entry, [E, 2]; -1: it has none."""
+    """Return the temporal and the spatial slot of every entry, [E, 2]; -1 if there is none."""
     numbers = {(slot.entry, slot.spatial): number for number, slot in enumerate(slots)}
     return _ints([[numbers.get((entry, spatial), -1) for spatial in (False, True)] for entry in range(entries)])
 
@@ -108,9 +117,10 @@ def _ints(values: object) -> Ints:
 
 @inlined
 def tile_words(terms: Terms, tensor: int, tiles: Floats | Ints, row: int) -> float:
-    """Words of the bounding box that the tile in a row of `tiles` [row, D] spans (as `Problem.tile_words`).
+    """Return the words in the bounding box of the tile in row `row` of `tiles` [row, D].
 
-    Exact below 2**53; a larger product is at least that large, and so larger than any memory.
+    This is the compiled `Problem.tile_words`. It is exact below 2**53. A larger product stays at
+    least 2**53, which exceeds any memory.
     """
     volume = side = 1.0
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
