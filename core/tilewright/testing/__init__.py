@@ -1,15 +1,15 @@
-"""The conformance kit, for authors of plugins and for Tilewright itself.
+"""Conformance kit for plugin authors and for Tilewright's own plugins.
 
-A third party's whole test file:
+A plugin distribution needs one test file:
 
     from tilewright.testing import Case, parametrize_conformance
 
     @parametrize_conformance("tilewright-genetic")
     def test_conformance(case: Case) -> None:
-        case.run()
+                case.run()
 
-`check_plugin` does the same without pytest. `tilewright.testing.strategies` generates random problems, architectures
-and mappings for hypothesis.
+`check_plugin` runs the same checks without pytest. `tilewright.testing.strategies` generates random
+problems, architectures and mappings for hypothesis.
 """
 
 from tilewright.testing.kit import Check, CheckFailure, Subject

@@ -1,4 +1,4 @@
-"""A few small problems and architectures that every check can afford."""
+"""Corpus of small problems and architectures that every check can evaluate quickly."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ _ARCHITECTURES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """A problem on an architecture."""
+    """Problem, architecture and rules of one test case."""
 
     problem: Problem
     architecture: Architecture
@@ -117,11 +117,11 @@ class Sample:
 
     @cached_property
     def space(self) -> MapSpace:
-        """The standard map space."""
+        """Standard map space of the sample."""
         return MapSpace.of(self.problem, self.architecture, self.rules)
 
     def batch(self, count: int = 32, seed: int = 0) -> MappingBatch:
-        """Mappings drawn from the space; some may not fit the memories."""
+        """Return mappings drawn from the space; some may not fit the memories."""
         return self.space.sample(np.random.default_rng(seed), count).batch()
 
 
@@ -130,22 +130,22 @@ def _sample(problem: str, architecture: str) -> Sample:
 
 
 SAMPLES = (
-    _sample("tiny", "flat"),  # small enough to be enumerated
+    _sample("tiny", "flat"),  # small enough to enumerate
     _sample("gemm", "flat"),
     _sample("gemm", "array"),
     _sample("conv", "array"),
     _sample("conv", "siblings"),
     _sample("mttkrp", "array"),
 )
-"""What plugins are tried on, as far as their capabilities allow."""
+"""Samples for all plugins. A plugin runs those that its capabilities allow."""
 
 
 def cramped(sample: Sample) -> Sample:
-    """The same problem where nothing fits: the inner memory must keep more tensors than it has words."""
+    """Return a sample with the same problem whose inner memory is too small for the tensors it must keep."""
     everything = Variant(keep=(KeepRule(memory="Buffer", keep=("input", "weight", "output")),))
     return Sample(sample.problem, Architecture.from_yaml(_ARCHITECTURES["cramped"]), everything)
 
 
 def content(batch: MappingBatch) -> tuple[bytes, ...]:
-    """What a batch says, to compare with later."""
+    """Return the contents of a batch as bytes, for later comparison."""
     return tuple(array.tobytes() for array in (batch.temporal, batch.spatial, batch.order, batch.keep))

@@ -1,4 +1,4 @@
-"""What a host asks of a plugin of each kind, once and without judging it."""
+"""One typical use of each kind of plugin, without checks of the results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tilewright.testing.kit import Subject
 
 
 def exercise(subject: Subject) -> None:
-    """Build the plugin and use it. Raises whatever it raises."""
+    """Build the plugin and use it once. All its errors are passed to the caller."""
     EXERCISES[type(subject.spec)](subject)
 
 

@@ -1,4 +1,4 @@
-"""The parts of the conformance kit: a check is one promise, written as one function with a docstring."""
+"""Building blocks of the conformance kit. A check is one function whose docstring states one contract."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ from tilewright.testing.corpus import SAMPLES, Sample
 
 
 class CheckFailure(AssertionError):
-    """A plugin broke the promise that a check is named for; the message says how, and what would keep it."""
+    """A plugin violates the contract of a check. The message explains how, and what would satisfy it."""
 
 
 def require(kept: bool, message: str) -> None:
-    """Raises CheckFailure unless `kept`."""
+    """Raise CheckFailure unless `kept` holds."""
     if not kept:
         raise CheckFailure(message)
 
 
 def require_refusal(what: str, call: Callable[[], object]) -> None:
-    """Raises CheckFailure unless the call ends with an error of Tilewright's that says something."""
+    """Raise CheckFailure unless `call` raises a TilewrightError with a message.
+
+    `what` names the call in the message.
+    """
     try:
         call()
     except TilewrightError as error:
         require(bool(str(error)), f"{what} is refused without a word")
-    except Exception as error:  # a third party's plugin may raise anything
+    except Exception as error:  # a third-party plugin may raise any exception
         raise CheckFailure(f"{what} raised {said(error)}; raise tilewright.errors.InputError") from error
     else:
         raise CheckFailure(f"{what} returned something; an InputError is expected")
@@ -39,7 +42,7 @@ def require_refusal(what: str, call: Callable[[], object]) -> None:
 
 @dataclass(frozen=True)
 class Subject:
-    """The plugin under test, with the options it is built with. `sources`: what a frontend is asked to load."""
+    """Plugin under test with its options. `sources` are the inputs that a frontend should load."""
 
     registration: Registration
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -50,11 +53,15 @@ class Subject:
         return self.registration.spec
 
     def make(self) -> Any:
-        """A new object of the plugin, built as the host builds it, but without the guard that the host puts before it."""
+        """Return a new plugin object, built as the host does but without the host's guard."""
         return Registry().build(self.registration, self.options)
 
     def samples(self) -> tuple[Sample, ...]:
-        """What of the corpus the declared capabilities allow. Raises CheckFailure if that is nothing."""
+        """Return the samples that the declared capabilities allow.
+
+        Raises:
+            CheckFailure: The capabilities allow no sample.
+        """
         capabilities = self.spec.capabilities
         found = []
         for sample in SAMPLES:
@@ -65,7 +72,11 @@ class Subject:
         return tuple(found)
 
     def all_sources(self) -> tuple[str, ...]:
-        """The library names of a frontend and the sources given for it. Raises CheckFailure if there are none."""
+        """Return the library names of a frontend and the sources given for it.
+
+        Raises:
+            CheckFailure: There are neither names nor sources.
+        """
         library = tuple(self.spec.library) if isinstance(self.spec, FrontendSpec) else ()
         found = (*library, *self.sources)
         require(
@@ -77,7 +88,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Check:
-    """One promise. Its docstring is the explanation that users see."""
+    """One contract. Users see the docstring of its function as the explanation."""
 
     name: str
     kinds: tuple[type[PluginSpec[Any]], ...]
@@ -85,11 +96,15 @@ class Check:
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
+        """First line of the docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
     def run(self, subject: Subject) -> None:
-        """Raises CheckFailure; whatever else the plugin raises is one too."""
+        """Run the check on a plugin.
+
+        Raises:
+            CheckFailure: The plugin violates the contract, or raises an error of any kind.
+        """
         failure = None
         try:
             with calling(subject.registration.owner, self.name):
@@ -105,11 +120,11 @@ class Check:
 
 
 CHECKS: dict[str, Check] = {}
-"""All checks by name, in the order in which they run."""
+"""All checks by name, in the order of execution."""
 
 
 def check(*kinds: type[PluginSpec[Any]]) -> Callable[[Callable[[Subject], None]], Callable[[Subject], None]]:
-    """Marks a function as a check of these kinds of plugin; without kinds, of all."""
+    """Return a decorator that registers a check for these kinds of plugin (default: all kinds)."""
 
     def mark(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
         CHECKS[function.__name__] = Check(function.__name__, kinds or KINDS, function)

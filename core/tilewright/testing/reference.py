@@ -1,4 +1,4 @@
-"""A plain cost model for tests: honest about legality, crude about energy, with no reuse between tiles."""
+"""Plain cost model for tests: exact about legality, rough about energy, without reuse between tiles."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from tilewright.schema.report import Report
 
 
 class PlainModel:
-    """Cycles: the temporal trips of all entries. Energy: every tile is read anew whenever a loop outside it steps."""
+    """Cost model that counts temporal trips as cycles.
+
+    Its energy re-reads every tile whenever an outer loop advances.
+    """
 
     def bind(self, problem: Problem, architecture: Architecture) -> PlainEvaluator:
-        """Takes every pair."""
+        """Return an evaluator; every pair of problem and architecture is accepted."""
         return PlainEvaluator(problem, architecture)
 
 
 class PlainEvaluator(BatchEvaluator):
-    """The plain model bound to one problem and one architecture."""
+    """Plain model bound to one problem and one architecture."""
 
     def __init__(self, problem: Problem, architecture: Architecture) -> None:
         self.problem = problem
@@ -62,7 +65,7 @@ class PlainEvaluator(BatchEvaluator):
         return Costs.gather([self.explain(mapping)])
 
     def relaxation(self, skeleton: Skeleton) -> Relaxation:
-        """A tile comes in at least as often as it changes."""
+        """Return a relaxation: a tile is filled at least as often as it changes."""
         memories = self.architecture.memories
         free, unlimited = np.zeros(len(memories)), np.full(len(memories), np.inf)
         return Relaxation(
@@ -97,13 +100,13 @@ class PlainEvaluator(BatchEvaluator):
 
 
 def _trips(outer: Ints, inner: Ints) -> Floats:
-    """Products of trip counts [n, entry] of tiles [n, entry, dimension]."""
+    """Return the products of trip counts [n, entry] for tiles [n, entry, dimension]."""
     counts: Floats = (-(-outer // inner)).astype(np.float64).prod(axis=2)
     return counts
 
 
 def _words(problem: Problem, tensor: Tensor, extents: Ints) -> Floats:
-    """Words of the tiles of `extents` [n, dimension]."""
+    """Return the words of tiles with the sizes `extents` [n, dimension]."""
     words = np.ones(len(extents))
     for row in problem.projection_matrix(tensor):
         words *= 1 + ((extents - 1) * row).sum(axis=1)
@@ -111,8 +114,11 @@ def _words(problem: Problem, tensor: Tensor, extents: Ints) -> Floats:
 
 
 def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> float:
-    """pJ of a mapping at least, by the plainest reading of a relaxation: what is sure of tensors without windows, the first
-    sums of outputs and what neighbours may pass on left out."""
+    """Return a lower bound on the energy of a mapping, in pJ, from the relaxation alone.
+
+    Only terms that need no further assumptions count. Tensors with windows, first-read elision and
+    words that neighbours may forward are ignored.
+    """
     energy = relaxation.compute_pj
     for number, tensor in enumerate(problem.tensors):
         if all(len(rank.terms) == 1 for rank in tensor.projection):
@@ -123,7 +129,7 @@ def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> 
 def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping, number: int) -> float:
     tensor, factors = problem.tensors[number], mapping.factors()
     last = len(factors) - 1
-    energy, inside = 0.0, None  # the next entry further in that keeps the tensor
+    energy, inside = 0.0, None  # next inner storage entry of the tensor
     for entry in range(last, -1, -1):
         if tensor.name not in (mapping.entries[entry].keep or ()):
             continue
@@ -136,7 +142,7 @@ def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping,
             for name, trips in factors[place][1].items()
             if name in tensor.dimensions or not relaxation.shared[place, number]
         )
-        if inside is None:  # every operation takes a word, unless units may have it from one another
+        if inside is None:  # every operation reads a word, unless neighbours may forward it
             alone = all(trips == 1 for place in fanouts for trips in factors[place][1].values())
             sure = alone or not relaxation.neighbours
             words = served * math.prod(trips for steps, _ in factors for trips in steps.values()) if sure else 0.0
@@ -150,7 +156,10 @@ def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping,
 
 
 def _brought(problem: Problem, mapping: Mapping, number: int, entry: int) -> float:
-    """Words that come into one instance: its tile, whenever a loop outside or one further in moves it."""
+    """Return the words filled into one instance.
+
+    The tile is filled again whenever an outer loop, or a loop inside it, changes it.
+    """
     tensor, names = problem.tensors[number], set[str]()
     loops = [
         (name, mapping.factors()[place][0][name])

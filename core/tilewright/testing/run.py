@@ -1,4 +1,4 @@
-"""Two doors to the same checks: a plain call that returns outcomes, and one pytest case per check."""
+"""Two interfaces to the checks: a function that returns outcomes, and one pytest case per check."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     import pytest
 
 ALL = (any_plugin, mapper, costmodel, frontend, adapter, estimator, algorithm)
-"""The modules whose import fills CHECKS."""
+"""Modules that fill CHECKS when they are imported."""
 
 Status = Literal["passed", "failed", "expected failure", "unexpected pass"]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one check of one plugin went."""
+    """Result of one check of one plugin."""
 
     check: str
     plugin: str
@@ -35,13 +35,13 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Passed, or failed as was said it would."""
+        """Whether the check passed, or failed as expected."""
         return self.status in ("passed", "expected failure")
 
 
 @dataclass(frozen=True)
 class Case:
-    """One check of one plugin. `expected`: why it is known to fail."""
+    """One check of one plugin. `expected` is the reason for an expected failure."""
 
     check: Check
     subject: Subject
@@ -51,7 +51,11 @@ class Case:
         return f"{self.subject.spec.name}-{self.check.name.removeprefix('check_')}"
 
     def run(self) -> None:
-        """Raises CheckFailure, named after the plugin and the check, if the promise is broken."""
+        """Run the check.
+
+        Raises:
+            CheckFailure: The contract is violated. The message names plugin and check.
+        """
         try:
             self.check.run(self.subject)
         except CheckFailure as failure:
@@ -61,7 +65,7 @@ class Case:
             ) from failure
 
     def outcome(self) -> Outcome:
-        """Run it and tell."""
+        """Run the check and return its outcome."""
         plugin = self.subject.registration.long_name
         try:
             self.check.run(self.subject)
@@ -74,7 +78,7 @@ class Case:
 
 
 def checks_for(spec: PluginSpec[Any]) -> tuple[Check, ...]:
-    """The checks that a plugin of this kind has to pass; those of every plugin first."""
+    """Return the checks for a plugin of this kind; those for all plugins come first."""
     mine = [check for check in CHECKS.values() if isinstance(spec, check.kinds)]
     return tuple(sorted(mine, key=lambda check: -len(check.kinds)))
 
@@ -86,16 +90,16 @@ def cases(
     sources: Iterable[str] = (),
     expected_failures: Mapping[str, str] | None = None,
 ) -> tuple[Case, ...]:
-    """One case per check of a plugin.
+    """Return one case per check of a plugin.
 
     Args:
-        registration: the plugin; `Registry.find` gives it.
-        options: what it is built with.
-        sources: what a frontend is asked to load, beside its library.
-        expected_failures: check name -> reason. Strict: such a check has to fail.
+        registration: Plugin, as returned by `Registry.find`.
+        options: Options that the plugin is built with.
+        sources: Inputs that a frontend should load, in addition to its library.
+        expected_failures: Reasons by check name. Strict: such a check has to fail.
 
     Raises:
-        InputError: an expected failure is of no known check, of another kind of plugin, or without a reason.
+        InputError: An expected failure has no reason, or names no check of this kind of plugin.
     """
     expected = dict(expected_failures or {})
     subject = Subject(registration, dict(options or {}), tuple(sources))
@@ -119,7 +123,7 @@ def check_plugin(
     sources: Iterable[str] = (),
     expected_failures: Mapping[str, str] | None = None,
 ) -> list[Outcome]:
-    """Run all checks of one plugin, without pytest; arguments as for `cases`."""
+    """Run all checks of one plugin without pytest. The arguments are those of `cases`."""
     registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
     found = cases(registration, options=options, sources=sources, expected_failures=expected_failures)
     return [case.outcome() for case in found]
@@ -137,11 +141,11 @@ def _registry_of(distribution: str) -> Registry:
 
 
 def registrations_of(name: str) -> tuple[Registration, ...]:
-    """The plugins of a distribution, or one of them (`distribution/plugin`).
+    """Return the plugins of a distribution, or one of them (`distribution/plugin`).
 
     Raises:
-        UnknownPluginError: it is not installed, or registers no such plugin.
-        PluginError: one of its entry points is broken.
+        UnknownPluginError: The distribution is not installed, or registers no such plugin.
+        PluginError: One of its entry points is broken.
     """
     distribution, _, plugin = name.partition("/")
     registry = _registry_of(distribution)
@@ -161,21 +165,25 @@ def parametrize_conformance(
     expected_failures: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
 ) -> pytest.MarkDecorator:
-    """Decorates a pytest test that takes `case`: it is called once per check of each plugin::
+    """Return a decorator that runs a pytest test once per check of each plugin.
+
+    The test has one parameter, `case`::
 
         @parametrize_conformance("tilewright-genetic")
         def test_conformance(case: Case) -> None:
             case.run()
 
     Args:
-        plugins: distributions, or `distribution/plugin`.
-        options, sources: plugin name -> what `cases` takes.
-        expected_failures: check name, or `plugin:check name`, -> reason; strict.
-        without: plugins that are tested elsewhere, where what they need is installed: names, or names with the kind
-            (`cost model NAME`).
+        plugins: Distributions, or `distribution/plugin`.
+        options, sources: Arguments of `cases`, by plugin name.
+        expected_failures: Reasons by check name, or by `plugin:check name`. Strict: such a check
+            has to fail.
+        without: Plugins tested elsewhere, for example where their dependencies are installed. A
+            name may include the kind (`cost model NAME`).
 
     Raises:
-        UnknownPluginError, PluginError, InputError: wrong use, told when tests are collected.
+        UnknownPluginError, PluginError, InputError: An argument is invalid. pytest reports it at
+            collection.
     """
     import pytest
 
@@ -208,7 +216,7 @@ def _id(registration: Registration, case: Case) -> str:
 
 
 def _addressed(found: list[Registration], plugins: Iterable[str], expected: Mapping[str, str]) -> None:
-    """Raises InputError for what is said of a plugin or a check that is not among those found."""
+    """Raise InputError for a plugin or a check that is named but was not found."""
     names = [registration.spec.name for registration in found]
     for plugin in (*plugins, *(key.partition(":")[0] for key in expected if ":" in key)):
         if plugin not in names:
@@ -222,11 +230,11 @@ def _addressed(found: list[Registration], plugins: Iterable[str], expected: Mapp
 
 
 def _names_check(key: str, registration: Registration) -> bool:
-    """Whether `check` or `plugin:check` is a check of this plugin."""
+    """Return whether `key`, a `check` or a `plugin:check`, is a check of this plugin."""
     plugin, _, name = key.rpartition(":")
     return plugin in ("", registration.spec.name) and name in [check.name for check in checks_for(registration.spec)]
 
 
 def _expected_of(registration: Registration, expected: Mapping[str, str]) -> dict[str, str]:
-    """Those expected failures that are of this plugin."""
+    """Return the expected failures that concern this plugin."""
     return {key.rpartition(":")[2]: reason for key, reason in expected.items() if _names_check(key, registration)}

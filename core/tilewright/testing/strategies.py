@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random problems, architectures and perfect mappings, small enough to execute."""
+"""Hypothesis strategies for random problems, architectures and perfect mappings, small enough to execute."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PORTS = (
     Port(moves=FrozenDict({"input": ("reads", "fills"), "output": ("updates",)}), words_per_cycle=2.0),
     Port(moves=FrozenDict({"output": ("reads", "drains")})),
 )
-"""Of a memory: one that reads and writes, one without limit; the rest has the two bandwidths."""
+"""Ports of a memory: one for reads and writes, or one without a limit; otherwise the two bandwidths."""
 WIDTHS: tuple[dict[str, int], ...] = ({}, {}, {"output": 24}, {"output": 48, "T0": 8}, {"weight": 12, "T1": 32})
-"""Bits per value, of words of 16."""
+"""Bits per value, for memories with words of 16 bits."""
 
 
 def prime_factors(number: int) -> list[int]:
-    """Prime factors with multiplicity, ascending.
+    """Return the prime factors with multiplicity, ascending.
 
     >>> prime_factors(12)
     [2, 2, 3]
@@ -40,7 +40,10 @@ def prime_factors(number: int) -> list[int]:
 
 @st.composite
 def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max_operands: int = 3) -> Problem:
-    """Affine problems: 1 to 3 operands, sums of up to two dimensions with strides and dilations per coordinate."""
+    """Draw affine problems with 1 to 3 operands.
+
+    Each coordinate sums up to two dimensions, with strides and dilations.
+    """
     count = draw(st.integers(1, max_dimensions))
     sizes: dict[str, int] = {}
     for letter in _LETTERS[:count]:
@@ -63,8 +66,11 @@ def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max
 
 @st.composite
 def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, widths: bool = False) -> Architecture:
-    """Chains of clusters, some virtual, with fanouts along X and Y, blocks, bandwidths; `roomy`: unlimited memories;
-    `widths`: with values of other widths than a word."""
+    """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
+
+    Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With
+    `widths`, values may be wider or narrower than a word.
+    """
     clusters = []
     for index in range(draw(st.integers(1, max_clusters))):
         fanout = Fanout(
@@ -100,8 +106,10 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, wi
 
 @st.composite
 def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Mapping:
-    """Perfect mappings that are legal but perhaps for capacity and fanout: every cluster with a memory holds, at one
-    or two entries, what chance gives it."""
+    """Draw perfect mappings that are legal except for capacity and fanout.
+
+    Every cluster with a memory keeps random tensors, at one or two entries.
+    """
     slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may unroll
     for index, cluster in enumerate(architecture.clusters):
         last = index == len(architecture.clusters) - 1

@@ -1,1 +1,1 @@
-"""The promises of plugins, kind by kind."""
+"""Contract checks for each kind of plugin."""

@@ -1,4 +1,4 @@
-"""Promises of adapters."""
+"""Contract checks for adapters."""
 
 from __future__ import annotations
 

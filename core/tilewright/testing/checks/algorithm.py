@@ -1,4 +1,4 @@
-"""Promises of algorithms."""
+"""Contract checks for algorithms."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _TEXTS = (
 
 
 def _problems(subject: Subject) -> list[Problem]:
-    """Those of the corpus that its capabilities allow, and some that have more to rearrange."""
+    """Return the problems that the capabilities allow, and further ones that need more rearrangement."""
     of_corpus = {sample.problem.name: sample.problem for sample in subject.samples()}
     return [*of_corpus.values(), *(Problem.from_yaml(text) for text in _TEXTS)]
 
 
 def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
-    """What it returns for each problem to which it applies."""
+    """Yield each problem to which the algorithm applies, with the returned alternatives."""
     algorithm: Algorithm = subject.make()
     refusals = []
     count = 0

@@ -1,4 +1,4 @@
-"""Promises of every plugin."""
+"""Contract checks for every plugin."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tilewright.testing.kit import Subject, check, require
 HEAVY = frozenset(
     "numpy scipy pandas networkx matplotlib numba onnx torch tensorflow jax dask highspy ortools gurobipy sympy".split()
 )
-"""Modules that are not imported to learn a plugin's name."""
+"""Libraries that must not be imported to read a plugin's name."""
 
 PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
     MapperSpec: Mapper,
@@ -105,13 +105,13 @@ def check_prints_nothing(subject: Subject) -> None:
     printed = "\n".join(_imported(tuple(names)).stdout.splitlines()[:-1])
     require(not printed, f"importing {', '.join(names)} prints {printed[:80]!r}")
     out = io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.suppress(Exception):  # what breaks is another check's matter
+    with contextlib.redirect_stdout(out), contextlib.suppress(Exception):  # another check reports errors of the call
         exercise(subject)
     require(not out.getvalue(), f"it prints {out.getvalue()[:80]!r}")
 
 
 def _homes(subject: Subject) -> list[str]:
-    """Modules that are imported to have a spec: those of its factory and its options."""
+    """Return the modules that define the factory and the options of the plugin."""
     factory: Any = subject.spec.factory
     if isinstance(factory, Lazy):
         of_factory = {factory.module.partition(".")[0]} if "." in factory.module else set()
@@ -122,7 +122,7 @@ def _homes(subject: Subject) -> list[str]:
 
 @cache
 def _imported(names: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
-    """A new interpreter that imported modules; the last line of its stdout has all modules that were imported."""
+    """Import modules in a new interpreter; the last line of its stdout lists all loaded modules."""
     code = (
         "import importlib, json, sys\n"
         "for name in json.loads(sys.argv[1]): importlib.import_module(name)\n"

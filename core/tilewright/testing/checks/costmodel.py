@@ -1,4 +1,4 @@
-"""Promises of cost models."""
+"""Contract checks for cost models."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tilewright.testing.kit import CheckFailure, Subject, check, require
 from tilewright.testing.reference import least_energy
 
 _MANY = 1024
-"""Mappings among which a model that takes few takes one."""
+"""Number of mappings to draw for a model that accepts few of them."""
 
 
 def _bound(subject: Subject) -> Iterator[tuple[Sample, Evaluator]]:
@@ -30,7 +30,7 @@ def _bound(subject: Subject) -> Iterator[tuple[Sample, Evaluator]]:
 
 
 def _spaces(subject: Subject, sample: Sample) -> Iterator[MapSpace]:
-    """The sample's, and where the model takes such tiles, the ragged one."""
+    """Yield the space of the sample, and the ragged one if the model accepts ragged tiles."""
     yield sample.space
     if subject.spec.capabilities.imperfect_factors:
         yield MapSpace.of(sample.problem, sample.architecture, sample.rules, factors="ragged")
@@ -102,7 +102,7 @@ def check_costmodel_utilization_is_a_fraction(subject: Subject) -> None:
 
 
 def _explained(evaluator: Evaluator, batch: MappingBatch) -> Iterator[tuple[int, Report]]:
-    """The reports of the valid ones, with their places."""
+    """Yield the index and the report of each valid mapping."""
     for index, mapping in enumerate(batch):
         report = evaluator.explain(mapping)
         if report.valid:
@@ -177,7 +177,7 @@ def _larger(batch: MappingBatch, dimension: int) -> MappingBatch:
 
 
 def _unfinished(batch: MappingBatch, dimension: int) -> MappingBatch:
-    """The dimension is never cut: the innermost tile has all of its iterations."""
+    """Return mappings that never tile `dimension`, so that all its iterations are in the innermost tile."""
     temporal, spatial = batch.temporal.copy(), batch.spatial.copy()
     temporal[:, :, dimension] = spatial[:, :, dimension] = batch.problem.sizes[dimension]
     return replace(batch, temporal=temporal, spatial=spatial)
@@ -257,7 +257,7 @@ def check_costmodel_can_be_pickled(subject: Subject) -> None:
         batch = sample.batch(8)
         try:
             again = pickle.loads(pickle.dumps(evaluator))
-        except Exception as error:  # pickle raises whatever the object's methods raise
+        except Exception as error:  # the object's methods may raise any exception
             raise CheckFailure(f"{sample}: the evaluator cannot be pickled: {error}") from error
         require(
             _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)),

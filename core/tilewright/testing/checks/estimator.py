@@ -1,4 +1,4 @@
-"""Promises of estimators."""
+"""Contract checks for estimators."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tilewright.plugin.specs import EstimatorSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 
 Question = tuple[str, Mapping[str, Attribute], str, float]
-"""Component, attributes, action, technology node in nm."""
+"""Component, attributes, action, and technology node in nm."""
 ACTIONS = ("read", "write", "compute", "transfer")
 ODD_VALUES: tuple[Attribute, ...] = (0, -1, 0.5, 1e300, float("inf"), float("nan"), "", "many", "\0")
-"""What a file may give for a size by mistake."""
+"""Sizes that a file may give by mistake."""
 ODD_NODES = (0.0, -7.0, 1e-9, 1e9, float("inf"), float("nan"))
 
 
@@ -25,7 +25,7 @@ def _spec(subject: Subject) -> EstimatorSpec:
 
 
 def questions(subject: Subject) -> Iterator[Question]:
-    """Every action of every example."""
+    """Yield a question for every action of every example."""
     spec = _spec(subject)
     for name, attributes in spec.components.items():
         for action in COMPONENTS.get(name, (ACTIONS,))[0]:
@@ -33,10 +33,10 @@ def questions(subject: Subject) -> Iterator[Question]:
 
 
 def _answer(estimator: Estimator, question: Question) -> Estimate | Reason:
-    """Whole, or else a CheckFailure."""
+    """Return a valid answer, or raise CheckFailure."""
     try:
         answer = estimator.estimate(*question)
-    except Exception as error:  # a third party's estimator may raise anything
+    except Exception as error:  # a third-party estimator may raise any exception
         raise CheckFailure(f"estimate{question} raised {said(error)}; return a Reason") from error
     wrong = fault_of_estimate(answer)
     require(wrong is None, f"estimate{question} {wrong}")

@@ -1,4 +1,4 @@
-"""Promises of frontends."""
+"""Contract checks for frontends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilewright.schema.workload import Workload
 from tilewright.testing.kit import CheckFailure, Subject, check, require, require_refusal
 
 ODD_SOURCES = ("", " ", "?", "\0", "no/such/file.odd", "x" * 10_000, "\N{SNOWMAN}", "[", "a=b", "../..")
-"""What a person may type by mistake."""
+"""Sources that a user may type by mistake."""
 
 
 def _suffixes(subject: Subject) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def check_frontend_recognises_without_raising(subject: Subject) -> None:
     for source in (*ODD_SOURCES, *subject.sources, *(f"none{suffix}" for suffix in _suffixes(subject))):
         try:
             answer: object = frontend.recognises(source)
-        except Exception as error:  # a third party's frontend may raise anything
+        except Exception as error:  # a third-party frontend may raise any exception
             raise CheckFailure(f"recognises({source[:40]!r}) raised {type(error).__name__}: {error}") from error
         require(isinstance(answer, bool), f"recognises({source[:40]!r}) is {answer!r}, not True or False")
 

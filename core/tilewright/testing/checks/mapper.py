@@ -1,4 +1,4 @@
-"""Promises of mappers."""
+"""Contract checks for mappers."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from tilewright.testing.kit import CheckFailure, Subject, check, require
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 
 ENOUGH = 2000
-"""Evaluations after which a mapper has shown what it is."""
+"""Number of evaluations that suffice to check a mapper."""
 EXAMINED = 40
-"""Proposals of one search that are examined one by one."""
+"""Number of proposals of one search that are checked individually."""
 
 LEFT_TO_MODELS = ("capacity", "fanout")
-"""Rules that a proposal may break, to learn that it costs infinitely much."""
+"""Rules that a proposal may break; the cost model then reports infinite cost."""
 
 REFUSALS = (SpaceTooLargeError, NotConformableError)
-"""A mapper may say, before it proposes anything, that a task is not for it."""
+"""Errors with which a mapper may refuse a task before its first proposal."""
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A batch as the mapper yielded it, and what it said at that moment."""
+    """Batch as the mapper yielded it, and its content at that moment."""
 
     proposed: object
     batch: MappingBatch
@@ -48,7 +48,7 @@ class Proposal:
 
 
 class _Drawing:
-    """What mappers start with here, if they ask."""
+    """Warm-start mapper of these checks: draws a sample of the space."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         yield task.space.sample(run.rng, 64)
@@ -59,7 +59,11 @@ def _run(seed: int = 7, evaluations: int = ENOUGH) -> Run:
 
 
 def _packed(sample: Sample, proposed: object) -> MappingBatch:
-    """A proposal as arrays. Raises CheckFailure if it is not what a mapper may yield."""
+    """Return a proposal as a batch.
+
+    Raises:
+        CheckFailure: A mapper may not yield an object of this type.
+    """
     if isinstance(proposed, Candidates):
         proposed = proposed.batch()
     if isinstance(proposed, MappingBatch):
@@ -76,7 +80,10 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
 
 
 def driven(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
-    """Drive a mapper as the host does, evaluate by the plain model. Ends when the budget does."""
+    """Drive a mapper as the host does, with the plain cost model, and yield its proposals.
+
+    The search ends with its budget.
+    """
     evaluator = PlainModel().bind(sample.problem, sample.architecture)
     run.relaxable = evaluator
     generator = mapper.search(Task(sample.space), run)
@@ -93,12 +100,16 @@ def driven(mapper: Mapper, sample: Sample, run: Run) -> Iterator[Proposal]:
     except StopIteration:
         return
     finally:
-        with suppress(RuntimeError):  # a mapper that goes on is another check's matter
+        with suppress(RuntimeError):  # another check reports a mapper that continues after close()
             generator.close()
 
 
 def _accepted(subject: Subject) -> Iterator[Sample]:
-    """Samples that the mapper proposes something for. Raises CheckFailure if it refuses all."""
+    """Yield the samples for which the mapper proposes mappings.
+
+    Raises:
+        CheckFailure: The mapper refuses all samples.
+    """
     refusals = []
     for sample in subject.samples():
         try:
@@ -118,7 +129,7 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
         for proposal in driven(subject.make(), sample, _run()):
             if isinstance(
                 proposal.proposed, Candidates
-            ):  # as tiles, which end with the dimension, too many trips do not show
+            ):  # tile sizes are capped at the dimension and would hide surplus trips
                 covered = (proposal.proposed.trips.prod(axis=1) == sample.problem.sizes).all()
                 require(bool(covered), f"{sample}: it proposes trips whose product is not the dimension's size")
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
@@ -146,7 +157,7 @@ def check_mapper_keeps_to_the_constraints(subject: Subject) -> None:
 
 
 def _constrained(subject: Subject) -> Iterator[Sample]:
-    """Samples in which the loops inside the outermost memory have an order, where the mapper takes them."""
+    """Yield samples that fix the loop order inside the outermost memory, if the mapper accepts them."""
     for sample in subject.samples():
         names = sample.problem.dimension_names
         rule = TemporalRule(memory=sample.architecture.memories[0].name, order=names[::-1])
@@ -163,8 +174,8 @@ def check_mapper_keeps_its_deadline(subject: Subject) -> None:
     """A search with a deadline yields or ends soon after it: long steps ask `run.exhausted`."""
     for sample in itertools.islice(_accepted(subject), 1):
         evaluator = PlainModel().bind(sample.problem, sample.architecture)
-        _search(subject.make(), sample, 50)  # what is compiled at first use
-        for attempt in range(3):  # a busy machine may be late, too, but not always
+        _search(subject.make(), sample, 50)  # compiles kernels before the deadline counts
+        for attempt in range(3):  # a loaded host may miss a deadline once, but not three times
             result = search(subject.make(), Task(sample.space), evaluator, Budget(seconds=0.2), seed=7, ended=2.0)
             if not isinstance(result.error, OverdueError):
                 break
@@ -183,7 +194,7 @@ def check_mapper_finds_a_valid_mapping(subject: Subject) -> None:
 
 @contextmanager
 def _global_chance(seed: int) -> Iterator[None]:
-    """Seeds the generators that a careless mapper would draw from, and puts them back."""
+    """Seed the global generators that a faulty mapper might use, and restore them afterwards."""
     plain, arrays = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
@@ -248,7 +259,7 @@ def check_mapper_can_be_stopped_anywhere(subject: Subject) -> None:
 
 
 def _advance(proposals: Proposals, sample: Sample, evaluator: PlainEvaluator, count: int) -> None:
-    """Take `count` proposals, or fewer if there are no more."""
+    """Advance by `count` proposals, or fewer if the search ends."""
     costs: Costs | None = None
     for _ in range(count):
         try:
@@ -259,7 +270,7 @@ def _advance(proposals: Proposals, sample: Sample, evaluator: PlainEvaluator, co
 
 
 class _Hopeless(PlainEvaluator):
-    """Finds every mapping invalid."""
+    """Evaluator that finds every mapping invalid."""
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         nothing = np.full(len(batch), np.inf)
