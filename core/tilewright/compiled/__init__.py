@@ -1,7 +1,8 @@
-"""Functions that numba compiles at first use and keeps on disk for the next process.
+"""Decorators for functions that numba compiles at first use and caches on disk.
 
-With the environment variable NUMBA_DISABLE_JIT=1 they run as they stand, for reading and debugging. With NUMBA_CACHE_DIR they
-are kept in that folder, once for all environments of a Python that have the same code.
+With the environment variable NUMBA_DISABLE_JIT=1 the functions run as plain Python, for reading and
+debugging. NUMBA_CACHE_DIR sets the cache folder. It is shared by all environments of one Python
+version with the same code.
 """
 
 from __future__ import annotations
@@ -43,10 +44,13 @@ Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
 Records = NDArray[Any]
 Index: Any = np.uint32
-"""Of a field that is used as an index: where it is unsigned, nobody asks whether it counts from the end."""
+"""Type of index fields. It is unsigned, so that the compiler omits the test for negative indices."""
 Tuple = TypeVar("Tuple", bound=type)
 _TRIED = (0, 61), (0, 68)
-"""Versions of numba whose insides are known; with others, kernels compile as numba does it by itself, and take twice as long."""
+"""Oldest and newest numba version whose internals are known.
+
+With other versions numba's own pipeline compiles the kernels, which takes twice as long.
+"""
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _OF_KERNELS: dict[str, Any] = {"nogil": True} | _OPTIONS
@@ -59,35 +63,36 @@ if _TRIED[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TRIED[1]:
 else:
 
     def structure(kind: Tuple) -> Tuple:
-        """A decorator for named tuples that kernels only read."""
+        """Return the named tuple unchanged; this numba passes it field by field."""
         return kind
 
 
 def compiled(function: Function) -> Function:
-    """A decorator for functions of numbers, arrays and named tuples of them; division by zero gives infinity.
+    """Decorate a kernel: a function of numbers, arrays and named tuples of them.
 
-    They make no arrays: what is quick to compile and to run works in those that it is given.
+    Division by zero gives infinity. Kernels allocate no arrays, because code that only uses its
+    arguments compiles and runs faster.
     """
     try:
         kernel = njit(cache=True, **_OF_KERNELS)(function)
-    except RuntimeError:  # it may write neither beside the code nor in a home
+    except RuntimeError:  # neither the source folder nor the home folder is writable
         _tell_nothing_is_kept()
         kernel = njit(**_OF_KERNELS)(function)
     cache: Any = getattr(kernel, "_cache", None)
-    if getattr(cache, "_cache_file", None) is not None:  # numba looks at the function's own file only
+    if getattr(cache, "_cache_file", None) is not None:  # numba checks only the function's own file for changes
         stamp = cache._cache_file._source_stamp = _stamp(function)
-        if shared := os.environ.get("NUMBA_CACHE_DIR"):  # numba's own place in it is named by the path of the code
+        if shared := os.environ.get("NUMBA_CACHE_DIR"):  # numba would name the subfolder after the path of the code
             folder = os.path.join(shared, f"numba-{numba.__version__}", function.__module__, stamp)
             cache._impl.locator._cache_path = cache._cache_path = folder
             cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
         cache.save_overload = _kept_if_there_is_room(cache.save_overload)
-    if hasattr(kernel, "compile"):  # with NUMBA_DISABLE_JIT it is the function itself
+    if hasattr(kernel, "compile"):  # with NUMBA_DISABLE_JIT, `kernel` is the function itself
         kernel.compile = _interruptible(kernel.compile)
     return cast(Function, kernel)
 
 
 def _kept_if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
-    """What is compiled can run, whether or not it can be kept."""
+    """Return a `save` that ignores a full or read-only disk, because compiled code runs without a cache."""
 
     def save_or_tell(*arguments: object) -> None:
         try:
@@ -107,13 +112,16 @@ def _interruptible(compile_for: Callable[..., object]) -> Callable[..., object]:
 
 
 _CALLBACKS = {"_raw_object_cache_notify", "_raw_object_cache_getbuffer"}
-"""Of llvmlite: LLVM calls them, and no exception comes back from there."""
+"""Python callbacks of llvmlite. LLVM calls them and discards their exceptions."""
 
 
 @contextmanager
 def _heard_outside_of_callbacks() -> Iterator[None]:
-    """Ctrl-C while LLVM calls Python, where it would be printed and lost, comes once more a little later. Python hears there what came
-    while LLVM worked, so that most come there."""
+    """Delay a Ctrl-C that arrives in a callback of LLVM, which would print and discard it.
+
+    Python handles signals that arrive during a run of LLVM in the next callback, so this is the
+    usual case. The signal is raised again a little later.
+    """
     former = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(former):
         yield
@@ -138,7 +146,7 @@ def _heard_outside_of_callbacks() -> Iterator[None]:
 
 
 def kept() -> bool:
-    """Whether what is compiled is there for other processes, as far as it is known."""
+    """Return whether compiled code reaches the cache, as far as is known."""
     return not _tell_nothing_is_kept.cache_info().currsize
 
 
@@ -149,11 +157,15 @@ def _tell_nothing_is_kept() -> None:
 
 
 def _stamp(function: Callable[..., object]) -> str:
-    """Changes with every file in the folders of a function, of the compiled ones that it calls, and of what compiles them."""
+    """Return a digest of the code that a kernel depends on.
+
+    It covers all files in the folders of the function, of the compiled functions that it calls, and
+    of this package.
+    """
     folders, functions, known = {Path(__file__).parent}, [function], set()
     while functions:
         code, names = functions[-1].__code__, functions.pop().__globals__
-        if code in known:  # a name may also be that of a field
+        if code in known:  # `code.co_names` contains attribute names as well
             continue
         known.add(code)
         folders.add(Path(code.co_filename).parent)
@@ -164,25 +176,33 @@ def _stamp(function: Callable[..., object]) -> str:
 
 
 def kernel_part(function: Function) -> Function:
-    """The same for a function that only compiled ones call. The machine code becomes part of theirs, since calls that hand on
-    many arrays take long; unlike with `inlined`, every function is compiled on its own, so large ones are quick to compile."""
+    """Decorate a function that only compiled functions call; its machine code is inlined.
+
+    Calls with many arrays are slow, and inlining avoids them. Unlike with `inlined`, each function
+    is compiled separately, so large functions compile quickly.
+    """
     return cast(Function, njit(forceinline=True, **_OF_PARTS)(function))
 
 
 def kernel_call(function: Function) -> Function:
-    """The same for a function that only compiled ones call, and that stays a function of its own: large ones called from several
-    places are compiled once, and without the conversions that calls from Python take. (Left to itself, numba makes it part of
-    its caller where that is part of another.)"""
+    """Decorate a function that only compiled functions call, and that stays a separate function.
+
+    A large function with several call sites is then compiled once, without the conversions for
+    calls from Python. Without this decorator numba would inline it into inlined callers.
+    """
     return cast(Function, njit(forceinline=False, **_OF_PARTS)(function))
 
 
 def inlined(function: Function) -> Function:
-    """The same for a function that becomes part of those that call it: calls that hand on many arrays take long."""
+    """Decorate a function whose source is inlined into its callers.
+
+    Calls with many arrays are slow, and inlining avoids them.
+    """
     return cast(Function, njit(inline="always", **_OPTIONS)(function))
 
 
 def interpreted(kernel: Any) -> Callable[..., Any]:
-    """A compiled function, and all that it calls, as plain Python."""
+    """Return a compiled function, and all functions it calls, as plain Python."""
     function = getattr(kernel, "py_func", kernel)
     names = dict(function.__globals__)
     for name in function.__code__.co_names:
@@ -192,22 +212,25 @@ def interpreted(kernel: Any) -> Callable[..., Any]:
 
 
 def integer(value: int) -> int:
-    """An integer that kernels hand to one another: a function is compiled anew for every literal that it is given."""
+    """Return an integer to pass between kernels.
+
+    numba would compile a kernel again for every literal argument.
+    """
     return cast(int, np.int64(value))
 
 
 def truth(value: bool) -> bool:
-    """The same of a truth."""
+    """Return a boolean to pass between kernels; see `integer`."""
     return cast(bool, np.bool_(value))
 
 
 def records(shape: int | tuple[int, ...], **fields: type) -> Records:
-    """Zeros that have fields by name: `array[place].field`, in compiled functions, too."""
+    """Return an array of zeros with named fields: `array[index].field`, also in compiled functions."""
     return np.zeros(shape, _record(fields))
 
 
 def table(rows: Iterable[object], **fields: type) -> Records:
-    """Rows, or rows of rows, of such records, read-only; each a tuple."""
+    """Return a read-only array of records with these fields; each row is a tuple."""
     return for_kernel(np.array(list(rows), _record(fields)))
 
 
@@ -216,7 +239,7 @@ def _record(fields: dict[str, type]) -> np.dtype[Any]:
 
 
 def for_kernel(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The same array, contiguous and read-only: one type for the compiler, whatever made it."""
+    """Return the array as contiguous and read-only, so that the compiler sees one array type."""
     if array.flags.c_contiguous and not array.flags.writeable:
         return array
     array = np.ascontiguousarray(array).view()

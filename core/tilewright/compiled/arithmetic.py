@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
-"""Arithmetic of rows (`lanes`)."""
+"""Arithmetic of lane vectors (see `lanes`)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _COMPARED = {
 
 
 def product(row: NDArray[Any]) -> Any:
-    """Of all numbers in a row, a number."""
+    """Return the product of all numbers in a row."""
     return row.prod()
 
 
 def total(row: NDArray[Any]) -> Any:
-    """The sum of all numbers in a row."""
+    """Return the sum of all numbers in a row."""
     return row.sum()
 
 
@@ -116,7 +116,11 @@ _rounding(np.ceil, "ceil")
 
 
 def _whole_quotient(builder: Any, row: Any, a: Any, b: Any) -> Any:
-    """As fractions, exact below 2**53; integers are divided one at a time by machines."""
+    """Return the floor of the quotient of integer vectors.
+
+    The division is done in floating point, which is exact below 2**53. Processors divide integers
+    one at a time.
+    """
     a, b = (builder.sitofp(each, row.of(types.float64).vector) for each in (a, b))
     return builder.fptosi(_round(builder, "floor", builder.fdiv(a, b)), row.vector)
 
@@ -136,7 +140,7 @@ def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
     if not (isinstance(condition, Row) and condition.kind == types.boolean):
         return None
     row = rows_of(a, b)
-    if row is None and a == b and a in KINDS:  # two numbers
+    if row is None and a == b and a in KINDS:  # both values are scalars
         row = condition.of(a)
     return row if row is not None and row.count == condition.count else None
 
@@ -167,7 +171,7 @@ def _reduction(function: Callable[..., object], of_floats: str, of_ints: str) ->
     def lowered(context: Any, builder: Any, given: Any, values: Any) -> Any:
         (kind,), (row,) = given.args, values
         combine, half = getattr(builder, of_floats if kind.kind == types.float64 else of_ints), kind.count
-        while half > 1:  # the one half with the other, again and again
+        while half > 1:  # halve the vector until one element is left
             half //= 2
             halves = (list(range(start, start + half)) for start in (0, half))
             places = [ir.Constant(ir.VectorType(ir.IntType(32), half), each) for each in halves]

@@ -1,10 +1,13 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
-"""Rows of numbers that are worked on side by side: one instruction works on several. There are rows of sixteen, one for each of
-sixteen mappings, and of eight, one for each of what a mapping has few of.
+"""Lane vectors: rows of numbers that one SIMD instruction processes together.
 
-Kernels are written as NumPy on such rows: `+ - * / // < <= > >= == != & | ^ ~ << >>`, `np.where`, `np.minimum`, `np.maximum`,
-`np.floor`, `np.ceil`, `np.any`, `row[place]`, and `place[:] = row`, where integers may become fractions. Interpreted, that is what
-runs. Compiled, a row is a vector of the machine, which numba does not have: no loop, no array, and nothing that might overlap.
+Rows have 16 lanes, one per mapping, or 8 lanes, one per item of a single mapping.
+
+Kernels use NumPy notation on such rows: `+ - * / // < <= > >= == != & | ^ ~ << >>`, `np.where`,
+`np.minimum`, `np.maximum`, `np.floor`, `np.ceil`, `np.any`, `row[index]` and `array[:] = row`. The
+last one may convert integers to floats. Interpreted kernels run this notation as NumPy. In compiled
+kernels a row is an LLVM vector, a type that numba lacks: no loops, no temporary arrays, and no
+aliasing.
 """
 
 from __future__ import annotations
@@ -25,52 +28,52 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def lanes(row: NDArray[Number]) -> NDArray[Number]:
-    """What stands in a row of `LANES` numbers; it does not change with the row. Bytes become integers of 64 bits."""
+    """Return a copy of a row of `LANES` numbers; bytes become 64-bit integers."""
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
 def eight(row: NDArray[Number]) -> NDArray[Number]:
-    """The same of a row of `FEW` numbers; `//` is of integers below 2**53."""
+    """Return a copy of a row of `FEW` numbers. `//` of such rows is exact for integers below 2**53."""
     return lanes(row)
 
 
 def few(row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same of a row of at most `FEW` integers; behind them come ones."""
+    """Return a copy of at most `FEW` integers, padded with ones."""
     return np.append(row, np.ones(FEW - len(row), row.dtype))
 
 
 def every(number: float | bool) -> NDArray[Any]:
-    """The same number in all lanes."""
+    """Return a row with the same number in all `LANES` lanes."""
     return np.full(LANES, number)
 
 
 def alike(number: int) -> NDArray[Any]:
-    """The same in a row of `FEW`; interpreted, integers without limit."""
+    """Return a row with the same integer in all `FEW` lanes; unlimited integers if interpreted."""
     return np.full(FEW, number, object)
 
 
 def integers(row: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole numbers as integers."""
+    """Convert whole numbers to integers."""
     return row.astype(np.int64)
 
 
 def floats(row: NDArray[Any]) -> NDArray[np.float64]:
-    """Integers as fractions."""
+    """Convert integers to floats."""
     return row.astype(np.float64)
 
 
 def among(bits: int) -> NDArray[np.bool_]:
-    """Which of the lowest `FEW` bits of a number are set."""
+    """Return the lowest `FEW` bits of a number as booleans, lowest first."""
     return np.array([bits >> place & 1 for place in range(FEW)], dtype=np.bool_)
 
 
 def bits(row: NDArray[np.bool_]) -> int:
-    """The number of which these are the bits, lowest first."""
+    """Return the number with these bits, lowest first."""
     return sum(1 << place for place, each in enumerate(row.tolist()) if each)
 
 
 def _row(kind: types.Type) -> bool:
-    """An array to which rows are copied."""
+    """Return whether the type is an array that rows can be stored to."""
     return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C" and kind.dtype in KINDS
 
 

@@ -1,6 +1,7 @@
-"""How numba compiles kernels in less time: by its own stages, less what would be done twice.
+"""Faster compilation of kernels with numba's own passes.
 
-By itself it turns every function into machine code, and once more with every function that calls it.
+By default numba generates machine code for every function, and again for every function that calls
+it. Here inlined functions are compiled only as part of their callers.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"
@@ -16,7 +17,10 @@ from numba.core.typed_passes import NativeLowering
 
 
 class _ComparedFlags(Flags):
-    """Options that are compared as they are set: numba asks each for its default, a hundred thousand times in a large kernel."""
+    """Compiler options that compare the values that were set.
+
+    numba compares defaults as well, which takes a hundred thousand calls in a large kernel.
+    """
 
     def __hash__(self) -> int:
         return len(self._values)
@@ -26,7 +30,10 @@ class _ComparedFlags(Flags):
 
 
 class _Unfinished(JITCodeLibrary):
-    """The code of a function that only others call: it is optimised and made machine code with theirs."""
+    """Code library of an inlined function, without machine code of its own.
+
+    LLVM optimises the code together with the callers.
+    """
 
     def _optimize_final_module(self) -> None:
         pass
@@ -38,7 +45,7 @@ class _Unfinished(JITCodeLibrary):
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(NativeLowering):
-    """As numba does, but for a place in memory."""
+    """Lowering as in numba, but without an entry point in memory."""
 
     _name = "part_lowering"
 
@@ -54,7 +61,7 @@ class _PartLowering(NativeLowering):
 
 
 class KernelCompiler(Compiler):
-    """Of functions that Python calls."""
+    """Compiler of functions that Python calls."""
 
     def __init__(
         self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Flags, names: Any
@@ -63,7 +70,7 @@ class KernelCompiler(Compiler):
 
 
 class PartCompiler(KernelCompiler):
-    """Of functions that only compiled ones call."""
+    """Compiler of functions that only compiled functions call."""
 
     def define_pipelines(self) -> list[Any]:
         (pipeline,) = super().define_pipelines()

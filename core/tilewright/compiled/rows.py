@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, no-untyped-def, untyped-decorator, attr-defined"
-"""The type that compiled kernels have for rows of numbers (`lanes`), and how what is done with rows gets a type and code."""
+"""Numba type of lane vectors (see `lanes`), and helpers that register operations for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin
 
 LANES, FEW = 16, 8
-"""How long they are."""
+"""Lengths of lane vectors: one lane per mapping, and a shorter row for the items of one mapping."""
 KINDS: dict[Any, ir.Type] = {
     types.float64: ir.DoubleType(),
     types.int64: ir.IntType(64),
@@ -24,14 +24,14 @@ KINDS: dict[Any, ir.Type] = {
 
 
 class Row(types.Type):
-    """The type of such a row."""
+    """Numba type of a lane vector with `count` elements of type `kind`."""
 
     def __init__(self, kind: Any, count: int = LANES) -> None:
         self.kind, self.count = kind, count
         super().__init__(name=f"Row({kind}, {count})")
 
     def of(self, kind: Any) -> Row:
-        """A row as long, of another kind."""
+        """Return the type of a row with the same length and another element type."""
         return Row(kind, self.count)
 
     @property
@@ -49,7 +49,7 @@ class _Model(PrimitiveModel):
 
 
 def typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
-    """Say of what type the result is; None: not of rows."""
+    """Register a typer for `function`; it returns the result type, or None for arguments other than rows."""
 
     class _Template(AbstractTemplate):
         key = function
@@ -62,7 +62,7 @@ def typed(function: Callable[..., object], typer: Callable[..., types.Type | Non
 
 
 def rows_of(*given: Any) -> Any:
-    """The type of a row and of whatever else there is: rows of the same, or a number that is one of that kind."""
+    """Return the row type that rows and scalars combine to, or None if their types do not match."""
     rows = {each for each in given if isinstance(each, Row)}
     if len(rows) != 1:
         return None
@@ -72,13 +72,13 @@ def rows_of(*given: Any) -> Any:
 
 
 def rows_of_numbers(*given: Any) -> Any:
-    """The same where they are not of truths."""
+    """Return the row type as `rows_of`, but None for booleans."""
     row = rows_of(*given)
     return None if row is None or row.kind == types.boolean else row
 
 
 def spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:
-    """A number in every lane; a row as it is."""
+    """Return a value as a vector: a scalar is copied into every lane, a vector is returned unchanged."""
     if isinstance(kind, Row):
         return value
     number = context.cast(builder, value, kind, wanted.kind)
@@ -90,7 +90,10 @@ def spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> An
 
 
 def lower(function: Callable[..., object], count: int, make: Callable[..., Any]) -> None:
-    """Of `count` arguments of which some are rows; `make` is given them all as vectors, and their type."""
+    """Register the code of a function with `count` arguments, at least one of them a row.
+
+    `make` receives the builder, the row type, and all arguments as vectors.
+    """
 
     def lowered(context: Any, builder: Any, given: Any, values: Any) -> Any:
         row = rows_of(*given.args)

@@ -1,8 +1,9 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, override, untyped-decorator"
-"""Named tuples that kernels are given by their place in memory.
+"""Named tuples that kernels receive by pointer.
 
-numba hands each number of a tuple, and seven of each array in it, to every function that is called with it, and writes out all of
-them where one is read: with a hundred arrays that is most of the code that it makes, and of the time that takes.
+numba passes each field of a tuple as a separate argument, and each array as seven. It writes all of
+them out wherever the tuple is used. With a hundred arrays, these copies make up most of the
+generated code and of the compile time.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ Tuple = TypeVar("Tuple", bound=type)
 _BYTES, _WORD = ir.IntType(8).as_pointer(), ir.IntType(64)
 _NUMBERS = types.Integer, types.Float, types.Boolean
 _ITEMS, _ITEM_SIZE, _DATA, _SHAPE, _STRIDES = range(2, 7)
-"""Of numba's arrays; before them stands what counts references, of which kernels have none."""
+"""Indices of the fields of numba's array structure.
+
+The fields before them count references, which kernels do not use.
+"""
 
 
 def structure(kind: Tuple) -> Tuple:
-    """A decorator for named tuples of numbers, arrays without gaps, and such tuples: kernels only read them."""
+    """Decorate a named tuple of numbers, contiguous arrays and such tuples, which kernels only read."""
 
     @typeof_impl.register(kind)
     def typeof(value: Any, context: Any) -> Structure:
@@ -38,7 +42,10 @@ def structure(kind: Tuple) -> Tuple:
 
 
 class Structure(types.Type):
-    """The type of such a tuple: words in memory, one for a number or a place, one and those of its shape for an array."""
+    """Numba type of a named tuple passed by pointer.
+
+    A field takes one 64-bit word, and an array one more word per axis for its shape.
+    """
 
     def __init__(self, kind: Any, fields: tuple[tuple[str, Any], ...]) -> None:
         self.kind, self.fields, self.slots = kind, dict(fields), {}

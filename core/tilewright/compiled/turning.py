@@ -1,5 +1,5 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, untyped-decorator"
-"""From mappings that stand one after another in memory to mappings that lie side by side."""
+"""Transposition of mappings from row-major storage into SIMD lanes."""
 
 from __future__ import annotations
 
@@ -15,19 +15,22 @@ from tilewright.compiled.lanes import Number
 from tilewright.compiled.rows import LANES, typed
 
 _BLOCK = 8
-"""Numbers of each mapping that are turned at once: as many of 64 bits as a register holds."""
+"""Numbers of each mapping that are transposed together: as many 64-bit numbers as a register holds."""
 _BYTES = ir.IntType(8).as_pointer()
 _TURNED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
 
 
 def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
-    """Lay the numbers of `LANES` mappings, [B, slot, dimension], side by side, in the first rows of [slots, dimension, B]. Those of one
-    mapping stand in one piece."""
+    """Transpose the numbers of `LANES` mappings [B, slot, dimension] into rows [slot, dimension, B].
+
+    The numbers of one mapping must be contiguous. `rows` may have further slots, which do not
+    change.
+    """
     rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
 
 
 def soon(row: NDArray[np.generic]) -> None:
-    """Fetch the beginning of a row from memory while something else is worked on."""
+    """Prefetch the beginning of a row."""
 
 
 def _type_of_turn(numbers: Any, rows: Any) -> types.Type | None:
@@ -53,7 +56,7 @@ def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
         return ir.Constant(count.type, number)
 
     def blocks(width: int) -> None:
-        """The last one ends with the last number, though the one before may have gone as far."""
+        """Transpose blocks of `width` numbers; the last block may overlap the one before."""
         last = builder.sub(count, constant(width))
         with cgutils.for_range_slice(builder, constant(0), count, constant(width), inc=True) as (number, _):
             at = builder.select(builder.icmp_signed("<", number, last), number, last)
@@ -79,7 +82,7 @@ def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
 
 
 def _turned(builder: Any, loaded: list[Any], width: int) -> list[Any]:
-    """Of vectors of so many numbers, one for each lane: the first numbers of all, the second ones, and so on."""
+    """Transpose `LANES` vectors of `width` numbers into `width` vectors of `LANES` numbers."""
 
     def taken(a: Any, b: Any, places: list[int]) -> Any:
         return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places))
@@ -87,7 +90,7 @@ def _turned(builder: Any, loaded: list[Any], width: int) -> list[Any]:
     squares = [loaded[first : first + width] for first in range(0, LANES, width)]
     for square in squares:
         step = 1
-        while step < width:  # what stands `step` places apart changes places with what stands as many rows apart
+        while step < width:  # exchange elements `step` columns apart with those `step` rows apart
             upper = [place + width - step if place & step else place for place in range(width)]
             lower = [place + step for place in upper]
             for row in range(width):
@@ -110,6 +113,6 @@ def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
     number = ir.IntType(32)
     called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
     prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
-    how = [ir.Constant(number, each) for each in (0, 3, 1)]  # to be read, more than once, as data
+    how = [ir.Constant(number, each) for each in (0, 3, 1)]  # read access, high locality, data cache
     builder.call(prefetch, [place, *how])
     return context.get_dummy_value()
