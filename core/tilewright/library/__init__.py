@@ -1,6 +1,6 @@
-"""The library: architectures, their constraints and workloads with published numbers, as files.
+"""Library of architectures, their constraints, spaces and workloads with published numbers, as files.
 
-Every file says in `source` where its numbers come from and what had to be assumed.
+The field `source` of every file names the origin of its numbers and the assumptions made.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ M = TypeVar("M", bound=FileModel)
 
 @cache
 def names(folder: str) -> tuple[str, ...]:
-    """Names of the files in `architectures`, `constraints`, `spaces` or `workloads`."""
+    """Return the names of the files in `architectures`, `constraints`, `spaces` or `workloads`."""
     found = (files(__name__) / folder).iterdir()
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
 
 
 def architectures() -> dict[str, str]:
-    """Name -> one line: compute units and memories, outermost first."""
+    """Return a one-line summary per architecture: compute units and memories, outermost first."""
     found = {name: architecture(name) for name in names("architectures")}
     return {
         name: f"{each.compute_instances:,} compute units; {', '.join(memory.name for memory in each.memories)}"
@@ -38,14 +38,14 @@ def architectures() -> dict[str, str]:
 
 
 def workloads() -> dict[str, str]:
-    """Name -> one line: layers and unit operations."""
+    """Return a one-line summary per workload: layers and unit operations."""
     found = {name: workload(name) for name in names("workloads")}
     return {name: f"{len(each.layers)} layers; {each.macs:,} unit operations" for name, each in found.items()}
 
 
 @cache
 def architecture(name: str) -> Architecture:
-    """Raises UnknownNameError."""
+    """Return the architecture with this name, or raise UnknownNameError."""
     from tilewright.schema.architecture import Architecture
 
     _known("architecture", name, names("architectures"))
@@ -54,7 +54,11 @@ def architecture(name: str) -> Architecture:
 
 @cache
 def workload(name: str) -> Workload:
-    """A workload, or with `name/layer` one layer of it as a workload of its own. Raises UnknownNameError."""
+    """Return the workload with this name, or with `name/layer` one of its layers as a workload.
+
+    Raises:
+        UnknownNameError: There is no such workload or layer.
+    """
     from tilewright.schema.workload import Workload
 
     name, _, layer_name = name.partition("/")
@@ -69,18 +73,18 @@ def workload(name: str) -> Workload:
 
 
 def constraints_for(architecture_name: str) -> dict[str, Constraints]:
-    """The named constraints that come with an architecture; empty for one of the user's own."""
+    """Return the named constraints of an architecture; empty for one that is not in the library."""
     prefix = f"{architecture_name}."
     return {name.removeprefix(prefix): _constraints(name) for name in names("constraints") if name.startswith(prefix)}
 
 
 def default_constraints(architecture_name: str) -> Constraints | None:
-    """The published dataflow of an architecture, which applies by default; None if it has none."""
+    """Return the published dataflow of an architecture, its default constraints; None if it has none."""
     return next((each for each in constraints_for(architecture_name).values() if each.default), None)
 
 
 def constraints(architecture_name: str, name: str) -> Constraints:
-    """Named constraints of an architecture. Raises UnknownNameError."""
+    """Return the named constraints of an architecture, or raise UnknownNameError."""
     known = constraints_for(architecture_name)
     if name not in known:
         raise UnknownNameError(
@@ -99,8 +103,10 @@ def _constraints(name: str) -> Constraints:
 
 
 def text(name: str) -> str | None:
-    """The file of an architecture, of constraints (`eyeriss.row_stationary`), of a space or of a workload, as it is shipped; None where
-    there is none of that name."""
+    """Return the text of a library file, or None if there is no file of that name.
+
+    `name` is an architecture, constraints (`eyeriss.row_stationary`), a space or a workload.
+    """
     for folder in ("architectures", "constraints", "spaces", "workloads"):
         if name in names(folder):
             return (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")

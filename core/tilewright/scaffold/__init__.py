@@ -1,4 +1,4 @@
-"""New plugins: packages with a small plugin that works, written from templates."""
+"""Scaffolding for new plugins: packages with a small working plugin, rendered from templates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a new plugin may be."""
+    """Kind of a new plugin."""
 
     mapper = "mapper"
     costmodel = "costmodel"

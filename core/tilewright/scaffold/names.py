@@ -1,4 +1,4 @@
-"""What a new plugin may be called, and what its distribution and package are called then."""
+"""Names of new plugins, and of their distributions and packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.specs import PluginSpec
 
 PREFIX = "tilewright"
-"""Of distributions and packages, so that people find them and names of packages do not clash."""
+"""Prefix of distributions and packages, which makes them easy to find and avoids name clashes."""
 LONGEST = 50
 NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
@@ -32,7 +32,7 @@ SPECS: dict[Kind, type[PluginSpec[Any]]] = {
 
 
 def distribution_of(name: str) -> str:
-    """The distribution of a new plugin.
+    """Return the distribution name of a new plugin.
 
     >>> distribution_of("hill_climber")
     'tilewright-hill-climber'
@@ -41,7 +41,7 @@ def distribution_of(name: str) -> str:
 
 
 def module_of(name: str) -> str:
-    """The package that is imported.
+    """Return the name of the package to import.
 
     >>> module_of("hill-climber")
     'tilewright_hill_climber'
@@ -50,7 +50,7 @@ def module_of(name: str) -> str:
 
 
 def class_of(name: str) -> str:
-    """What the names of its classes begin with.
+    """Return the prefix of class names.
 
     >>> class_of("hill-climber")
     'HillClimber'
@@ -59,10 +59,11 @@ def class_of(name: str) -> str:
 
 
 def check_name(kind: Kind, name: str, registry: Registry) -> None:
-    """Whether a new plugin may be called this.
+    """Check whether a new plugin may have this name.
 
     Raises:
-        InputError: it is no name for a plugin, a distribution and a package, or it is taken; with what to type.
+        InputError: The name is not valid for plugin, distribution and package, or it is taken. The
+            hint is a command to type.
     """
     command = f"tilewright plugins new {kind}"
     if name.startswith((f"{PREFIX}-", f"{PREFIX}_")):
@@ -89,7 +90,7 @@ def check_name(kind: Kind, name: str, registry: Registry) -> None:
 
 
 def _proper(name: str) -> str:
-    """The nearest name that would do."""
+    """Return a valid name close to the given one."""
     words = re.findall("[a-z0-9]+", name.lower())
     return "-".join(words).lstrip("-0123456789")[:LONGEST].rstrip("-") or "my-plugin"
 

@@ -1,4 +1,4 @@
-"""The package of a new plugin: its files, rendered by Jinja."""
+"""Package of a new plugin: files rendered with Jinja."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tilewright.scaffold.names import SPECS, check_name, class_of, distribution_
 
 SUFFIX = ".jinja"
 PLACES: dict[str, Callable[[str], str]] = {"MODULE": module_of, "NAME": lambda name: name.replace("-", "_")}
-"""Words in the paths of templates -> what makes them of the plugin's name."""
+"""Placeholders in template paths, with the function that renders each from the plugin's name."""
 
 
 CHECK_ARGUMENTS = {Kind.frontend: " --source tests/layers.csv"}
-"""What `plugins check` has to be told."""
+"""Additional arguments for `plugins check`."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """What `plugins new` writes. `files`: path in the package, with slashes -> text."""
+    """Package that `plugins new` writes. `files` maps relative paths (with slashes) to text."""
 
     kind: Kind
     name: str
@@ -38,11 +38,13 @@ class Package:
         return distribution_of(self.name)
 
     def save(self, folder: Path | None = None) -> Path:
-        """Write all files, by default into a folder named after the distribution; gives the folder.
+        """Write all files and return the folder.
+
+        `folder` defaults to a new folder named after the distribution.
 
         Raises:
-            InputError: there is something already.
-            OutputError: it cannot be written.
+            InputError: The folder exists and is not empty.
+            OutputError: A file cannot be written.
         """
         folder = Path(self.distribution) if folder is None else folder
         if os.path.lexists(folder) and not _is_empty(folder):
@@ -56,7 +58,7 @@ class Package:
         return folder
 
     def next_steps(self, folder: Path) -> list[str]:
-        """Commands that try it, one a line."""
+        """Return the commands that try the package, one per line."""
         arguments = CHECK_ARGUMENTS.get(self.kind, "")
         return [
             f"cd {shlex.quote(str(folder))}",
@@ -68,7 +70,7 @@ class Package:
 
 
 def _is_empty(folder: Path) -> bool:
-    """Whether it is a folder with nothing in it."""
+    """Return whether the path is an empty folder."""
     try:
         return not os.listdir(folder)
     except OSError:
@@ -76,20 +78,20 @@ def _is_empty(folder: Path) -> bool:
 
 
 def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Package:
-    """A package with a plugin of this kind.
+    """Return a package with a plugin of this kind.
 
     Args:
-        registry: whose names are taken; by default all that is installed.
+        registry: Registry whose names are taken. Default: all installed plugins.
 
     Raises:
-        InputError: the name will not do, or is taken.
+        InputError: The name is invalid or taken.
     """
     check_name(kind, name, registry or installed())
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tilewright.scaffold"),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
-        autoescape=False,  # Python, TOML and YAML; names are checked
+        autoescape=False,  # the output is Python, TOML and YAML, and names are checked
     )
     words = {
         "name": name,
