@@ -4,15 +4,16 @@
 
     report = tw.map("resnet50", arch="eyeriss")
 
-What stands in `__all__` is public, and so are `tilewright.plugin`, for authors of plugins, and `tilewright.testing`, their
-conformance kit. Everything else is private. Names are imported when they are first asked for.
+The names in `__all__` are public. So are `tilewright.plugin`, for plugin authors, and
+`tilewright.testing`, their conformance kit. Everything else is private. A name is imported on first
+access.
 """
 
 from __future__ import annotations
 
 from tilewright.lazy import lazy_exports
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` would take longer than all the rest
+TYPE_CHECKING = False  # known to type checkers; importing `typing` would take longer than the rest of this module
 if TYPE_CHECKING:
     from tilewright import errors, library
     from tilewright.api.certificates import CertificateVerification, verify_certificate

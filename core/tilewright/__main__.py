@@ -1,7 +1,8 @@
-"""The command line as a program: `tilewright` and `python -m tilewright`.
+"""Entry point of the command line, for `tilewright` and `python -m tilewright`.
 
-For `-m` Python puts the current folder first on the path. It is taken off before anything else is imported, so that no
-`random.py` that lies there is run. `tilewright` and `python -P -m tilewright` never have it there.
+With `-m`, Python puts the current folder first on the module path. It is removed before other
+imports, so that a local `random.py` cannot be run. `tilewright` and `python -P -m tilewright` never
+add it.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ import atexit
 import os
 import signal
 
-TYPE_CHECKING = False  # without `typing`: until `main` hears Ctrl-C little should happen
+TYPE_CHECKING = False  # without `typing`: little should happen before `main` handles Ctrl-C
 if TYPE_CHECKING:
     from typing import NoReturn
 
 
 def main() -> NoReturn:
-    """Run the command line. Ctrl-C ends it with one message, also while it is imported, or ends.
+    """Run the command line. Ctrl-C ends it with one message, also during imports and at exit.
 
-    Only before the call, while Python itself starts, it is Python that answers; and at the very end, when Python takes down
-    what it has set up, nothing is left to interrupt.
+    Before this call, while Python starts, Python itself handles Ctrl-C. At the very end, while
+    Python shuts down, Ctrl-C is ignored.
     """
-    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # in the background it is ignored
+    hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # SIGINT is ignored in background processes
     if hears:
         signal.signal(signal.SIGINT, _leave)
-        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first is called last
+        atexit.register(
+            signal.signal, signal.SIGINT, signal.SIG_IGN
+        )  # handlers run in reverse order, so this one runs last
     from tilewright.cli import main as run
 
     try:
@@ -44,7 +47,7 @@ def main() -> NoReturn:
 
 
 def _leave(*_: object) -> NoReturn:
-    """At once: an exception could be lost in what imports or tidies up, and there is nothing to keep."""
+    """Exit at once. An exception could be lost during an import or a cleanup, and no result needs saving."""
     try:
         os.write(2, b"interrupted\n")
     finally:

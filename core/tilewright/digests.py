@@ -1,4 +1,4 @@
-"""Digests: the same for equal code, wherever and whenever it was installed, and for equal data."""
+"""Digests of code and of data, independent of installation time and place."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 
 def of_code(files: Iterable[Path]) -> str:
-    """Changes with what stands in any of the files."""
+    """Return a digest of the contents of files, in any order."""
     parts = sorted(_content(file, file.stat().st_mtime_ns) for file in files)
     return sha256(b"".join(parts)).hexdigest()
 
 
 def of_data(data: object) -> str:
-    """Of JSON data, in whatever order its keys stand."""
+    """Return a digest of JSON data, independent of the order of keys."""
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""What can go wrong, said so that the reader knows what to type next.
+"""Errors of Tilewright, with messages that explain the next step.
 
-Every error of Tilewright derives from `TilewrightError` and from the builtin a caller would naturally catch.
-`code` is stable: tests, tables and JSON use it.
+Every error derives from `TilewrightError` and from the built-in exception that a caller would
+expect. `code` is stable: tests, tables and JSON use it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tilewright.values import Model
 
 MAX_MESSAGE = 10_000
 MAX_WORD = 300
-"""Characters of a message, and of a piece of it without blanks, that are shown."""
+"""Maximum number of characters shown of a message, and of a single word in it."""
 
 _LONG = re.compile(rf"\S{{{MAX_WORD},}}")
 
 
 def printable(text: str) -> str:
-    """The text without what steers a terminal: characters that cannot be printed are written out; ends of lines stay.
+    """Return the text with unprintable characters escaped, except for line ends.
 
     >>> printable("a\\x1b[31mb")
     'a\\\\x1b[31mb'
@@ -32,7 +32,7 @@ def printable(text: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message of some lines: the middle is cut out of longer words, and the end off longer messages."""
+    """Return a message of limited length: long words lose their middle, long messages their end."""
     if len(text) < MAX_WORD:
         return text
     text = _LONG.sub(lambda match: f"{match[0][: MAX_WORD // 2]}...{match[0][-MAX_WORD // 4 :]}", text)
@@ -43,7 +43,7 @@ def shortened(text: str) -> str:
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a file or text, counted from 1."""
+    """Location in a file or text, counted from 1."""
 
     source: str
     line: int | None = None
@@ -55,7 +55,7 @@ class Location:
 
 
 class Reason(Model):
-    """One reason for a no. `code` is stable; `where` names the dimension, entry, level or tensor."""
+    """One reason for a refusal. `code` is stable. `where` names the dimension, entry, level or tensor."""
 
     code: str
     where: str
@@ -66,7 +66,7 @@ class Reason(Model):
 
 
 class Verdict(Model):
-    """A list of reasons; true when there is none. Verdicts add up."""
+    """List of reasons, true if empty. Verdicts can be added."""
 
     reasons: tuple[Reason, ...] = ()
 
@@ -78,10 +78,10 @@ class Verdict(Model):
 
 
 class TilewrightError(Exception):
-    """Base of all errors meant for the user: one clear message, never a traceback.
+    """Base of all errors for the user: one clear message and never a traceback.
 
-    `hint` says what to type or change next; `exit_code` is what the command line returns. Both texts may hold words of files:
-    they are shortened and made printable.
+    `hint` explains what to type or change next. `exit_code` is the exit code of the command line.
+    Both texts may contain words from files. They are shortened and made printable.
     """
 
     code: ClassVar[str] = "error"
@@ -96,17 +96,17 @@ class TilewrightError(Exception):
 
     @property
     def headline(self) -> str:
-        """The message, or what stands above its reasons where they are several."""
+        """Message, or the heading of a list of reasons."""
         return self.message
 
     def data(self) -> dict[str, Any]:
-        """What programs are told under `--json`."""
+        """Return the document that `--json` prints for programs."""
         reasons = [reason.model_dump(mode="json") for reason in self.reasons]
         told = {"code": self.code, "message": self.message, "hint": self.hint, "reasons": reasons}
         return told | {"exit_code": self.exit_code}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors travel between processes, whatever their constructors ask for."""
+        """Reduce without calling the constructor, whose arguments differ between errors."""
         return _again, (type(self), self.args, self.__dict__.copy())
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ def _again(kind: type[TilewrightError], words: tuple[Any, ...], state: dict[str,
 
 
 class InputError(TilewrightError, ValueError):
-    """A file, a line or an option says something that cannot be understood or cannot be so."""
+    """A file, a line or an option is invalid or contradictory."""
 
     code = "input"
 
@@ -134,29 +134,29 @@ class InputError(TilewrightError, ValueError):
 
 
 class OptionError(InputError):
-    """A plugin does not take an option, or not with this value."""
+    """A plugin does not have an option, or does not accept its value."""
 
 
 class UnknownNameError(TilewrightError, LookupError):
-    """A name (architecture, workload, layer, constraints file) that nobody knows."""
+    """An architecture, workload, layer or constraints file has an unknown name."""
 
     code = "unknown_name"
 
 
 class UnknownPluginError(UnknownNameError):
-    """No plugin has this name; the message lists those that have one, and those that failed to load."""
+    """A plugin name is unknown. The message lists the known names and the plugins that failed to load."""
 
     code = "unknown_plugin"
 
 
 class AmbiguousPluginError(UnknownNameError):
-    """Several distributions offer a plugin of this name; `distribution/name` says which."""
+    """Several distributions register a plugin of this name; `distribution/name` selects one."""
 
     code = "ambiguous_plugin"
 
 
 class NotConformableError(TilewrightError, ValueError):
-    """A plugin cannot take this problem, architecture or mapping; `reasons` says why."""
+    """A plugin refuses a problem, architecture or mapping; `reasons` explains why."""
 
     code = "not_conformable"
 
@@ -171,7 +171,7 @@ class NotConformableError(TilewrightError, ValueError):
 
 
 class NotEstimatedError(TilewrightError, LookupError):
-    """No estimator says what a component takes; `reasons` has what each of them said."""
+    """No estimator supports a component; `reasons` holds the answer of each estimator."""
 
     code = "not_estimated"
 
@@ -201,20 +201,23 @@ class InvalidMappingError(TilewrightError, ValueError):
 
 
 class SpaceTooLargeError(TilewrightError, ValueError):
-    """A map space has more mappings than the caller is willing to enumerate."""
+    """A map space has more mappings than the caller allows to enumerate."""
 
     code = "space_too_large"
 
 
 class NoValidMappingError(TilewrightError, LookupError):
-    """A search ended without a single valid mapping."""
+    """A search ended without a valid mapping."""
 
     code = "no_valid_mapping"
     exit_code = 1
 
 
 class PluginError(TilewrightError, RuntimeError):
-    """A plugin broke its promise or crashed; the message names it and its distribution. `plugin`: what the message names."""
+    """A plugin violated its contract or crashed.
+
+    The message names the plugin and its distribution. `plugin` is that name.
+    """
 
     code = "plugin"
     exit_code = 3
@@ -225,13 +228,13 @@ class PluginError(TilewrightError, RuntimeError):
 
 
 class OverdueError(PluginError):
-    """A plugin used up its time and was ended."""
+    """A plugin exceeded its time limit and was stopped."""
 
     code = "overdue"
 
 
 class OutputError(TilewrightError, OSError):
-    """A file cannot be written: no room, no permission, no folder."""
+    """A file cannot be written: disk full, permission denied, or folder missing."""
 
     code = "output"
 
@@ -243,6 +246,6 @@ class ClusterError(TilewrightError, ConnectionError):
 
 
 class CallError(TilewrightError, TypeError):
-    """A function was called with a keyword that it does not take."""
+    """A function was called with an unknown keyword."""
 
     code = "call"

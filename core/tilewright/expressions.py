@@ -1,4 +1,4 @@
-"""Arithmetic in files: numbers, names of variables, and a few functions. Nothing is ever executed."""
+"""Arithmetic expressions in files: numbers, variables and a few functions. No code is executed."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ FUNCTIONS: dict[str, Callable[..., Number]] = {
     "sqrt": math.sqrt,
 }
 KNOWN = f"+ - * / // % ** and {', '.join(sorted(FUNCTIONS))}"
-"""What an expression may use, for messages."""
+"""Operators and functions of expressions, for messages."""
 
 
 class ExpressionError(ValueError):
-    """The text is no arithmetic over these names."""
+    """The text is not an arithmetic expression over the given names."""
 
 
 def evaluate(text: str, values: Values) -> Number:
-    """The value of an arithmetic expression.
+    """Return the value of an arithmetic expression.
 
     Raises:
-        ExpressionError: it uses anything but numbers, `values`, and KNOWN, or leaves the numbers that hardware has.
+        ExpressionError: The expression uses anything except numbers, `values` and KNOWN, or a number
+            exceeds the limits for hardware.
 
     >>> evaluate("kb * 1024 // 2", {"kb": 3})
     1536
@@ -53,7 +54,7 @@ def evaluate(text: str, values: Values) -> Number:
     if len(text) > _MOST_CHARACTERS:
         raise ExpressionError(f"longer than {_MOST_CHARACTERS} characters")
     try:
-        with warnings.catch_warnings(action="ignore"):  # about odd literals
+        with warnings.catch_warnings(action="ignore"):  # syntax warnings about literals
             tree = ast.parse(text.strip(), mode="eval")
         return _value(tree.body, values)
     except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
@@ -61,7 +62,7 @@ def evaluate(text: str, values: Values) -> Number:
 
 
 def variables(text: str) -> frozenset[str]:
-    """The names of variables in an expression; none where it is no expression.
+    """Return the names of variables in an expression; empty if the text is no expression.
 
     >>> sorted(variables("max(rows, 2) * columns"))
     ['columns', 'rows']
@@ -98,7 +99,11 @@ def _value(node: ast.expr, values: Values) -> Number:
 
 
 def sane(value: object) -> Number:
-    """The number, whole where it can be. Raises ExpressionError: it is none that hardware has."""
+    """Return the number, as an integer if it is whole.
+
+    Raises:
+        ExpressionError: The value is not a number, or exceeds the limits for hardware.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ExpressionError(f"{value!r} is no number")
     if abs(value) > _LARGEST or value != value:
@@ -107,7 +112,10 @@ def sane(value: object) -> Number:
 
 
 def resolved(value: object, values: Values) -> object:
-    """The value of a text that is arithmetic over `values`; everything else as it is, for the reader to judge."""
+    """Return the value of a text that is an arithmetic expression over `values`.
+
+    Other values are returned unchanged, and the reader checks them.
+    """
     if not isinstance(value, str):
         return value
     if value in values:

@@ -1,4 +1,4 @@
-"""Files: read within limits; written whole or not at all; folders that belong to one run."""
+"""Files: size-limited reading, atomic writing, and folders that belong to one run."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from typing import Any
 from tilewright.errors import InputError, OutputError
 
 MAX_BYTES = 2 * 2**20
-"""Of a document: more would take seconds to read."""
+"""Maximum size of a document in bytes; larger ones would take seconds to read."""
 MAX_TEXT = 10_000
-"""Characters of one value, one line or one formula."""
+"""Maximum number of characters in one value, one line or one formula."""
 MAX_NAME = 80
-"""Characters of a word in the name of a file."""
+"""Maximum number of characters of one word in a file name."""
 MARK = "run.json"
-"""Says which run a folder belongs to."""
+"""File that records the run to which a folder belongs."""
 SUMMARIES = ("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv")
 
 
 def cache_folder() -> Path:
-    """`TILEWRIGHT_CACHE`, or `tilewright` in the platform's folder for caches. Raises OutputError: there is none."""
+    """Return the cache folder: `TILEWRIGHT_CACHE`, or `tilewright` in the platform's cache folder.
+
+    Raises:
+        OutputError: There is no such folder.
+    """
     import platformdirs  # most commands need no cache
 
     if told := os.environ.get("TILEWRIGHT_CACHE"):
         return Path(told)
-    # a user whom the system does not know: newer ones raise, older ones leave the ~ as it is
+    # for an unknown user, newer platformdirs raise and older ones keep the ~
     with contextlib.suppress(RuntimeError):
         folder = platformdirs.user_cache_path("tilewright", appauthor=False)
         if folder.is_absolute():
@@ -39,12 +43,15 @@ def cache_folder() -> Path:
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Is it the name of a regular file? No text is too long or too odd to be asked."""
+    """Return whether the path is a regular file, for texts of any length and content."""
     return os.path.isfile(path)
 
 
 def file_and_member(path: str | os.PathLike[str]) -> tuple[str, str | None]:
-    """FILE/MEMBER: the file, and the name behind it, which may have slashes; (path, None) where that is a file or none is."""
+    """Split FILE/MEMBER into the file and the name of the member, which may contain slashes.
+
+    Return (path, None) if the whole path is a file, or if no part of it is.
+    """
     text = os.fspath(path)
     for end in () if is_file(text) else (at for at, letter in enumerate(text) if letter == "/"):
         if is_file(text[:end]):
@@ -53,10 +60,10 @@ def file_and_member(path: str | os.PathLike[str]) -> tuple[str, str | None]:
 
 
 def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
-    """All of a regular file: pipes and devices are not read, and nothing is waited for.
+    """Return the contents of a regular file. Pipes and devices are refused without waiting.
 
     Raises:
-        InputError: it is absent, unreadable, empty, no regular file or has more than `most` bytes.
+        InputError: The file is absent, unreadable, empty, not regular, or larger than `most` bytes.
     """
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -64,7 +71,9 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{path} is {_kind(status.st_mode)}, a file was expected")
-            data = file.read(min(most, status.st_size) + 2**16)  # some say that they are empty, and are not
+            data = file.read(
+                min(most, status.st_size) + 2**16
+            )  # some file systems report size 0 for files with content
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", hint="check the path") from None
     except (IsADirectoryError, NotADirectoryError):
@@ -75,7 +84,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
         raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'no path'}, a file was expected") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:  # a NUL in the name
+    except ValueError as error:  # the name contains a NUL
         raise InputError(f"cannot read {path}: {error}") from None
     if not data:
         raise InputError(f"{path} is empty", hint="check that it was written to its end")
@@ -89,7 +98,7 @@ def _kind(mode: int) -> str:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """All of a text in UTF-8, any ends of lines as `\\n`. Raises InputError, as `read_bytes`."""
+    """Return a UTF-8 text with line ends as `\\n`; raise InputError as `read_bytes` does."""
     data = read_bytes(path)
     try:
         text = data.decode("utf-8")
@@ -99,10 +108,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """A text in UTF-8, in the place of what was there. Whatever happens meanwhile, the old file or the new one is there.
+    """Write a UTF-8 text atomically, in place of an existing file.
+
+    Either the old or the new file exists at any time.
 
     Raises:
-        OutputError: the folder is absent or read-only, the disk is full.
+        OutputError: The folder is absent or read-only, or the disk is full.
     """
     path = Path(path)
     try:
@@ -121,7 +132,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def _mode(path: Path) -> int:
-    """Permissions: as before, or those that a new file gets."""
+    """Return the permissions of an existing file, or those of a new one."""
     with contextlib.suppress(OSError):
         return stat.S_IMODE(path.stat().st_mode)
     mask = os.umask(0)
@@ -130,26 +141,27 @@ def _mode(path: Path) -> int:
 
 
 def made(folder: str | os.PathLike[str]) -> Path:
-    """A folder that exists. Raises OutputError."""
+    """Create the folder if necessary and return its path; raise OutputError if that fails."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make the folder {path}: {error.strerror}") from None
-    except ValueError as error:  # a NUL in the name
+    except ValueError as error:  # the name contains a NUL
         raise OutputError(f"cannot make the folder {path}: {error}") from None
     return path
 
 
 def file_name(*words: str) -> str:
-    """Words as one name that every file system takes: plain characters, and not too many of them."""
+    """Return words joined to one file name that is valid on every file system."""
     return "_".join(re.sub(r"[^A-Za-z0-9_.\-]+", "_", word)[:MAX_NAME] for word in words)
 
 
 class RunFolder:
-    """Where the files of one run go; those of another are never among them.
+    """Folder for the files of one run, never mixed with those of another.
 
-    A file that cannot be written is no end of the run: `failure` says what was wrong first, and the next one is tried.
+    A file that cannot be written does not end the run. `failure` keeps the first error, and the
+    next file is tried.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -157,20 +169,21 @@ class RunFolder:
         self.failure: OutputError | None = None
 
     def claim(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
-        """Make it the folder of this run.
+        """Acquire the folder for this run.
 
-        What an earlier run of the same work left is taken away, unless it is the very same run, which may go on.
+        Files of an earlier run of the same work are removed. Those of this very run are kept, so
+        that it can resume.
 
         Args:
-            work: what is done, for people.
-            content: the same for the same work.
-            run: the same for the same run.
-            resume: only go on with this very run.
-            force: take away what a run of other work left, too.
+            work: Description of the work for messages.
+            content: Key of the work: equal for equal work.
+            run: Key of the run: equal for equal runs.
+            resume: Accept only a folder of this very run.
+            force: Also remove the files of a run of other work.
 
         Raises:
-            InputError: another run has it.
-            OutputError: it cannot be written to.
+            InputError: The folder belongs to another run.
+            OutputError: The folder cannot be written to.
         """
         before = self._owner()
         if before is not None and before.get("run") != run:
@@ -184,14 +197,17 @@ class RunFolder:
         write_text(self.path / MARK, json.dumps(mark, indent=2) + "\n")
 
     def write(self, name: str, text: str) -> None:
-        """Write a file of the run; see `failure`."""
+        """Write a file of the run; an error is stored in `failure`."""
         try:
             write_text(self.path / name, text)
         except OutputError as error:
             self.failure = self.failure or error
 
     def _owner(self) -> dict[str, Any] | None:
-        """What the mark says; an empty dict where it is damaged or there are summaries without one; None: nobody's."""
+        """Return the record of the run that owns the folder, or None if there is none.
+
+        The record is empty if it is damaged, or if there are summaries without a record.
+        """
         try:
             found = json.loads(read_text(self.path / MARK))
         except (InputError, ValueError):
@@ -200,7 +216,7 @@ class RunFolder:
         return found if isinstance(found, dict) else {}
 
     def _clear(self) -> None:
-        """Take away what runs write; raises OutputError."""
+        """Remove the files that runs write; raise OutputError if that fails."""
         try:
             for path in [self.path / name for name in SUMMARIES] + sorted(self.path.glob("[0-9][0-9][0-9]*_*.yaml")):
                 path.unlink(missing_ok=True)

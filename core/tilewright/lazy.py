@@ -1,4 +1,4 @@
-"""Packages that offer names of their modules, and import a module when one of its names is first asked for."""
+"""Lazy exports of packages: a module is imported on the first access to one of its names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` (PEP 562) for a package whose `if TYPE_CHECKING:` imports say where its `__all__` is.
+    """Return `__getattr__` and `__dir__` (PEP 562) for a package with lazy exports.
 
-    What type checkers read and what runs is thus written once.
+    The imports under `if TYPE_CHECKING:` define where the names in `__all__` come from. Type
+    checkers and the running program thus read the same list.
     """
     module = sys.modules[package]
     homes: dict[str, str] = {}
@@ -34,8 +35,8 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
 
 
 def _homes(source: str) -> dict[str, str]:
-    """Name -> module, for the imports inside `if TYPE_CHECKING:`."""
-    import ast  # not before a name is asked for
+    """Return the module of each name imported under `if TYPE_CHECKING:`."""
+    import ast  # imported on first access to a name
 
     blocks = [
         node

@@ -1,7 +1,8 @@
-"""Tables of results: as text, as HTML for notebooks, as data frames. What steers a terminal is written out.
+"""Tables of results as text, as HTML for notebooks, and as data frames.
 
-A column's numbers are written alike: one unit, the same decimals, thousands separated. Where a terminal is too narrow, whole
-columns are left out, in the order that the table declares; names and digits never.
+Terminal control characters in texts are escaped. The numbers of a column share one unit and one
+number of decimals, with thousands separated. On a narrow terminal whole columns are omitted, in the
+order that the table declares. Names and digits are never cut.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Cell = str | int | float | None
-"""Text as it is, a number that its column writes, or `-`."""
+"""Cell of a table: text, a number that its column formats, or None, shown as `-`."""
 PREFIXES = ("p", "n", "u", "m", "", "k", "M", "G", "T")
 SCALED = {"pJ": "J", "pJ x cycles": "J x cycles", "ps": "s"}
-"""Units whose prefix follows the numbers -> what stands behind the prefix."""
+"""Units that may get a prefix, with the base unit behind the prefix."""
 WRAPPED = 20
-"""Least width of a column that is wrapped."""
+"""Minimum width of a wrapped column."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """What stands above a column, and how it is written.
+    """Header and format of a column.
 
     Attributes:
-        unit: of its numbers, below the name; `pJ` and `pJ x cycles` take the prefix that suits them all.
-        rank: of the columns that may be left out, the highest goes first; 0 stays.
-        right: aligned right, as numbers are.
-        wrapped: its texts may take several lines.
-        decimals: of its numbers; None: as many as the smallest one needs for four digits.
-        like: columns with the same word here share unit and decimals.
+        unit: Unit of the numbers, shown below the name. `pJ` and `pJ x cycles` get a common prefix.
+        rank: Order of omission on narrow terminals, highest first. 0 means never.
+        right: Whether cells are right-aligned, as numbers are.
+        wrapped: Whether texts may continue on further lines.
+        decimals: Number of decimals. None: enough for four digits of the smallest number.
+        like: Group name. Columns of one group share unit and decimals.
     """
 
     name: str
@@ -56,12 +57,12 @@ class Column:
 
 
 def numbers(name: str, unit: str = "", rank: int = 0, *, decimals: int | None = None, like: str = "") -> Column:
-    """A column of numbers."""
+    """Return a column of numbers."""
     return Column(name, unit, rank, right=True, decimals=decimals, like=like)
 
 
 class Table:
-    """Rows below columns. `more` names the options that show what a narrow terminal leaves out."""
+    """Rows below columns. `more` names the options that show the omitted columns."""
 
     def __init__(self, *columns: Column | str, title: str = "", more: str = "--json") -> None:
         self.columns = tuple(Column(each) if isinstance(each, str) else each for each in columns)
@@ -69,24 +70,24 @@ class Table:
         self.rows: list[tuple[Cell, ...]] = []
 
     def add_row(self, *cells: Cell) -> None:
-        """One cell for each column."""
+        """Add a row with one cell per column."""
         if len(cells) != len(self.columns):
             raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
         self.rows.append(cells)
 
     def written(self) -> tuple[list[str], list[list[str]]]:
-        """(unit of each column, texts of each row)."""
+        """Return the unit of each column and the texts of each row."""
         forms = [self._form(index) for index in range(len(self.columns))]
         return [form.unit for form in forms], [
             [form.text(cell) for form, cell in zip(forms, row, strict=True)] for row in self.rows
         ]
 
     def lines(self, width: int | None, bold: Callable[[str], str] = str) -> list[str]:
-        """Lines of text without space at their ends.
+        """Return the table as lines of text without trailing blanks.
 
         Args:
-            width: of the terminal; None: whatever all columns need.
-            bold: for what stands above the rows.
+            width: Width of the terminal. None: as wide as all columns need.
+            bold: Formatter of the header.
         """
         units, rows = self.written()
         widths = [
@@ -114,7 +115,7 @@ class Table:
         return lines
 
     def _shown(self, widths: Sequence[int], width: int | None) -> list[int]:
-        """Indices of the columns for which there is room."""
+        """Return the indices of the columns that fit the width."""
         least = [min(size, WRAPPED) if col.wrapped else size for size, col in zip(widths, self.columns, strict=True)]
         shown = list(range(len(self.columns)))
         while width is not None and sum(least[index] + 2 for index in shown) - 2 > width:
@@ -125,7 +126,7 @@ class Table:
         return shown
 
     def _wrap(self, widths: list[int], shown: Sequence[int], width: int) -> None:
-        """Give wrapped columns the room that the others leave, the narrowest first."""
+        """Distribute the remaining width to the wrapped columns, narrowest first."""
         wrapped = sorted((index for index in shown if self.columns[index].wrapped), key=lambda index: widths[index])
         room = width + 2 - sum(widths[index] + 2 for index in shown if index not in wrapped)
         for left, index in zip(range(len(wrapped), 0, -1), wrapped, strict=True):
@@ -133,7 +134,7 @@ class Table:
             room -= widths[index] + 2
 
     def _line(self, texts: Sequence[str], shown: Sequence[int], widths: Sequence[int]) -> list[str]:
-        """A row, on several lines where texts are wrapped."""
+        """Return one row, on several lines if texts are wrapped."""
         parts = [textwrap.wrap(texts[index], widths[index], break_on_hyphens=False) or [""] for index in shown]
         lines = []
         for cells in itertools.zip_longest(*parts, fillvalue=""):
@@ -160,7 +161,7 @@ class Table:
 
 @dataclass(frozen=True)
 class _Form:
-    """How numbers are written: divided by `step`, in `unit`, with so many decimals."""
+    """Number format: divide by `step`, and write with `unit` and `decimals`."""
 
     step: float
     unit: str
@@ -192,7 +193,7 @@ class _Form:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A number with its unit, for a line of text.
+    """Return a number with its unit, for a line of text.
 
     >>> quantity(210_300_000.0, "pJ"), quantity(221778, "cycles"), quantity(None, "pJ")
     ('210.3 uJ', '221,778 cycles', '-')
@@ -204,19 +205,19 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 class Tabular:
-    """A result that prints as tables. Subclasses say which tables and which rows."""
+    """Result that prints as tables. Subclasses define tables and rows."""
 
     def tables(self) -> Sequence[Table | str]:
-        """Tables and lines for people."""
+        """Return tables and lines for the user."""
         raise NotImplementedError
 
     def rows(self) -> list[dict[str, Any]]:
-        """The same as plain data: column -> value, one dict per row."""
+        """Return the tables as plain data, one dict per row."""
         raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
-        """`rows()` as a pandas DataFrame."""
-        import pandas as pd  # takes longer to import than most commands to run
+        """Return `rows()` as a pandas DataFrame."""
+        import pandas as pd  # importing pandas takes longer than most commands run
 
         return pd.DataFrame(self.rows())
 
@@ -230,14 +231,14 @@ class Tabular:
 
 
 class Printed:
-    """A value whose text keeps its lines in notebooks."""
+    """Value whose text keeps its line breaks in notebooks."""
 
     def _repr_html_(self) -> str:
         return as_html(str(self))
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    """Rows as comma-separated values below a head."""
+    """Return rows as comma-separated values with a header."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns)
     writer.writeheader()
@@ -246,15 +247,15 @@ def csv_text(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
 
 
 def text_width() -> int | None:
-    """That of the terminal; None for a file or a pipe, which hold every column."""
+    """Return the width of the terminal, or None for a file or a pipe, which get all columns."""
     if not sys.stdout.isatty():
         return None
     own = os.get_terminal_size(sys.stdout.fileno())
-    return shutil.get_terminal_size(own).columns  # COLUMNS goes before
+    return shutil.get_terminal_size(own).columns  # COLUMNS takes precedence
 
 
 def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str], str] = str) -> str:
-    """Tables and lines as text, with an empty line between two tables."""
+    """Return tables and lines as text, with an empty line between two tables."""
     lines: list[str] = []
     for before, part in zip([None, *parts], parts, strict=False):
         if isinstance(before, Table) and isinstance(part, Table):
@@ -264,7 +265,7 @@ def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str
 
 
 def as_html(part: Table | str) -> str:
-    """One table or line."""
+    """Return one table or line as HTML."""
     if isinstance(part, str):
         return f"<pre>{html.escape(part)}</pre>"
     units, rows = part.written()
@@ -280,7 +281,7 @@ def as_html(part: Table | str) -> str:
 
 
 def figure(value: float | None, digits: int = 4) -> str:
-    """A number for a line of text: whole where it is short, else with a power of ten.
+    """Return a number for a line of text: in full if it is short, otherwise with an exponent.
 
     >>> figure(12345), figure(0.25), figure(3.03128357e16), figure(None)
     ('12,345', '0.25', '3.031e+16', '-')

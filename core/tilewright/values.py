@@ -1,4 +1,4 @@
-"""Base of all values with fields: schemas, reasons, capabilities, options of plugins."""
+"""Base class of all data with fields: schemas, reasons, capabilities and plugin options."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pydantic_core import PydanticSerializationError
 
 
 class Model(BaseModel):
-    """Frozen, nothing unknown accepted."""
+    """Frozen model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     def model_dump(self, *arguments: Any, **how: Any) -> dict[str, Any]:
-        """As pydantic's, and Ctrl-C stays Ctrl-C."""
+        """Return the model as a dict; like pydantic's method, but Ctrl-C raises KeyboardInterrupt."""
         with _interruptible():
             return super().model_dump(*arguments, **how)
 
     def model_dump_json(self, *arguments: Any, **how: Any) -> str:
-        """As pydantic's, and Ctrl-C stays Ctrl-C."""
+        """Return the model as JSON; like pydantic's method, but Ctrl-C raises KeyboardInterrupt."""
         with _interruptible():
             return super().model_dump_json(*arguments, **how)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, but what was derived from the old values is forgotten."""
+        """Return a copy; like pydantic's method, but without cached values of the original."""
         copy = super().model_copy(update=update, deep=deep)
         for name in copy.__dict__.keys() - type(self).model_fields:
             del copy.__dict__[name]
@@ -35,7 +35,7 @@ class Model(BaseModel):
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Pydantic makes a fault of its own of everything that is raised in a serializer, and keeps the name alone."""
+    """Restore KeyboardInterrupt: pydantic's serializer replaces it by an error that contains its name."""
     try:
         yield
     except PydanticSerializationError as error:

@@ -1,4 +1,4 @@
-"""The installed version."""
+"""Installed version."""
 
 import importlib.metadata
 
