@@ -1,8 +1,8 @@
-"""What `import tilewright` offers, and the names and files that it takes; here, the plugins taken where none is named."""
+"""Functions behind `import tilewright`, and the default plugins."""
 
 MAPPER = "optimal"
 OTHERWISE = "quickflow"
-"""For layers of which `optimal` can prove nothing, and where many machines are compared."""
+"""Fallback mapper for layers where `optimal` can prove nothing, and for comparing many architectures."""
 MODEL = "timeloop"
 DIRECTIVE_MODEL = "maestro"
-"""For programs of directives, which are MAESTRO's own."""
+"""Cost model for directive programs, which are MAESTRO's notation."""

@@ -1,4 +1,4 @@
-"""`compare`: several mappers under several cost models, evaluated by all of them."""
+"""`compare`: several mappers under several cost models, with every result evaluated by all models."""
 
 from __future__ import annotations
 
@@ -31,20 +31,23 @@ def compare(
     models: str | Sequence[str | CostModel] = api.MODEL,
     **settings: Unpack[Settings],
 ) -> ComparisonReport:
-    """Let every mapper search under every cost model, and evaluate each best mapping by all of these models; what
-    `tilewright compare` does.
+    """Run every mapper under every cost model, and evaluate each best mapping with all models.
+
+    This is the function behind `tilewright compare`.
 
     Args:
-        mappers, models: names of installed plugins, or objects of your own.
-        mapper_options, model_options: options for all of them; `{"gamma": {...}}` for one.
-        Everything else: as for `map`; limits count for each search.
+        mappers, models: Names of installed plugins, or plugin objects.
+        mapper_options, model_options: Options for all of them, or for one as `{"gamma": {...}}`.
+        Everything else: As for `map`. Limits apply to each search.
 
     Returns:
-        The report. A model that fits no layer is named before the search, and in a table of its own. A mapper that finds nothing, a model that refuses, and a plugin that crashes or is not installed are rows
-        with their reasons. Ctrl-C ends the sweep and returns what is done.
+        The report. A model that fits no layer is named before the search, and in a table of its own.
+        A mapper without a result, a model that refuses, and a plugin that crashes or is not installed
+        appear as rows with their reasons. Ctrl-C ends the sweep and returns the finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
+            ones.
     """
     some_models, some_mappers = names_of("models", models), names_of("mappers", mappers)
     with _telling_how_options_are_for_one():
@@ -65,7 +68,7 @@ def compare(
 
 
 def _refusing(plan: Plan) -> tuple[Fit, ...]:
-    """Which models take which layers. Those that take none are named at once, before the search of the others begins."""
+    """Return which models fit which layers, and log those that fit none before the search begins."""
     fits = tuple(
         fit_of(model, each.problem, plan.architecture, plan.constraints)
         for model in plan.models
@@ -80,7 +83,7 @@ def _refusing(plan: Plan) -> tuple[Fit, ...]:
 
 @contextmanager
 def _telling_how_options_are_for_one() -> Iterator[None]:
-    """An option that only one of several plugins takes is the commonest mistake here."""
+    """Add a hint to errors about options that only one of several plugins accepts, a common mistake."""
     try:
         yield
     except OptionError as error:
@@ -89,7 +92,7 @@ def _telling_how_options_are_for_one() -> Iterator[None]:
 
 
 def _point(plan: Plan, mapper: str | Mapper, model: BuiltModel) -> SweepPoint:
-    """A mapper under a model; one that cannot be built is a point with the reason."""
+    """Return a point for a mapper under a model; a plugin that cannot be built is recorded as the reason."""
     name = name_of(mapper)
     if model.error is not None:
         return SweepPoint(name, model.name, error=model.error)

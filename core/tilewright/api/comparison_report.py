@@ -1,4 +1,4 @@
-"""Comparison report: what `compare` found, search by search."""
+"""Comparison report: results of `compare`, one per search."""
 
 from __future__ import annotations
 
@@ -32,8 +32,11 @@ COLUMNS = (
 
 @dataclass(frozen=True, repr=False)
 class ComparisonReport(Tabular):
-    """One row per search: a mapper under a model on a layer; `folder` is where the mapping files are. `fits` says which models
-    take which layers; those that take none are in a table of their own."""
+    """Results of `compare`, with one row per search: a mapper under a model on a layer.
+
+    `folder` contains the mapping files. `fits` records which models fit which layers. Models that
+    fit no layer are in a table of their own.
+    """
 
     workload: Workload
     architecture: Architecture
@@ -50,23 +53,27 @@ class ComparisonReport(Tabular):
 
     @property
     def missing(self) -> int:
-        """Searches that an interruption left out."""
+        """Number of searches that an interruption prevented."""
         return len(self.points) * len(self.workload.distinct()) - len(self.searches)
 
     @property
     def stopped(self) -> list[str]:
-        """Searches that an interruption ended when they had found a mapping."""
+        """Searches that an interruption ended after they had found a mapping."""
         cut = [row for row in self.searches if row.layer.interrupted and row.layer.report is not None]
         return [f"{row.layer.name} by {row.point.mapper}" for row in cut]
 
     @property
     def complete(self) -> bool:
-        """Everything was tried, to its end."""
+        """Whether all searches ran to their end."""
         return not self.missing and not self.stopped
 
     def save(self, folder: str | Path) -> Path:
-        """Write a mapping file per search, `compare.json` and `compare.csv`; what `compare -o` writes. Raises
-        InputError, OutputError."""
+        """Write a mapping file per search, `compare.json` and `compare.csv`, as `compare -o` does.
+
+        Raises:
+            InputError: The folder belongs to another run.
+            OutputError: A file cannot be written.
+        """
         run = RunFolder(folder)
         claim(run, self.workload, [(point.mapper, point.configuration) for point in self.points])
         for number, row in enumerate(self.searches, start=1):
@@ -76,7 +83,7 @@ class ComparisonReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> ComparisonReport:
-        """The report with its folder, where `compare.json` and `compare.csv` are now, too."""
+        """Write `compare.json` and `compare.csv`, and return the report with its folder."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
@@ -84,7 +91,7 @@ class ComparisonReport(Tabular):
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per search and model."""
+        """Return one dict per search and model."""
         found = []
         for row in self.data()["rows"]:
             shared = {key: row[key] for key in ("layer", "count", "macs", "mapper", "guide", "mapping_file")}
@@ -97,7 +104,7 @@ class ComparisonReport(Tabular):
         return found
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `compare --json` and `compare.json`."""
+        """Return the JSON document of `compare --json` and `compare.json`."""
         return {
             "schema_version": 1,
             "workload": self.workload.name,
@@ -143,7 +150,7 @@ class ComparisonReport(Tabular):
 
     @cached_property
     def _distances(self) -> list[list[Distance | None]]:
-        """Of each search, by each model."""
+        """Return the distance from the best result, per search and model."""
         layers = dict.fromkeys(row.layer.name for row in self.searches)
         proofs = {name: Proofs([row for row in self.searches if row.layer.name == name]) for name in layers}
         return [
@@ -155,7 +162,7 @@ class ComparisonReport(Tabular):
         return None if best is None or math.isinf(value) else proofs.distance(best, self.models[model].name, value)
 
     def messages(self) -> list[str]:
-        """What a person should know beside the figures."""
+        """Return messages that the user needs to interpret the results."""
         found = [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
@@ -163,13 +170,13 @@ class ComparisonReport(Tabular):
         return [*found, *place_told(self.folder, self.unwritten)]
 
     def _unmatched(self) -> tuple[str, ...]:
-        """Words of architecture and constraints that match nothing; all searches have the same constraints."""
+        """Names in architecture and constraints that match nothing; all searches share the constraints."""
         runs = [point.configuration for point in self.points if point.configuration is not None]
         problems = [each.problem for each in self.workload.distinct()]
         return unmatched(problems, self.architecture, runs[0].constraints) if runs else ()
 
     def _warnings(self) -> list[tuple[str, str]]:
-        """(model or mapper, text), once for all that differ in numbers only."""
+        """Return pairs (model or mapper, text), with one entry for texts that differ only in numbers."""
         said = [(row.point.mapper, text) for row in self.searches for text in row.layer.warnings]
         said += [
             (row.point.mapper, row.layer.error.message) for row in self.searches if row.reports and row.layer.error
@@ -187,8 +194,11 @@ class ComparisonReport(Tabular):
         return "\n".join([super().__str__(), *self.messages()])
 
     def tables(self) -> Sequence[Table | str]:
-        """A row per layer, model that the search used, and mapper; per model the figure, how far from the best, and how far from the
-        optimum where something was proved."""
+        """Return tables with a row per layer, search model and mapper.
+
+        For each model they show the metric, its distance from the best, and from the optimum if a
+        bound was proved.
+        """
         name = "EDP" if self.objective == "edp" else self.objective
         refused = refused_models(self.fits)
         shown = [n for n, model in enumerate(self.models) if model.name not in refused]
@@ -235,7 +245,7 @@ class ComparisonReport(Tabular):
         return [*([table] if shown else []), *(f"  {mark}  {text}" for text, mark in notes.items()), *without]
 
     def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
-        """What stands behind the layer; remarks are numbers of notes."""
+        """Return the cells after the layer. Remarks are shown as numbers of notes."""
         result = row.layer.result
         seconds = None if result is None else result.wall_seconds
         proof = [(result.proved if result else None) or "no"] if proves else []
@@ -243,13 +253,13 @@ class ComparisonReport(Tabular):
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 
     def _value(self, row: SweepRow, model: int) -> float:
-        """The objective by one model; inf where there is none."""
+        """Return the objective by one model, inf if it has no value."""
         report: Report | None = row.reports[model] if row.reports else None
         value = None if report is None or not report.valid else report.of(self.objective)
         return math.inf if value is None else float(value)
 
     def _remarks(self, row: SweepRow) -> list[str]:
-        """Why there is no mapping, who refuses to evaluate it, and which limit ended the search."""
+        """Return why there is no mapping, which models refuse it, and which limit ended the search."""
         found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
         refused = refused_models(self.fits)
         for model, report in zip(self.models, row.reports, strict=False):
@@ -258,7 +268,7 @@ class ComparisonReport(Tabular):
 
 
 def row_file(number: int, row: SweepRow) -> str:
-    """The name of a search's mapping file; `number` counts from 1."""
+    """Return the name of a search's mapping file; `number` counts from 1."""
     return file_name(f"{number:03d}", row.layer.name, row.point.mapper, row.point.model) + ".yaml"
 
 

@@ -1,4 +1,4 @@
-"""`convert`: a tool's files in another tool's notation."""
+"""`convert`: files of one notation, written in another."""
 
 from __future__ import annotations
 
@@ -22,22 +22,24 @@ def convert(
     lossy: bool = False,
     reading: Mapping[str, Any] | None = None,
 ) -> Conversion:
-    """Files of one notation in another; what `tilewright convert` does.
+    """Convert files of one notation into another, as `tilewright convert` does.
 
     Args:
-        files: all files of one input set.
-        source, target: notations: names of installed adapters; `tilewright` for our own YAML files. Without a source it is
-            that in which the files can be read.
-        lossy: leave out what the target cannot hold, as far as that can be left out, and list it.
-        reading: options of the adapter that reads, such as `{"set": {"architecture": "eyeriss_like"}}`.
+        files: All files of one input set.
+        source, target: Names of installed adapters, or `tilewright` for Tilewright's YAML files.
+            The default source is the notation that can read the files.
+        lossy: Drop parts that the target cannot express, where that is possible, and list them.
+        reading: Options of the reading adapter, such as `{"set": {"architecture":
+            "eyeriss_like"}}`.
 
     Returns:
-        The texts; `save(folder)` writes them under the names that the other tool expects.
+        The converted texts. `save(folder)` writes them under the file names that the target tool
+        expects.
 
     Raises:
-        CallError, InputError, UnknownPluginError: a word or a file is wrong.
-        NotConformableError: the target cannot hold what the files say; every reason is listed.
-        PluginError: an adapter crashed or cannot be built.
+        CallError, InputError, UnknownPluginError: An argument or a file is invalid.
+        NotConformableError: The target cannot express the inputs; every reason is listed.
+        PluginError: An adapter crashed or cannot be built.
     """
     if target is None:
         raise InputError("no notation to write is given", hint="add target='timeloop' (--to), or another tool's name")

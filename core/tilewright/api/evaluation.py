@@ -1,4 +1,4 @@
-"""`evaluate`: what a mapping costs, by one cost model or several."""
+"""`evaluate`: cost of a mapping by one or several cost models."""
 
 from __future__ import annotations
 
@@ -30,24 +30,25 @@ from tilewright.schema.unmatched import unmatched
 from tilewright.tables import Column, Table, Tabular, numbers
 
 Mapped = Source | MappedLayer
-"""What stands for a mapping with or without its problem and architecture."""
+"""Source of a mapping, with or without its problem and architecture."""
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""Files of another tool, together one input set."""
+"""Files of another tool that form one input set."""
 ACTIONS = ("reads", "fills", "updates")
 
 
 @dataclass(frozen=True, repr=False)
 class EvaluationReport(Tabular):
-    """One report per model, in the order asked for; of a program of directives one per model and layer.
+    """Reports of the models in the requested order; for directive programs one per model and layer.
 
-    `warnings`: what the reader of another tool's files could not keep, and words of the architecture that match nothing. `mapping`: what was evaluated, where it was one.
-    It prints in short; `explained()` prints all of it.
+    Printing it gives a summary, and printing `explained()` gives all details. `warnings` lists
+    inputs that the reader could not represent, and names in the architecture that match nothing.
+    `mapping` is the evaluated mapping, if there is one.
     """
 
     reports: tuple[Report, ...]
     warnings: tuple[str, ...] = ()
     is_side_by_side: bool = False
-    """Several models on one mapping, whose counts can be compared."""
+    """Whether several models evaluated one mapping, so that their counts can be compared."""
     mapping: BoundMapping | None = None
     is_explained: bool = False
 
@@ -55,7 +56,7 @@ class EvaluationReport(Tabular):
         return f"<EvaluationReport: {', '.join(f'{each.model} on {each.problem}' for each in self.reports)}>"
 
     def __getitem__(self, model: str) -> Report:
-        """The first report of that model. Raises KeyError."""
+        """Return the first report of a model, or raise KeyError."""
         for report in self.reports:
             if report.model == model:
                 return report
@@ -63,18 +64,20 @@ class EvaluationReport(Tabular):
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Why no model said anything, if all of them crashed or could not be built; else empty."""
+        """Reasons why no model gave a result, if all crashed or could not be built; otherwise empty."""
         reasons = [report.reasons[:1] for report in self.reports]
         all_failed = all(found and found[0].code == FAILED for found in reasons)
         return tuple(found[0].message for found in reasons) if all_failed else ()
 
     def explained(self) -> EvaluationReport:
-        """The same, printed at length: every limit, energy, count and memory."""
+        """Return the same report with all details: limits, energies, counts and memories."""
         return replace(self, is_explained=True)
 
     def differences(self) -> list[dict[str, Any]]:
-        """Counts (words per instance) that are not the same in all valid reports, outermost level first; a model that has
-        no such count gives None."""
+        """Return the counts (words per instance) that differ between valid reports, outermost level first.
+
+        A model without such a count has None.
+        """
         valid = [report for report in self.reports if report.valid]
         counts = [
             {(level.name, tensor): row for level in report.levels for tensor, row in level.tensors.items()}
@@ -90,7 +93,7 @@ class EvaluationReport(Tabular):
         return rows
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `evaluate --json`; explained, with `energy`: the rows of each report."""
+        """Return the JSON document of `evaluate --json`; the explained form adds the energy rows."""
         results = [
             report.model_dump(mode="json") | ({"energy": report.rows()} if self.is_explained else {})
             for report in self.reports
@@ -99,7 +102,7 @@ class EvaluationReport(Tabular):
         return found | ({"differences": self.differences()} if self.is_side_by_side else {})
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per report."""
+        """Return one dict per report."""
         keys = ("problem", "model", "valid", "energy_pj", "cycles", "edp", "utilization")
         return [
             {key: getattr(report, key) for key in keys}
@@ -120,7 +123,7 @@ class EvaluationReport(Tabular):
         return parts
 
     def _totals(self) -> Table:
-        """A row per model and layer, refusals with their reason."""
+        """Return a table with a row per model and layer; a refusal is shown with its reason."""
         layers = list(dict.fromkeys(report.problem for report in self.reports))
         table = Table(
             *(["layer"] if len(layers) > 1 else []), "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
@@ -135,7 +138,7 @@ class EvaluationReport(Tabular):
         return table
 
     def _differences(self) -> list[Table | str]:
-        """Every count on which the models do not agree."""
+        """Return tables of all counts in which the models differ."""
         rows, valid = self.differences(), [report.model for report in self.reports if report.valid]
         if len(valid) < 2:
             return []
@@ -150,7 +153,7 @@ class EvaluationReport(Tabular):
 
 
 def _limit(report: Report) -> str | None:
-    """What binds most cycles; None where the model does not say."""
+    """Return the name of the limit that accounts for most cycles, or None if the model has none."""
     return limited_by(report.slowest[0]) if report.valid and report.limits else None
 
 
@@ -165,21 +168,27 @@ def evaluate(
     notation: str | None = None,
     reading: MappingOf[str, Any] | None = None,
 ) -> EvaluationReport:
-    """Evaluate a mapping; what `tilewright evaluate` does.
+    """Evaluate a mapping, as `tilewright evaluate` does.
 
     Args:
-        mapping: a layer of a mapping report, a mapping, a mapping file or dict; or all files of another tool's input set.
-        problem, arch: where the mapping does not bring them, or others than it brings.
-        models: names of installed cost models, or objects; `timeloop` by default, `maestro` for its own files.
-        model_options: options for all models; `{"timeloop": {...}}` for one.
-        reading: options of the notation's adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
-        notation: that of the files, such as timeloop, maestro or zigzag, where it cannot be told by reading them.
+        mapping: A layer of a mapping report, a mapping, a mapping file or dict, or all files of
+            another tool's input set.
+        problem, arch: Required if the mapping lacks them; otherwise they replace those of the
+            mapping.
+        models: Names of installed cost models, or objects. Default: `timeloop`, or `maestro` for
+            its own files.
+        model_options: Options for all models, or for one as `{"timeloop": {...}}`.
+        reading: Options of the notation's adapter, such as `{"set": {"architecture":
+            "eyeriss_like"}}`.
+        notation: Notation of the files, such as timeloop, maestro or zigzag. Default: detected.
 
     Returns:
-        A report per model. A model that refuses the mapping, crashes or is not installed has `valid` false and the reasons.
+        One report per model. If a model refuses the mapping, crashes or is not installed, `valid`
+        is false and `reasons` explains why.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word or a file is wrong; the message says what would be right.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid; the message names
+            valid ones.
     """
     foreign = notation is not None or reading
     given = set_of(mapping, problem, arch, notation, reading) if foreign else inputs_of(mapping, problem, arch)
@@ -191,7 +200,7 @@ def evaluate_inputs(
     models: str | CostModel | Sequence[str | CostModel] | None,
     model_options: MappingOf[str, Any] | None,
 ) -> EvaluationReport:
-    """As `evaluate`, of what was read."""
+    """Evaluate inputs that were read already; see `evaluate`."""
     if models is None:
         models = api.MODEL if inputs.directives is None else api.DIRECTIVE_MODEL
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
@@ -209,7 +218,11 @@ def evaluate_inputs(
 
 
 def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | None) -> InputSet:
-    """A mapping with its problem and architecture, which it brings or which are given beside it. Raises InputError."""
+    """Return a mapping with its problem and architecture, from the mapping or the other arguments.
+
+    Raises:
+        InputError: The mapping cannot be read, or a part is missing.
+    """
     if isinstance(mapping, MappedLayer):
         if mapping.mapping is None:
             raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
@@ -235,7 +248,7 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
 
 
 def paths_of(files: object) -> list[Path]:
-    """One file or several. Raises InputError: it is something else, or none."""
+    """Return the paths of one or several files; raise InputError for other values or an empty list."""
     given = [files] if isinstance(files, str | os.PathLike) else files
     if not isinstance(given, Sequence) or not given or not all(isinstance(each, str | os.PathLike) for each in given):
         raise InputError("a notation needs the files to read", hint="give all files of one input set")
@@ -249,7 +262,11 @@ def set_of(
     notation: str | None = None,
     reading: MappingOf[str, Any] | None = None,
 ) -> InputSet:
-    """What all files of an input set say; other parts than theirs where they are given. Raises InputError."""
+    """Return the input set in the files; `problem` and `arch` replace its parts.
+
+    Raises:
+        InputError: A file is invalid, or a part is missing.
+    """
     paths = paths_of(files)
     inputs = read(paths, notation, installed(), reading)
     names = ", ".join(str(path) for path in paths)
@@ -269,21 +286,25 @@ def set_of(
 
 
 def _why(inputs: InputSet, what: str) -> str:
-    """What its reader said of the mapping that it did not find."""
+    """Return the reader's warning about a missing mapping, or an empty text."""
     said = [text for text in inputs.warnings if text.endswith("read as constraints")]
     return f": {said[0]}" if what == "mapping" and said else ""
 
 
 def _rather(inputs: InputSet, what: str) -> str:
-    """What to type instead."""
+    """Return a hint about the missing part."""
     if what != "mapping" or inputs.problem is None or inputs.architecture is None:
         return "give all files of the set"
     return "give the mapping too, or search one: tilewright map LAYERS --arch FILE, each other file behind an --arch of its own"
 
 
 def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error: InputError) -> InputSet:
-    """What a file says that is no mapping of ours, together with the files beside it, in another tool's notation. Raises
-    the error where nobody can read them and the file could have been ours."""
+    """Read a mapping in another tool's notation, together with the other files given.
+
+    Raises:
+        InputError: No adapter can read the files. `error` is raised if the file could be
+            Tilewright's.
+    """
     if not isinstance(mapping, str | os.PathLike) or not is_file(mapping):
         raise error
     files = [each for each in (mapping, problem, arch) if isinstance(each, str | os.PathLike) and is_file(each)]

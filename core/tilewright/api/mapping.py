@@ -1,4 +1,4 @@
-"""`map`: the best mapping of every layer of a workload; `space`: all mappings of one."""
+"""`map`: the best mapping for every layer of a workload; `space`: all mappings of one problem."""
 
 from __future__ import annotations
 
@@ -43,43 +43,52 @@ def map(
     cluster: str | None = None,
     **settings: Unpack[Settings],
 ) -> MappingReport:
-    """Map every distinct layer of a workload onto an architecture; what `tilewright map` does.
+    """Map every distinct layer of a workload onto an architecture, as `tilewright map` does.
 
     Args:
-        workload, arch: names, files, dicts or objects, as for `load`; a workload may be a formula. Other tools' files, too: one, several
-            (an architecture and its energy table) or a folder. What they say of mappings are the constraints then.
-        mapper, model: names of installed plugins, or objects of your own; `timeloop` by default, and `optimal`, or `quickflow` for layers of which
-            nothing can be proved.
-        algorithms: names of installed algorithms, such as `native,ttgt`: all steps of all ways that they offer for a layer are mapped, each
-            under the same limits, and the report tells what each way costs.
-        movement: whether what algorithms lay out anew in the outermost memory is `counted`, or `none` of it.
-        algorithm_options: options of the algorithms; `{"NAME": {...}}` for one of several.
-        cluster: the address of a Dask scheduler (extra `dask`), whose workers search in place of `jobs` processes here.
-        objective: what to make small: edp, energy or cycles.
-        constraints: a name, a file, a dict, an object, or `none`; by default the architecture's published dataflow.
-        factors: perfect (every tile divides the one it is cut from) or ragged (the last piece of a dimension may be smaller);
-            by default as the constraints say, which is perfect unless they say otherwise.
-        seconds, evaluations, patience: limits for each distinct layer; without seconds and evaluations 100,000 mappings, unless the
-            mapper ends by itself.
-        seed: the same seed gives the same result.
-        mapper_options, model_options: options of the mapper and of the cost model.
-        jobs: layers mapped at once, each in a process.
-        progress: whether a bar is shown on stderr; None: in a terminal or a notebook.
-        cache: whether results are found again and kept; or the folder for them.
-        folder: where each layer's mapping file is written as soon as it is found, and then the summaries. A folder belongs to
-            one run: what an earlier one of the same workload left there is replaced, that of another is refused.
-        resume: go on with this very run in `folder`: the layers that it finished come from the cache.
-        force: replace the files of another workload's run, too.
-        notation: that of other tools' files, such as timeloop, where it cannot be told by reading them.
-        reading: options of that notation's adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
+        workload, arch: Names, files, dicts or objects, as for `load`. A workload may be a formula.
+            Files of other tools are accepted, too: one file, several (such as an architecture and
+            its energy table), or a folder. Mapping rules in these files become constraints.
+        mapper, model: Names of installed plugins, or plugin objects. Default: `timeloop` as model,
+            and `optimal` as mapper, with `quickflow` for layers where `optimal` can prove nothing.
+        algorithms: Names of installed algorithms, such as `native,ttgt`. All steps of all their
+            alternatives are mapped, each under the same limits. The report lists the cost of each
+            alternative.
+        movement: `counted` adds the cost of tensors that algorithms rearrange in the outermost
+            memory; `none` ignores it.
+        algorithm_options: Options of the algorithms, or of one as `{"NAME": {...}}`.
+        cluster: Address of a Dask scheduler (extra `dask`). Its workers then search instead of
+            `jobs` local processes.
+        objective: Metric to minimise: edp, energy or cycles.
+        constraints: A name, a file, a dict, an object, or `none`. Default: the dataflow published
+            for the architecture.
+        factors: `perfect` (every tile divides the enclosing one) or `ragged` (the last tile of a
+            dimension may be smaller). Default: as in the constraints, else perfect.
+        seconds, evaluations, patience: Limits for each distinct layer. Without seconds and
+            evaluations: 100,000 mappings, unless the mapper terminates on its own.
+        seed: Seed of the search; equal seeds give equal results.
+        mapper_options, model_options: Options of the mapper and of the cost model.
+        jobs: Number of layers mapped in parallel, each in a process.
+        progress: Whether to show a bar on stderr. None: in terminals and notebooks.
+        cache: Whether to reuse and store results, or the folder for them.
+        folder: Folder for mapping files, each written once it is found, and for the summaries. A folder belongs to one run. Files of an earlier run of the same workload are
+            replaced; a folder of another workload is refused.
+        resume: Continue this very run in `folder`; finished layers come from the cache.
+        force: Replace the files of another workload's run, too.
+        notation: Notation of other tools' files, such as timeloop. Default: detected.
+        reading: Options of that notation's adapter, such as `{"set": {"architecture":
+            "eyeriss_like"}}`.
 
     Returns:
-        The report; a layer without a mapping says why. Ctrl-C ends the search and returns what is done.
+        The report. A layer without a mapping has a reason. Ctrl-C ends the search and returns the
+        finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.
-        PluginError: mapper or model cannot be built.
-        OutputError: the folder cannot be written to. What is found later on, such as a full disk, is `unwritten` of the report.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
+            ones.
+        PluginError: Mapper or model cannot be built.
+        OutputError: The folder cannot be written to. A later fault, such as a full disk, is
+            reported as `unwritten`.
     """
     plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
     network = plan.workload
@@ -103,7 +112,11 @@ def map(
 
 
 def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None) -> list[BuiltAlgorithm]:
-    """The algorithms; one that cannot be built says why. Raises UnknownPluginError, InputError."""
+    """Return the algorithms; one that cannot be built has its error as the reason.
+
+    Raises:
+        UnknownPluginError, InputError: A name or an option is invalid.
+    """
     names = names_of("algorithms", algorithms)
     of_each = options_by_name(options, names, "algorithm_options")
     found = []
@@ -119,19 +132,22 @@ def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None)
 
 @checked
 def space(problem: Source, arch: Source, constraints: Source | None = None, factors: str | None = None) -> MapSpace:
-    """All mappings that `map` chooses from: of one problem on one architecture, by default under its published dataflow.
-    What a mapper or a cost model declares not to accept is still in it.
+    """Return the space of mappings from which `map` chooses, for one problem and architecture.
+
+    The default constraints are the published dataflow of the architecture. The space also contains
+    mappings that some mappers or cost models do not accept.
 
     Args:
-        problem, arch: names, files, dicts or objects, as for `load`; the problem may be a formula.
-        constraints, factors: as for `map`; `none` is everything that the hardware can do.
+        problem, arch: Names, files, dicts or objects, as for `load`. The problem may be a formula.
+        constraints, factors: As for `map`; `none` allows everything that the hardware can do.
 
     Raises:
-        InputError, UnknownNameError: a word is wrong, or the constraints cannot bound such a space.
+        InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the
+            space.
     """
     architecture = load_architecture(arch)
     rules = with_factors(load_constraints(constraints, architecture), factors)
     one, shaped = load_problem(problem), rules.shape(architecture)
     for text in unmatched([one], shaped, rules):
-        warnings.warn(text, stacklevel=3)  # `checked` is between
+        warnings.warn(text, stacklevel=3)  # `checked` adds a frame
     return MapSpace.of(one, shaped, rules.rules_for(one, shaped), factors=rules.factors)

@@ -1,4 +1,4 @@
-"""Mapping report: what `map` found, layer by layer."""
+"""Mapping report: results of `map`, one per layer."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class MappingReport(Tabular):
-    """Every distinct problem of a workload once, in the workload's order; `folder` is where the mapping files are.
+    """Mappings of the distinct problems of a workload, in the workload's order.
 
-    An interrupted run has fewer layers than the workload has distinct problems. Totals count a layer as often as it occurs,
-    and are None while one has no mapping.
+    `folder` contains the mapping files. An interrupted run has fewer layers than the workload has
+    distinct problems. Totals count each layer as often as it occurs, and are None while a layer has
+    no mapping.
 
-    Where algorithms were asked for, `expansion` has all that they offer, `layers` are the steps of all of it, `choices` tell what each
-    way costs in all, and totals are those of the best ways.
+    If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of
+    all of them. `choices` lists the total cost of each alternative, and totals are those of the
+    best ones.
     """
 
     workload: Workload
@@ -53,29 +55,36 @@ class MappingReport(Tabular):
         return f"<MappingReport of {self.workload.name} on {where}: {len(self.layers)} layers>"
 
     def __getitem__(self, name: str) -> MappedLayer:
-        """The layer of that name, also where it is mapped as another that is the same work. Raises KeyError."""
+        """Return the layer of that name, or raise KeyError.
+
+        A layer that repeats another one's problem has the same result.
+        """
         for layer in self.layers:
             if name in layer.distinct.layers:
                 return layer
         raise KeyError(name)
 
     def certificate(self, name: str) -> Certificate | None:
-        """What was proved of the layer of that name; None where nothing was. Raises KeyError."""
+        """Return the certificate of the layer of that name, or None if nothing was proved.
+
+        Raises:
+            KeyError: There is no such layer.
+        """
         layer = self[name]
         return certificate_of(layer, self.configuration, self.steps_of(layer))
 
     def steps_of(self, layer: MappedLayer) -> tuple[AlternativeRecord, ...]:
-        """The alternatives that a layer is a step of."""
+        """Return the alternatives that have the layer as a step."""
         return () if self.expansion is None else self.expansion.records(layer.distinct.layers)
 
     @property
     def searched(self) -> Workload:
-        """What was mapped: the workload, or the steps of all that algorithms offer for it."""
+        """Workload that was mapped: the given one, or the steps of all alternatives."""
         return self.workload if self.expansion is None else self.expansion.workload
 
     @cached_property
     def choices(self) -> tuple[Choice, ...]:
-        """What each way to compute a layer costs; empty where no algorithms were asked for."""
+        """Costs of the alternatives of each layer; empty if no algorithms were requested."""
         if self.expansion is None:
             return ()
         found = {name: layer for layer in self.layers for name in layer.distinct.layers}
@@ -83,8 +92,11 @@ class MappingReport(Tabular):
 
     @property
     def graph(self) -> nx.DiGraph[str]:
-        """The workload's graph, with `energy_pj` and `cycles` of each layer, all its repetitions together, where it has a mapping;
-        where algorithms were asked for, those of the best way."""
+        """Return the workload's graph with `energy_pj` and `cycles` of each mapped layer.
+
+        The values include all repetitions of the layer. If algorithms were requested, they are
+        those of the best alternative.
+        """
         costs: dict[str, MappedLayer | Cost | None] = {
             name: each for each in self.layers if self.expansion is None for name in each.distinct.layers
         }
@@ -95,22 +107,22 @@ class MappingReport(Tabular):
 
     @property
     def missing(self) -> int:
-        """Distinct problems that an interruption left unsearched."""
+        """Number of distinct problems that an interruption left without a search."""
         return len(self.searched.distinct()) - len(self.layers)
 
     @property
     def stopped(self) -> list[str]:
-        """Layers whose search an interruption ended when it had found a mapping."""
+        """Layers whose search an interruption ended after a mapping was found."""
         return [layer.name for layer in self.layers if layer.interrupted and layer.report is not None]
 
     @property
     def complete(self) -> bool:
-        """Every layer has a mapping."""
+        """Whether every layer has a mapping."""
         return not self.missing and self._total is not None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Words of architecture and constraints that match nothing in the workload."""
+        """Names in architecture and constraints that match nothing in the workload."""
         problems = [each.problem for each in self.searched.distinct()]
         return unmatched(problems, self.configuration.architecture, self.configuration.constraints)
 
@@ -122,7 +134,7 @@ class MappingReport(Tabular):
 
     @property
     def cycles(self) -> int | None:
-        """One layer after another."""
+        """Total cycles, with all layers in sequence."""
         return None if self._total is None else self._total.cycles
 
     @property
@@ -131,7 +143,10 @@ class MappingReport(Tabular):
 
     @property
     def _total(self) -> Cost | None:
-        """Of all layers, or of the best way of each; None while one has no mapping."""
+        """Return the total cost of all layers, or None while one has no mapping.
+
+        For a layer with alternatives, the best one counts.
+        """
         if self.expansion is None:
             count = len(self.layers)
             found = [
@@ -147,11 +162,16 @@ class MappingReport(Tabular):
 
     @property
     def edp(self) -> float | None:
-        """energy_pj x cycles, both of all layers together."""
+        """Energy times cycles, both of the whole workload."""
         return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
 
     def save(self, folder: str | Path) -> Path:
-        """Write a mapping file per layer, the summaries and the page; what `map -o` writes. Raises InputError, OutputError."""
+        """Write a mapping file per layer, the summaries and the page, as `map -o` does.
+
+        Raises:
+            InputError: The folder belongs to another run.
+            OutputError: A file cannot be written.
+        """
         run = RunFolder(folder)
         claim(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
@@ -161,7 +181,7 @@ class MappingReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> MappingReport:
-        """The report with its folder, where the summaries and the page are now, too."""
+        """Write the summaries and the page, and return the report with its folder."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
@@ -173,7 +193,7 @@ class MappingReport(Tabular):
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per distinct problem."""
+        """Return one dict per distinct problem."""
         found = []
         for row in self.data()["layers"]:
             best, how = row["best"], row["search"]
@@ -187,7 +207,7 @@ class MappingReport(Tabular):
         return found
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `map --json` and `summary.json`."""
+        """Return the JSON document of `map --json` and `summary.json`."""
         run = self.configuration
         return {
             **head_of(self.workload, run),
@@ -242,7 +262,7 @@ class MappingReport(Tabular):
         }
 
     def messages(self) -> list[str]:
-        """What a person should know beside the figures."""
+        """Return messages that the user needs to interpret the results."""
         found = [f"warning: {warning}" for warning in self.warnings]
         free = [layer.name for layer in self.layers if not layer.constrained]
         if free:
@@ -266,7 +286,7 @@ class MappingReport(Tabular):
 
     @property
     def is_one(self) -> bool:
-        """The workload is one layer, once, and it is mapped: it prints as that layer, with its loop nest."""
+        """Whether the workload is a single mapped layer, which is printed with its loop nest."""
         once = len(self.workload.layers) == 1 and self.workload.layers[0].count == 1
         return once and not self.workload.unmapped and self.complete and self.expansion is None
 
@@ -287,7 +307,7 @@ class MappingReport(Tabular):
         return title_of(self.workload, self.configuration, self.layers)
 
     def _offers(self) -> list[Table | str]:
-        """The ways to compute each layer, and what the best ones come to."""
+        """Return the table of alternatives for each layer, and the totals of the best ones."""
         if self.expansion is None:
             return []
         found: list[Table | str] = [offer_table(self.choices, self.expansion.movements)]
@@ -320,11 +340,11 @@ class MappingReport(Tabular):
 
     @property
     def _proofs(self) -> dict[str, str]:
-        """What was proved of each layer's best; empty where the mapper proves nothing."""
+        """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
         return {each.name: each.result.proved for each in self.layers if each.result and each.result.proved}
 
     def _speed(self) -> list[Table | str]:
-        """Time and speed of the whole where there is a clock, and the area where it is known."""
+        """Return total time and speed if the architecture has a clock, and its area if known."""
         architecture, words = self.configuration.architecture, list[str]()
         if architecture.clock_ghz is not None and self.cycles and self.energy_pj:
             speed, watt = 2 * self.macs * architecture.clock_ghz / self.cycles, 2e3 * self.macs / self.energy_pj
@@ -337,7 +357,7 @@ class MappingReport(Tabular):
         return [", ".join(words)] if words else []
 
     def _unmapped(self) -> list[Table | str]:
-        """Operators that are not mapped, by kind, with their share of all scalar operations."""
+        """Return the unmapped operators by kind, with their fraction of all scalar operations."""
         if not self.workload.unmapped:
             return []
         groups: dict[tuple[str, str], list[int | None]] = {}
@@ -354,7 +374,7 @@ class MappingReport(Tabular):
         return [table]
 
     def _searched(self) -> list[Table | str]:
-        """What came from the cache, and how fast the rest was."""
+        """Return the number of results from the cache, and the speed of the searches."""
         found: list[Table | str] = []
         if self.is_one and self._proofs:
             found.append(f"proved that no mapping of the space is better: {self._proofs[self.layers[0].name]}")
@@ -370,7 +390,7 @@ class MappingReport(Tabular):
         return [*found, *self._limited()]
 
     def _limited(self) -> list[str]:
-        """Which limits ended searches that would have gone on."""
+        """Return which limits ended searches before the mapper did."""
         limits: dict[str, list[str]] = {}
         for layer in self.layers:
             limit = self._limit(layer)

@@ -1,5 +1,7 @@
-"""Progress on stderr, for terminals and notebooks a bar, elsewhere a line every few seconds: who is at what, the best so far,
-how much is left."""
+"""Progress on stderr: a bar in terminals and notebooks, elsewhere a line every few seconds.
+
+It shows the current layer, mapper and model, the best result so far, and the remaining work.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,17 @@ from tilewright.schema.workload import DistinctProblem, Workload
 from tilewright.tables import quantity
 
 SECONDS = 5.0
-"""Between two lines."""
+"""Seconds between two lines."""
 
 
 def is_shown(progress: bool | None) -> bool:
-    """None: in a terminal, and in a notebook that has ipywidgets. Raises InputError."""
+    """Return whether to show progress.
+
+    None means: in a terminal, or in a notebook with ipywidgets.
+
+    Raises:
+        InputError: `progress` is not True, False or None.
+    """
     if progress not in (True, False, None):
         raise InputError(f"progress is True, False or None, not {progress!r}")
     return _has_bars() if progress is None else bool(progress)
@@ -36,15 +44,15 @@ def _has_bars() -> bool:
 
 
 class Display(Protocol):
-    """Where progress is seen."""
+    """Output for progress."""
 
     def show(self, done: float, what: str, note: str = "") -> None:
-        """So much of the total is done, `what` is under way."""
+        """Show that `done` of the total is finished, and that `what` is in progress."""
         ...
 
 
 class Lines:
-    """A line every few seconds, for files and pipes; a run that is done before that says nothing."""
+    """Progress as a line every few seconds, for files and pipes. A shorter run prints nothing."""
 
     def __init__(self, total: int, what: str) -> None:
         self.total, self.what = total, what
@@ -69,7 +77,7 @@ def _display(total: int, what: str) -> Iterator[Display]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
-    name = TextColumn("{task.description}", markup=False)  # names may hold brackets
+    name = TextColumn("{task.description}", markup=False)  # names may contain brackets
     texts = name, BarColumn(bar_width=20), TextColumn("{task.fields[note]}", markup=False)
     columns = (*texts, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -83,7 +91,7 @@ def _display(total: int, what: str) -> Iterator[Display]:
 
 
 class MappingProgress:
-    """What is known of all layers of a run; several may be searched at once."""
+    """Progress of all layers of a run. Several may be searched at once."""
 
     def __init__(self, workload: Workload, budget: Budget, objective: Objective, display: Display) -> None:
         problems = [distinct.problem for distinct in workload.distinct()]
@@ -94,15 +102,15 @@ class MappingProgress:
         self.started = time.monotonic()
 
     def watch(self, distinct: DistinctProblem, progress: Progress) -> None:
-        """One layer got on."""
+        """Record progress of one layer."""
         index = self.number[distinct.problem.name]
-        if self.shares[index] < 1:  # another process may tell late
+        if self.shares[index] < 1:  # reports of other processes may arrive late
             self.shares[index] = _share(progress, self.budget)
             self.evaluated[index] = progress.evaluated
             self._show(f"{distinct.problem.name} ({index + 1}/{len(self.shares)})", _best(progress, self.objective))
 
     def done(self, distinct: DistinctProblem) -> None:
-        """One layer is finished."""
+        """Record that one layer is finished."""
         self.shares[self.number[distinct.problem.name]] = 1.0
         self._show(f"{distinct.problem.name} done", "")
 
@@ -112,7 +120,7 @@ class MappingProgress:
 
 
 class SweepProgress:
-    """How many searches of a sweep are done."""
+    """Number of finished searches of a sweep."""
 
     def __init__(
         self, workload: Workload, points: Sequence[SweepPoint], objective: Objective, display: Display
@@ -121,7 +129,7 @@ class SweepProgress:
         self.points, self.objective, self.display = points, objective, display
 
     def watch(self, point: SweepPoint) -> Watch:
-        """What is told of the searches of one point."""
+        """Return an observer for the searches of one point."""
         begun = self.points.index(point) * len(self.names)
 
         def tell(distinct: DistinctProblem, progress: Progress) -> None:
@@ -133,13 +141,13 @@ class SweepProgress:
 
 
 class ExplorationProgress:
-    """How many points of an exploration are judged, and the best so far."""
+    """Number of finished points of an exploration, and the best so far."""
 
     def __init__(self, objective: Objective, display: Display) -> None:
         self.objective, self.display = objective, display
 
     def watch(self, done: float, what: str, best: float | None) -> None:
-        """So many points are done, `what` is under way."""
+        """Record that `done` points are finished and that `what` is in progress."""
         self.display.show(done, what, "" if best is None else f"best {quantity(best, UNITS[self.objective])}")
 
 
@@ -147,7 +155,7 @@ class ExplorationProgress:
 def mapping_progress(
     workload: Workload, budget: Budget, objective: Objective, progress: bool | None
 ) -> Iterator[MappingProgress | None]:
-    """While layers are mapped; None where nothing is shown."""
+    """Show progress while layers are mapped; yield None if nothing is shown."""
     if not is_shown(progress):
         yield None
         return
@@ -159,7 +167,7 @@ def mapping_progress(
 def sweep_progress(
     workload: Workload, points: Sequence[SweepPoint], objective: Objective, progress: bool | None
 ) -> Iterator[SweepProgress | None]:
-    """While mappers are compared; None where nothing is shown."""
+    """Show progress while mappers are compared; yield None if nothing is shown."""
     if not is_shown(progress):
         yield None
         return
@@ -171,7 +179,7 @@ def sweep_progress(
 def exploration_progress(
     points: int, objective: Objective, progress: bool | None
 ) -> Iterator[ExplorationProgress | None]:
-    """While machines are explored; None where nothing is shown."""
+    """Show progress while architectures are explored; yield None if nothing is shown."""
     if not is_shown(progress):
         yield None
         return
@@ -184,7 +192,7 @@ def _best(progress: Progress, objective: Objective) -> str:
 
 
 def _share(progress: Progress, budget: Budget) -> float:
-    """How much of a layer's budget is spent."""
+    """Return the used fraction of a layer's budget."""
     shares = [0.0]
     if budget.evaluations:
         shares.append(progress.evaluated / budget.evaluations)

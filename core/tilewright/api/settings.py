@@ -1,4 +1,4 @@
-"""Settings that `map` and `compare` share: what may be said, the defaults, and what is made of it."""
+"""Settings shared by `map`, `compare` and `front`: their types, defaults and checks."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
 Sources = Source | Sequence[str | os.PathLike[str]]
-"""One source, or several files of a tool that are read together."""
+"""One source, or several files of one tool that are read together."""
 
 
 class Settings(TypedDict, total=False):
-    """Keyword, type and default; `map` says what they mean."""
+    """Keywords with their types and defaults; `map` documents them."""
 
     objective: Annotated[str, "edp"]
     constraints: Annotated[Source | None, None]
@@ -64,7 +64,7 @@ DEFAULTS = {name: get_args(hint)[1] for name, hint in get_type_hints(Settings, i
 
 @dataclass(frozen=True)
 class _BuiltMapper:
-    """A mapper, which one it is, and what it declares; an object says nothing."""
+    """Mapper with its record, and with its spec if it is an installed plugin."""
 
     mapper: Mapper
     record: PluginRecord
@@ -73,7 +73,7 @@ class _BuiltMapper:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run whose words are checked and whose plugins are built."""
+    """Run with checked arguments and built plugins."""
 
     workload: Workload
     architecture: Architecture
@@ -86,13 +86,17 @@ class Plan:
     cache: bool | str | os.PathLike[str]
     models: tuple[BuiltModel, ...]
     mappers: MappingOf[str, _BuiltMapper | PluginError]
-    """By name; or why one could not be built."""
+    """Mappers by name, or the error if one could not be built."""
     named: bool = True
-    """All plugins are installed ones, not objects."""
+    """Whether all plugins are installed ones and none is an object."""
 
     @classmethod
     def of(cls, workload: Sources, arch: Sources, mappers: list[Any], models: list[Any], settings: Settings) -> Plan:
-        """Raises InputError, UnknownNameError: a word is wrong."""
+        """Check the arguments and build the plugins.
+
+        Raises:
+            InputError, UnknownNameError: An argument is invalid.
+        """
         words = {**DEFAULTS, **settings}
         at_least(1, jobs=words["jobs"])
         at_least(0, seed=words["seed"])
@@ -114,14 +118,18 @@ class Plan:
             seed=words["seed"],
             jobs=words["jobs"],
             progress=words["progress"],
-            cache=words["cache"] if named else False,  # nobody knows when an object becomes another
+            cache=words["cache"] if named else False,  # objects have no version to key results by
             models=built,
             mappers=built_mappers,
             named=named,
         )
 
     def configuration(self, mapper: str | Mapper, model: BuiltModel) -> RunConfiguration:
-        """Raises PluginError: the mapper could not be built."""
+        """Return the run configuration of a mapper and a model.
+
+        Raises:
+            PluginError: The mapper could not be built.
+        """
         built = self.mappers[name_of(mapper)]
         if isinstance(built, PluginError):
             raise built
@@ -141,11 +149,14 @@ class Plan:
     def of_one(
         cls, workload: Sources, arch: Sources, mapper: str | Mapper | None, model: str | CostModel, settings: Settings
     ) -> tuple[Plan, RunConfiguration]:
-        """Of one mapper and one cost model; None: the default mapper, and another one for layers of which it can prove nothing.
+        """Return the plan and configuration of one mapper and one cost model.
+
+        If `mapper` is None, the default mapper is used, with the fallback mapper for layers where
+        it can prove nothing.
 
         Raises:
-            InputError, UnknownNameError: a word is wrong.
-            PluginError: mapper or model cannot be built.
+            InputError, UnknownNameError: An argument is invalid.
+            PluginError: Mapper or model cannot be built.
         """
         named = api.MAPPER if mapper is None else mapper
         both = mapper is None and not settings.get("mapper_options")
@@ -160,7 +171,7 @@ class Plan:
 
     @property
     def results(self) -> ResultCache | None:
-        """Where results are found again and kept."""
+        """Cache of results, or None if there is none."""
         if self.cache is False:
             return None
         try:
@@ -171,7 +182,11 @@ class Plan:
 
 
 def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper | PluginError:
-    """Raises UnknownPluginError, InputError: a word is wrong."""
+    """Return the built mapper, or the error of a plugin that cannot be built.
+
+    Raises:
+        UnknownPluginError, InputError: The name or an option is invalid.
+    """
     if not isinstance(mapper, str):
         if not callable(getattr(mapper, "search", None)) or options:
             raise InputError(
@@ -188,10 +203,13 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
 
 
 def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Workload, Architecture, Constraints]:
-    """What is mapped, where to, and what mappings keep to.
+    """Return workload, architecture and constraints.
 
-    Another tool's hardware is read together with each problem; what its files say of mappings counts unless the user says
-    otherwise. Raises InputError, UnknownNameError.
+    Hardware files of other tools are read together with each problem. Their mapping rules apply
+    unless constraints are given.
+
+    Raises:
+        InputError, UnknownNameError: A source is invalid.
     """
     works, hardware = _several(work), _several(arch)
     chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
@@ -209,14 +227,18 @@ def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Wo
         network = _network(works, notation, reading)
         found = foreign(network if chosen is None else None, hardware, notation, reading)
     network = found.workload or network
-    assert network is not None and found.architecture is not None  # both were given
+    assert network is not None and found.architecture is not None  # both sources were given
     if chosen is None:
         return _mappable(network), found.architecture, found.constraints or NO_CONSTRAINTS
     return _mappable(network), found.architecture, load_constraints(chosen, found.architecture)
 
 
 def _several(source: Sources) -> list[Any]:
-    """One source or several. Raises InputError: a list of something else than files, or of none."""
+    """Return the sources as a list.
+
+    Raises:
+        InputError: The list is empty, or contains objects other than files.
+    """
     if not isinstance(source, list | tuple):
         return [source]
     if not source or (len(source) > 1 and not all(isinstance(each, str | os.PathLike) for each in source)):
@@ -225,7 +247,11 @@ def _several(source: Sources) -> list[Any]:
 
 
 def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None) -> Workload:
-    """The layers of one source, or of several files. Raises InputError."""
+    """Return the layers of one source, or of several files, as a workload.
+
+    Raises:
+        InputError: A source is invalid, or Tilewright's files are mixed with those of another tool.
+    """
     if all(map(is_foreign, works)):
         found = foreign(works, [], notation, reading).workload
         assert found is not None
@@ -247,7 +273,7 @@ def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any
 
 
 def _mappable(workload: Workload) -> Workload:
-    """Raises InputError: there is nothing in it."""
+    """Return the workload, or raise InputError if it has no layer."""
     if not workload.layers:
         operators = ", ".join(dict.fromkeys(each.operator for each in workload.unmapped))
         raise InputError(
@@ -260,11 +286,11 @@ def _mappable(workload: Workload) -> Workload:
 def folder_of(
     settings: Settings, workload: Workload, points: Sequence[tuple[str, RunConfiguration | None]]
 ) -> RunFolder | None:
-    """Where the files of this run go. `points`: names and configurations of its searches.
+    """Return the folder for the files of this run. `points` are names and configurations of its searches.
 
     Raises:
-        InputError: another run has the folder, or `resume` without what it needs.
-        OutputError: it cannot be written to.
+        InputError: The folder belongs to another run, or `resume` lacks a folder or a cache.
+        OutputError: The folder cannot be written to.
     """
     words = {**DEFAULTS, **settings}
     if words["resume"] and (words["folder"] is None or words["cache"] is False):
@@ -279,5 +305,5 @@ def folder_of(
 
 
 def name_of(plugin: object) -> str:
-    """What a plugin, or an object in its place, is called."""
+    """Return the name of a plugin, or of an object used as one."""
     return plugin if isinstance(plugin, str) else type(plugin).__name__

@@ -1,5 +1,4 @@
-"""`verify`: execute a mapping; is it right, and do the cost models count what really happens? `diff_stats`: do they count what
-another tool reported?"""
+"""`verify`: execute a mapping and check cost models; `diff_stats`: compare with another tool's report."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 @dataclass(frozen=True)
 class ModelVerification:
-    """Another model's report beside the execution. `compared`: how many counts both have."""
+    """Report of another model next to the execution. `compared` is the number of counts that both have."""
 
     report: Report
     compared: int = 0
@@ -43,8 +42,11 @@ class ModelVerification:
 
 @dataclass(frozen=True)
 class AlternativeVerification:
-    """An alternative that the mapping is a step of, executed beside its problem; `equality` None: too large for that.
-    `faults`: why its steps are none for that problem, and are not executed."""
+    """Alternative that the mapping is a step of, executed together with its problem.
+
+    `equality` is None if the problem is too large. `faults` explains why the steps do not compute
+    the problem; they are then not executed.
+    """
 
     record: AlternativeRecord
     equality: Equality | None
@@ -52,7 +54,7 @@ class AlternativeVerification:
 
     @classmethod
     def of(cls, record: AlternativeRecord, mapped: Problem) -> AlternativeVerification:
-        """Execute both; `mapped` should be one of the steps."""
+        """Execute the alternative and its problem; `mapped` should be one of the steps."""
         faults = tuple(record.alternative.faults(record.problem))
         if mapped.content_key not in [layer.problem.content_key for layer in record.alternative.steps.layers]:
             faults = (*faults, f"{mapped.name}, which is mapped, is none of them")
@@ -60,7 +62,7 @@ class AlternativeVerification:
 
     @property
     def right(self) -> bool:
-        """Nothing speaks against it."""
+        """Whether no check failed."""
         return not self.faults and (self.equality is None or self.equality.right)
 
     def __str__(self) -> str:
@@ -77,9 +79,10 @@ class AlternativeVerification:
 
 @dataclass(frozen=True, repr=False)
 class Verification(Tabular):
-    """What execution says of a mapping, and what other cost models say where it is right.
+    """Results of executing a mapping, and reports of other cost models if it is right.
 
-    `violations`: the rules of legality that it breaks. `alternatives`: what it is a step of, where algorithms were asked for.
+    `violations` are the legality rules that it breaks. `alternatives` are those that it is a step
+    of.
     """
 
     executed: Report
@@ -92,7 +95,7 @@ class Verification(Tabular):
 
     @property
     def right(self) -> bool:
-        """Legal, complete, and with the right result; so are the alternatives that it is a step of."""
+        """Whether the mapping is legal, complete and numerically right, and its alternatives are right."""
         return self.executed.valid and all(each.right for each in self.alternatives)
 
     @property
@@ -101,16 +104,16 @@ class Verification(Tabular):
 
     @property
     def complete(self) -> bool | None:
-        """Every iteration was executed exactly once; None where it could not be executed."""
+        """Whether every iteration was executed exactly once; None if the mapping could not be executed."""
         return None if self.executed.execution is None else self.executed.execution.complete
 
     @property
     def result(self) -> bool | None:
-        """The computed tensor is the true one; None where it could not be executed."""
+        """Whether the computed tensor is correct; None if the mapping could not be executed."""
         return None if self.executed.execution is None else self.executed.execution.wrong_words == 0
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per count that differs from the execution."""
+        """Return one dict per count that differs from the execution."""
         keys = ("level", "tensor", "action", "executed", "counted")
         return [
             {"model": model.report.model}
@@ -121,7 +124,7 @@ class Verification(Tabular):
         ]
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `verify --json`."""
+        """Return the JSON document of `verify --json`."""
         keys = {"model", "valid", "reasons", "warnings", "cycles", "energy_pj"}
         return {
             "schema_version": 1,
@@ -205,17 +208,19 @@ def verify(
     by: str | None = None,
     options: MappingOf[str, Any] | None = None,
 ) -> Verification:
-    """Execute a mapping of a small problem and compare the other cost models with what happens; `tilewright verify`.
+    """Execute a mapping of a small problem and compare the cost models with the execution.
+
+    This is the function behind `tilewright verify`.
 
     Args:
-        mapping, problem, arch: as for `evaluate`.
-        by: the cost model that executes, where several are installed.
-        options: for the cost model that executes, such as `{"max_operations": 10**7}`.
+        mapping, problem, arch: As for `evaluate`.
+        by: Cost model that executes, if several are installed.
+        options: Options of that cost model, such as `{"max_operations": 10**7}`.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word or a file is wrong.
-        NotConformableError: the problem is too large to execute.
-        PluginError: the cost model that executes crashed.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid.
+        NotConformableError: The problem is too large to execute.
+        PluginError: The executing cost model crashed.
     """
     inputs = inputs_of(mapping, problem, arch)
     if inputs.directives is not None:
@@ -235,10 +240,10 @@ def verify(
 
 
 def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeRecord, ...]:
-    """What a mapping file says that it is a step of; with another problem than its own, of nothing."""
+    """Return the alternatives recorded in a mapping file; none if another problem is given."""
     if problem is not None or not isinstance(mapping, str | os.PathLike | MappedProblem):
         return ()
-    with suppress(InputError):  # another tool's file
+    with suppress(InputError):  # a file of another tool
         found = load_mapping(mapping)
         return found.alternatives if isinstance(found, MappedProblem) else ()
     return ()
@@ -247,7 +252,7 @@ def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeR
 def _others(
     executing: str, problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report
 ) -> list[ModelVerification]:
-    """What all other installed cost models say; refusals and failures are reports too."""
+    """Return the reports of all other installed cost models, including refusals and failures."""
     found = []
     for registration in installed().of_kind(CostModelSpec):
         spec = registration.spec
@@ -264,9 +269,9 @@ def _others(
 
 @dataclass(frozen=True, repr=False)
 class RecordedReport(Tabular):
-    """A tool's own report beside `report`, figure by figure, outermost level first.
+    """Report of another tool next to Tilewright's, value by value, outermost level first.
 
-    `warnings`: what the reader of the files could not keep.
+    `warnings` lists the parts of the files that the reader could not represent.
     """
 
     recorded: Path
@@ -283,16 +288,16 @@ class RecordedReport(Tabular):
 
     @property
     def unexplained(self) -> tuple[RecordedFigure, ...]:
-        """Figures that differ for no known cause."""
+        """Values that differ without a known cause."""
         return tuple(each for each in self.differences if not each.causes)
 
     @property
     def causes(self) -> tuple[Reason, ...]:
-        """Why figures differ, each cause once."""
+        """Known causes of differences, each once."""
         return tuple(dict.fromkeys(cause for each in self.differences for cause in each.causes))
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `diff-stats --json`."""
+        """Return the JSON document of `diff-stats --json`."""
         return {
             "schema_version": 1,
             "recorded": str(self.recorded),
@@ -304,14 +309,14 @@ class RecordedReport(Tabular):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per figure."""
+        """Return one dict per value."""
         return [asdict(each) | {"causes": [cause.code for cause in each.causes]} for each in self.figures]
 
     def tables(self) -> Sequence[Table | str]:
         return [*self._levels(), *self._differences()]
 
     def _levels(self) -> list[Table | str]:
-        """A row per level: how much is equal."""
+        """Return a row per level with the number of equal values."""
         table = Table("level", numbers("figures"), numbers("equal"), numbers("differ, known why"), numbers("differ"))
         for level in dict.fromkeys(each.level for each in self.figures):
             here = [each for each in self.figures if each.level == level]
@@ -323,7 +328,7 @@ class RecordedReport(Tabular):
         return [head, table]
 
     def _differences(self) -> list[Table | str]:
-        """What differs, and a line for each cause."""
+        """Return the differing values, and a line for each cause."""
         if not self.differences:
             return []
         table = Table(
@@ -354,17 +359,18 @@ def diff_stats(
     model_options: MappingOf[str, Any] | None = None,
     reading: MappingOf[str, Any] | None = None,
 ) -> RecordedReport:
-    """Lay a tool's own report beside ours; what `tilewright diff-stats` does.
+    """Compare the report of another tool with Tilewright's, as `tilewright diff-stats` does.
 
     Args:
-        recorded: the report, such as Timeloop's `timeloop-model.stats.txt`.
-        files: all files of the input set that the tool was given, the mapping included.
-        notation: that of the files.
-        model: the cost model to lay beside it, with `model_options`.
-        reading: options of the notation's adapter, such as `{"dense": True}`.
+        recorded: The report, such as Timeloop's `timeloop-model.stats.txt`.
+        files: All files of the tool's input set, including the mapping.
+        notation: Notation of the files.
+        model: Cost model to compare with, and `model_options`.
+        reading: Options of the notation's adapter, such as `{"dense": True}`.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word or a file is wrong, or the model refuses the mapping.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or the model
+            refuses the mapping.
     """
     adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
     inputs = set_of(files, notation=notation, reading=reading)

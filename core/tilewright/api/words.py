@@ -1,4 +1,4 @@
-"""Words in calls: what is not known is refused at once, with what would have been right."""
+"""Checks of call arguments. An invalid one is refused at once, with the valid ones named."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time": "cycles"}
-"""What others call an objective of ours."""
+"""Common synonyms of objectives."""
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse keywords that the function does not take with a CallError that names the nearest. Keywords that it takes as
-    a TypedDict stand in its signature one by one."""
+    """Decorate a function so that unknown keywords raise CallError with the nearest known one.
+
+    The keywords of a TypedDict parameter appear individually in the signature.
+    """
     signature = _spelt_out(function)
     known = list(signature.parameters)
 
@@ -40,7 +42,10 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _spelt_out(function: Callable[..., Any]) -> inspect.Signature:
-    """`**settings: Unpack[Settings]` as one keyword for each `Annotated[type, default]` of that TypedDict."""
+    """Return the signature with one keyword per field of `**settings: Unpack[Settings]`.
+
+    Each field is `Annotated[type, default]`.
+    """
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
@@ -59,7 +64,7 @@ def _spelt_out(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[str, str] | None = None) -> str:
-    """The word, if it is known. Raises InputError."""
+    """Return `word` if it is one of `known`, otherwise raise InputError."""
     words = list(known)
     if word in words:
         return str(word)
@@ -69,12 +74,16 @@ def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[st
 
 
 def objective_of(word: str) -> Objective:
-    """Raises InputError."""
+    """Return the objective, or raise InputError."""
     return cast(Objective, one_of("objective", word, get_args(Objective), SYNONYMS))
 
 
 def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
-    """Names, as a list or as one text with commas between, each once. Raises InputError."""
+    """Return names as a list; `given` is a list, or a text with commas.
+
+    Raises:
+        InputError: There are no names, or one occurs twice.
+    """
     names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
     if not names or any(name in names[:index] for index, name in enumerate(names)):
         raise InputError(
@@ -85,14 +94,14 @@ def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
 
 
 def at_least(least: int, **values: Any) -> None:
-    """Refuse numbers below a least one, and what is no number; None is no limit. Raises InputError."""
+    """Raise InputError for values that are no numbers or below `least`; None means no limit."""
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= least):
             raise InputError(f"{name} is a number of at least {least}, not {value!r}")
 
 
 def budget_of(seconds: float | None, evaluations: int | None, patience: int | None) -> Budget:
-    """Raises InputError."""
+    """Return the budget; raise InputError if a limit is invalid."""
     at_least(0, seconds=seconds)
     at_least(1, evaluations=evaluations, patience=patience)
     return Budget(evaluations, seconds, patience)
@@ -101,7 +110,7 @@ def budget_of(seconds: float | None, evaluations: int | None, patience: int | No
 def options_by_name(
     options: MappingOf[str, Any] | None, names: Sequence[str], what: str = "model_options"
 ) -> dict[str, dict[str, Any]]:
-    """Options of several plugins: `KEY` goes to all; `NAME.KEY`, or a dict behind `NAME`, to one.
+    """Return the options of each plugin: `KEY` is for all, `NAME.KEY` or a dict at `NAME` for one.
 
     >>> options_by_name({"a": 1, "x.b": 2}, ["x", "y"])
     {'x': {'a': 1, 'b': 2}, 'y': {'a': 1}}
@@ -109,7 +118,7 @@ def options_by_name(
     {'x': {'b': 2}, 'y': {}}
 
     Raises:
-        InputError: a name that is not among them.
+        InputError: An option names an unknown plugin.
     """
     result: dict[str, dict[str, Any]] = {name: {} for name in names}
     for key, value in (options or {}).items():

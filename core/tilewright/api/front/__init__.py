@@ -1,1 +1,1 @@
-"""Fronts of energy and cycles: `tw.front`."""
+"""Pareto fronts of energy and cycles: `tw.front`."""

@@ -1,4 +1,7 @@
-"""The front of a layer: mappings of which none takes less energy in as few cycles, each searched under a bound on the cycles."""
+"""Pareto front of a layer.
+
+Each point is the mapping of lowest energy within a limit on the cycles.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,17 @@ from tilewright.schema.report import Objective
 from tilewright.schema.workload import DistinctProblem
 
 Least = Callable[[Objective, float], MappedLayer]
-"""(what to make small, most cycles) -> the best mapping of the layer."""
+"""Function from objective and cycle limit to the best mapping of the layer."""
 SAME = 1 + 1e-9
-"""Energies that differ by no more are one."""
+"""Ratio up to which two energies count as equal."""
 
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """The mapping of least energy that was found among those of at most `most_cycles`; inf: among all. `bound`: none of these takes less
-    energy than that; None: nothing was proved."""
+    """Mapping of lowest energy found within a limit of `most_cycles` (inf: no limit).
+
+    `bound` is a lower bound on the energy within that limit; None if nothing was proved.
+    """
 
     layer: MappedLayer
     energy_pj: float
@@ -30,17 +35,17 @@ class FrontPoint:
 
     @property
     def gap(self) -> float | None:
-        """How much less energy one of at most `most_cycles` might take, as a part; None where nothing was proved."""
+        """Largest possible energy saving within `most_cycles`, as a fraction; None if nothing was proved."""
         gap = gap_of(self.energy_pj, self.bound)
         return None if gap is None else max(0.0, gap)
 
     @property
     def proved(self) -> str:
-        """The same in words: yes, how much less, or no."""
+        """State of the proof as text: yes, the largest possible saving, or no."""
         return proof(self.gap) or "no"
 
     def settled(self, most_cycles: float, bound: float | None) -> FrontPoint:
-        """The same among more mappings, where none of those takes less energy than the bound."""
+        """Return the point for a larger cycle limit, with `bound` for the mappings that it adds."""
         if most_cycles <= self.most_cycles:
             return self
         both = None if self.bound is None or bound is None else min(self.bound, bound)
@@ -49,8 +54,11 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """Fewest cycles first. `whole`: there are no other points, as far as these are proved; otherwise these are some of them.
-    `fastest`: what was found when only cycles counted, or why nothing was. `interrupted`: Ctrl-C ended its searches."""
+    """Pareto front of a layer, lowest cycles first.
+
+    `whole` is set if the front is complete, up to the gaps of its points. `fastest` is the result
+    of the search for the lowest number of cycles. `interrupted` is set if Ctrl-C ended a search.
+    """
 
     distinct: DistinctProblem
     points: tuple[FrontPoint, ...]
@@ -60,7 +68,11 @@ class Front:
 
 
 def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
-    """At most `most` points, at least 2: the ends first, then always in the widest gap in cycles that may have one."""
+    """Return up to `most` points of the front of a layer.
+
+    `most` is at least 2. Both ends are searched first, then repeatedly the widest gap in cycles
+    that may contain another point.
+    """
     fastest = least("cycles", math.inf)
     if fastest.cycles is None or fastest.energy_pj is None:
         return Front(distinct, (), False, fastest)
@@ -72,10 +84,10 @@ def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
     for point in reversed(wanted[1:]):
         search.tighten(point.energy_pj)
     found = [point for number, point in enumerate(search.points) if search.failed or search.is_tight(number)]
-    if len(found) > most:  # some are by the way
+    if len(found) > most:  # intermediate points found while tightening
         found = [point for point in found if any(_same(point.energy_pj, each.energy_pj) for each in wanted)]
     whole = not search.failed and not search.gaps() and len(found) == len(search.points)
-    if not found:  # searched no further
+    if not found:  # the searches under a limit found nothing
         found = [FrontPoint(fastest, fastest.energy_pj, fastest.cycles, float(fastest.cycles), None)]
     return Front(distinct, tuple(found), whole, fastest)
 
@@ -85,16 +97,16 @@ def _same(one: float, other: float) -> bool:
 
 
 class _Search:
-    """What has been found so far: points of fewer cycles and more energy first."""
+    """Points found so far, by ascending cycles and descending energy."""
 
     def __init__(self, least: Least) -> None:
         self.least = least
         self.points: list[FrontPoint] = []
         self.failed = False
-        """A search found nothing where there is something: it was interrupted, or is a poor one."""
+        """Whether a search found no mapping although one exists: it was interrupted, or is incomplete."""
 
     def ask(self, cap: float) -> float:
-        """Search under a bound on the cycles; the energy of what is found."""
+        """Search under a cycle limit, store the result, and return its energy."""
         layer = self.least("energy", cap)
         if layer.cycles is None or layer.energy_pj is None:
             self.failed = True
@@ -103,23 +115,24 @@ class _Search:
         return layer.energy_pj
 
     def is_tight(self, number: int) -> bool:
-        """No mapping takes as little energy in fewer cycles."""
+        """Return whether no mapping with fewer cycles reaches the energy of a point."""
         return number == 0 or self.points[number - 1].most_cycles >= self.points[number].cycles - 1
 
     def gaps(self) -> list[int]:
-        """Numbers of the points below which there may be others."""
+        """Return the indices of points below which there may be others."""
         return [number for number in range(len(self.points)) if not self.is_tight(number)]
 
     def _middle(self, number: int) -> float:
-        """Between what is settled below a point and the point."""
+        """Return a cycle limit in the middle of the gap below a point."""
         before, point = self.points[number - 1], self.points[number]
         return min(
             point.cycles - 1, max(before.most_cycles + 1, math.floor(math.sqrt(before.most_cycles * point.cycles)))
         )
 
     def fill(self, most: int) -> None:
-        """Look for points between, as long as there is room."""
-        # energies of points below which the nearer half is empty: all that is left is asked for at once
+        """Search in the gaps until there are `most` points or no gaps."""
+        # energies of points whose nearer half of the gap is empty: the next search covers the whole
+        # gap
         vain: set[float] = set()
         while len(self.points) < most and not self.failed and (gaps := self.gaps()):
             number = max(gaps, key=lambda each: self.points[each].cycles / self.points[each - 1].most_cycles)
@@ -129,7 +142,7 @@ class _Search:
                 vain.add(point.energy_pj)
 
     def tighten(self, energy: float) -> None:
-        """Find the fewest cycles in which so little energy is taken."""
+        """Find the lowest number of cycles with which this energy is reached."""
         same = False
         while not self.failed:
             number = next(each for each, point in enumerate(self.points) if point.energy_pj <= energy * SAME)
@@ -140,7 +153,10 @@ class _Search:
 
 
 def _with(points: list[FrontPoint], layer: MappedLayer, cycles: int, energy: float, cap: float) -> list[FrontPoint]:
-    """With what was found under this bound on the cycles, without those that it is better than; one as good as it stands for it."""
+    """Return the points with a new result, without the points that it dominates.
+
+    A result that an existing point dominates extends the cycle limit of that point.
+    """
     bound = None if layer.result is None else layer.result.lower_bound
     for number, point in enumerate(points):
         if point.cycles <= cycles and point.energy_pj <= energy * SAME:

@@ -1,4 +1,4 @@
-"""Front report: what `front` found, point by point."""
+"""Front report: results of `front`, point by point."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole ma
 
 @dataclass(frozen=True, repr=False)
 class FrontReport(Tabular):
-    """The front of every distinct problem of a workload; `folder` is where the mapping files are. An interrupted run has fewer."""
+    """Pareto fronts of the distinct problems of a workload. An interrupted run has fewer.
+
+    `folder` contains the mapping files.
+    """
 
     workload: Workload
     configuration: RunConfiguration
@@ -37,7 +40,7 @@ class FrontReport(Tabular):
         )
 
     def __getitem__(self, name: str) -> Front:
-        """The front of the layer of that name. Raises KeyError."""
+        """Return the front of the layer of that name, or raise KeyError."""
         for front in self.fronts:
             if name in front.distinct.layers:
                 return front
@@ -45,16 +48,20 @@ class FrontReport(Tabular):
 
     @property
     def stopped(self) -> list[str]:
-        """Layers whose front an interruption ended when it had a point."""
+        """Layers whose front an interruption ended after a point was found."""
         return [front.distinct.problem.name for front in self.fronts if front.interrupted and front.points]
 
     @property
     def complete(self) -> bool:
-        """Every layer has a mapping."""
+        """Whether every layer has a mapping."""
         return len(self.fronts) == len(self.workload.distinct()) and all(front.points for front in self.fronts)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per point. `most_cycles`: no mapping of at most so many cycles takes less energy, up to the `gap`; None: none at all."""
+        """Return one dict per point.
+
+        `most_cycles` is the largest cycle count within which no mapping has lower energy, up to the
+        `gap`. None means that there is no lower energy at all.
+        """
         return [row for number, front in enumerate(self.fronts, start=1) for row in self._rows(number, front)]
 
     def _rows(self, number: int, front: Front) -> list[dict[str, Any]]:
@@ -70,7 +77,7 @@ class FrontReport(Tabular):
         return found
 
     def data(self) -> dict[str, Any]:
-        """The JSON document of `map --pareto --json` and `front.json`."""
+        """Return the JSON document of `map --pareto --json` and `front.json`."""
         run = self.configuration
         return {
             **head_of(self.workload, run),
@@ -106,7 +113,7 @@ class FrontReport(Tabular):
         return [table]
 
     def messages(self) -> list[str]:
-        """What a person should know beside the figures."""
+        """Return messages that the user needs to interpret the results."""
         found = instead_told(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
@@ -126,8 +133,14 @@ class FrontReport(Tabular):
         return "\n".join([super().__str__(), *self.messages()])
 
     def save(self, folder: str | Path) -> Path:
-        """Write a mapping file and a certificate per point, `front.json` and `front.csv`; what `map --pareto -o` writes. Raises
-        InputError, OutputError."""
+        """Write the mappings and certificates of all points, `front.json` and `front.csv`.
+
+        This is what `map --pareto -o` writes.
+
+        Raises:
+            InputError: The folder belongs to another run.
+            OutputError: A file cannot be written.
+        """
         run = RunFolder(folder)
         claim(run, self.workload, [(f"front by {self.configuration.mapper_record.name}", self.configuration)])
         for number, front in enumerate(self.fronts, start=1):
@@ -137,7 +150,7 @@ class FrontReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> FrontReport:
-        """The report with its folder, where `front.json` and `front.csv` are now, too."""
+        """Write `front.json` and `front.csv`, and return the report with its folder."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
@@ -146,12 +159,12 @@ class FrontReport(Tabular):
 
 
 def point_file(number: int, front: Front, place: int) -> str:
-    """The name of a point's mapping file; both count from 1."""
+    """Return the name of a point's mapping file; `number` and `place` count from 1."""
     return f"{file_name(f'{number:03d}', front.distinct.problem.name)}.front{place:02d}.yaml"
 
 
 def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
-    """Write the mapping files of a front, and what was proved of each."""
+    """Write the mapping files of a front, and the certificates of points with a proof."""
     for place, point in enumerate(front.points, start=1):
         aimed = configuration.aimed("energy", point.most_cycles)
         result = None if point.layer.result is None else replace(point.layer.result, lower_bound=point.bound)

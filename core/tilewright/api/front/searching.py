@@ -1,4 +1,4 @@
-"""`front`: of every layer mappings of which none takes less energy in as few cycles."""
+"""`front`: Pareto-optimal mappings of every layer, by energy and cycles."""
 
 from __future__ import annotations
 
@@ -35,19 +35,22 @@ def front(
     model: str | CostModel = api.MODEL,
     **settings: Unpack[Settings],
 ) -> FrontReport:
-    """Of every distinct layer the front of energy and cycles: mappings of which none takes less energy in as few cycles; what
-    `tilewright map --pareto` does. The first takes the fewest cycles, the last the least energy; each is the mapping of least energy among those
-    that take at most so many cycles, proved by mappers that prove.
+    """Search the Pareto front of energy and cycles for every distinct layer.
+
+    This is the function behind `tilewright map --pareto`. The first point has the fewest cycles,
+    and the last one the lowest energy. Each point is the mapping of lowest energy within its cycle
+    limit. Mappers that prove bounds prove this.
 
     Args:
-        points: of each layer at most so many, at least 2.
-        Everything else: as for `map`; limits count for each point. A front has no `objective`; the points of a layer are searched
-            one after another, so that `jobs` are layers.
+        points: Maximum number of points per layer, at least 2.
+        Everything else: As for `map`. Limits apply to each point. There is no `objective`. The
+        points of a layer are searched in sequence, so `jobs` counts layers.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word is wrong; the message says what would be right.
-        PluginError: mapper or model cannot be built.
-        OutputError: the folder cannot be written to.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
+            ones.
+        PluginError: Mapper or model cannot be built.
+        OutputError: The folder cannot be written to.
     """
     at_least(2, points=points)
     if settings.get("objective", "edp") != "edp":
@@ -70,7 +73,7 @@ def front(
 
 @dataclass(frozen=True)
 class _FrontSearch(LayerSearch):
-    """One layer, how it is mapped, and how many points of its front are looked for."""
+    """Search for the front of one layer, with its configuration and number of points."""
 
     network: str
     points: int
@@ -83,14 +86,14 @@ class _FrontSearch(LayerSearch):
 
 @dataclass
 class _Asked:
-    """What is asked for one point after another."""
+    """Searches for the points of one front, in sequence."""
 
     search: _FrontSearch
     watch: Watch | None
     interrupted: bool = False
 
     def least(self, objective: Objective, most_cycles: float) -> MappedLayer:
-        """The best mapping of at most so many cycles. After an interruption nothing is searched."""
+        """Return the best mapping within a cycle limit; after an interruption, no search starts."""
         search = self.search
         if self.interrupted:
             return MappedLayer(search.distinct)
@@ -102,7 +105,10 @@ class _Asked:
 
 
 def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> Iterator[Front]:
-    """The fronts in the workload's order. After an interruption no other is begun, and what is done is yielded."""
+    """Yield the fronts in the workload's order.
+
+    After an interruption no further front is started, and the finished ones are yielded.
+    """
     if jobs == 1 or len(searches) < 2:
         for one in searches:
             if asked_to_stop():

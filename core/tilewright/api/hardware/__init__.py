@@ -1,1 +1,1 @@
-"""What is asked of hardware itself: components from sizes."""
+"""Functions about hardware: estimates of components, and exploration of architectures."""

@@ -1,4 +1,4 @@
-"""`estimate`: what a component takes, asked of estimators; `estimators`: which of them are asked."""
+"""`estimate`: energy, area and leakage of a component; `estimators`: selection of estimators."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from tilewright.tables import Column, Table, Tabular, figure, numbers
 
 @dataclass(frozen=True, repr=False)
 class ComponentReport(Tabular):
-    """What estimators say of one component, action by action: the first that answers counts."""
+    """Answers of estimators for one component, action by action; the first answer counts."""
 
     component: str
     sizes: Mapping[str, Attribute]
     technology_nm: float
     answers: Mapping[str, Answer]
-    """Action -> the answer that counts."""
+    """Answer that counts, by action."""
     others: tuple[tuple[str, str, Answer | Reason], ...]
-    """(action, estimator, what it says), in the order in which they are asked; the first answers included."""
+    """All answers as (action, estimator, answer), in the order of the queries."""
 
     def __repr__(self) -> str:
         return f"<ComponentReport of {self.component}: {', '.join(self.answers)}>"
 
     @property
     def area_um2(self) -> float | None:
-        """Of one instance, square micrometres; None: not known."""
+        """Area of one instance, square micrometres; None if unknown."""
         return next((each.estimate.area_um2 for each in self.answers.values()), None)
 
     @property
     def leakage_w(self) -> float | None:
-        """Of one instance, W; None: not known."""
+        """Leakage of one instance, W; None if unknown."""
         return next((each.estimate.leakage_w for each in self.answers.values()), None)
 
     def energy_pj(self, action: str) -> float:
-        """Of one action, pJ. Raises KeyError: it has no such action."""
+        """Return the energy of one action, pJ, or raise KeyError for an unknown action."""
         return self.answers[action].estimate.energy_pj
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per action that is answered."""
+        """Return one dict per answered action."""
         return [
             {
                 "component": self.component,
@@ -61,7 +61,7 @@ class ComponentReport(Tabular):
         ]
 
     def data(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         return {
             "schema_version": 1,
             "component": self.component,
@@ -108,18 +108,19 @@ def estimate(
     technology_nm: float,
     estimator: str | None = None,
 ) -> ComponentReport:
-    """What a component takes; what `tilewright estimate` does.
+    """Estimate a component, as `tilewright estimate` does.
 
     Args:
-        component: such as `sram`, `register`, `dram` or `mac`.
-        sizes: its attributes, such as `{"size_bits": 524288, "width_bits": 64}`.
-        technology_nm: technology node in nanometres.
-        estimator: the only one to ask; by default all, in their order, and the first answer counts.
+        component: Kind of component, such as `sram`, `register`, `dram` or `mac`.
+        sizes: Its attributes, such as `{"size_bits": 524288, "width_bits": 64}`.
+        technology_nm: Technology node, nm.
+        estimator: The only estimator to query. Default: all in order of priority; the first answer
+            counts.
 
     Raises:
-        CallError, InputError, UnknownPluginError: a word is wrong.
-        NotEstimatedError: nobody answers; with what each of them says.
-        PluginError: the estimator that is named failed.
+        CallError, InputError, UnknownPluginError: An argument is invalid.
+        NotEstimatedError: No estimator supports the component; the answer of each is included.
+        PluginError: The named estimator failed.
     """
     if isinstance(technology_nm, bool) or not isinstance(technology_nm, int | float):
         raise InputError(f"technology_nm is {technology_nm!r}, expected nanometres")
@@ -142,18 +143,20 @@ def estimate(
 
 @contextmanager
 def estimators(*names: str, **options: Mapping[str, Any]) -> Iterator[None]:
-    """Inside, these estimators are asked first, in this order, where an architecture gives sizes instead of energies::
+    """Query these estimators first, in this order, inside a `with` block.
+
+    They apply where an architecture gives sizes instead of energies::
 
         with tw.estimators("cacti", cacti={"program": "/opt/cacti/cacti"}):
             arch = tw.load("sizes.arch.yaml")
 
     Args:
-        names: of estimators.
-        options: name -> its options.
+        names: Names of estimators.
+        options: Options of each estimator, by name.
 
     Raises:
-        UnknownPluginError: one is not installed.
-        InputError: options of one that is not named.
+        UnknownPluginError: An estimator is not installed.
+        InputError: Options are given for an estimator that is not named.
     """
     unnamed = [name for name in options if name not in names]
     if unnamed:

@@ -1,4 +1,4 @@
-"""`explore`: a workload mapped onto the machines of a space, and which of them nothing else beats."""
+"""`explore`: a workload mapped onto the architectures of a space, and the Pareto-optimal ones."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from tilewright.schema.workload import Workload
 
 STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
 LOOKED_AT = 1000
-"""Points among which some machine is looked for before a strategy chooses."""
+"""Number of points among which to look for a valid architecture before the strategy starts."""
 MOST_TOLD = 5
-"""Reasons that are told where no point is a machine."""
+"""Maximum number of reasons listed if no point is a valid architecture."""
 FILE = f"explorations-{VERSION}.sqlite"
-"""The store in the cache; that of an earlier version is left unchanged."""
+"""File name of the store in the cache folder; the store of an earlier version stays unchanged."""
 
 
 @checked
@@ -64,37 +64,45 @@ def explore(
     cluster: str | None = None,
     **settings: Unpack[Settings],
 ) -> ExplorationReport:
-    """Map a workload onto the machines of a space; what `tilewright explore` does.
+    """Map a workload onto the architectures of a space, as `tilewright explore` does.
 
-    Each layer on each machine is written to a store as soon as it is done, and what is there is not searched again, so that an
-    exploration that was ended goes on where it was.
+    Every result, one layer on one architecture, is stored once it is found. Stored results are
+    not searched again, so an interrupted exploration continues where it ended.
 
     Args:
-        workload: as for `map`; of several networks the layers of all are searched, each that they share once.
-        weights: how often each of several networks is executed; by default once each.
-        space: a space of architectures: a name of the library, a file, a dict or an object.
-        mapper, model: as for `map`.
-        strategy: `grid`; `sunstone_arch`, which chooses sizes of the innermost memories by the tiles that need them; or (extra `optuna`) `nsga2`
-            or `tpe`, which choose points by what was found on others, for the front or for the objective.
-        points: so many of the points, drawn at random by `seed` unless the strategy chooses them, each at most once; by default all.
-        bounds: whether points are left out that another one surely beats in energy, cycles and area, by the cost model's relaxation.
-        store: the SQLite file; by default one in the cache, and none without a cache.
-        retry: search again what failed before.
-        cluster: the address of a Dask scheduler (extra `dask`), whose workers search in place of `jobs` processes here.
-        Everything else: as for `map`; limits count for each layer on each machine. `folder` and `force` are not taken; `resume` says
-            what is done in any case.
+        workload: As for `map`. For several networks, the layers of all are searched, and shared
+            ones once.
+        weights: How often each of several networks is executed. Default: once each.
+        space: A space of architectures: a library name, a file, a dict or an object.
+        mapper, model: As for `map`.
+        strategy: `grid`, `sunstone_arch`, `nsga2` or `tpe`. `sunstone_arch` chooses sizes of the
+            innermost memories by the tiles that need them. `nsga2` (for the front) and `tpe` (for the
+            objective) learn from earlier points. They need the extra `optuna`.
+        points: Maximum number of points, each tried once. Unless the strategy chooses them, they
+            are drawn at random with `seed`. Default: all.
+        bounds: Whether to skip points that are dominated in energy, cycles and area, by bounds from
+            the cost model's relaxation.
+        store: SQLite file. Default: one in the cache, or none without a cache.
+        retry: Whether to repeat searches that failed before.
+        cluster: Address of a Dask scheduler (extra `dask`). Its workers then search instead of
+            `jobs` local processes.
+        Everything else: As for `map`. Limits apply to each layer on each architecture. `folder` and
+        `force` are not accepted. `resume` is always on.
 
     Returns:
-        The report. Points that are no machine, and layers without a mapping, are rows with their reasons. Ctrl-C returns what is done.
+        The report. Invalid points, and layers without a mapping, are rows with their reasons.
+        Ctrl-C returns the finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: a word is wrong, or no point is a machine.
-        PluginError: mapper or model cannot be built.
-        OutputError: the store cannot be written to.
-        ClusterError: no scheduler answers, or it has no workers that may search. One that is lost later is `failure` of the report.
+        CallError, InputError, UnknownNameError: An argument is invalid, or no point is a valid
+            architecture.
+        PluginError: Mapper or model cannot be built.
+        OutputError: The store cannot be written to.
+        ClusterError: No scheduler answers, or it has no workers that may search. The report's
+            `failure` records a cluster that is lost later.
     """
     found = architecture_space(space)
-    settings.pop("resume", None)  # it goes on in any case
+    settings.pop("resume", None)  # an exploration always resumes
     for word in ("folder", "force"):
         if settings.get(word):
             raise InputError(f"explore takes no {word}", hint="it goes on by itself with what is in the store")
@@ -140,11 +148,11 @@ def explore(
 
 @checked
 def explored(file: str | os.PathLike[str], exploration: str | None = None) -> ExplorationReport:
-    """What a store says of an exploration: of the one whose key begins so, or of the last one begun.
+    """Return an exploration from a store: the one whose key has this prefix, or the last one begun.
 
     Raises:
-        InputError: there is no store, or it is damaged.
-        UnknownNameError: it has no such exploration.
+        InputError: There is no store, or it is damaged.
+        UnknownNameError: The store has no such exploration.
     """
     with Store(file, make=False) as kept:
         record = kept.one(exploration)
@@ -152,7 +160,11 @@ def explored(file: str | os.PathLike[str], exploration: str | None = None) -> Ex
 
 
 def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:
-    """Where results go; None: nowhere. Raises InputError."""
+    """Return the file of the store, or None for no store.
+
+    Raises:
+        InputError: The run has plugin objects, so that its results have no key.
+    """
     if store is not None and not plan.named:
         raise InputError(
             "a store takes results of installed plugins", hint="nobody knows when an object becomes another one"
@@ -164,7 +176,13 @@ def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:
 
 
 def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
-    """Several networks as one, each executed as often as its weight says; one, or files of another tool, as they are. Raises InputError."""
+    """Return several networks as one, each repeated by its weight.
+
+    A single network and files of another tool are returned unchanged.
+
+    Raises:
+        InputError: The weights do not suit the networks.
+    """
     works: list[Any] = list(workload) if isinstance(workload, list | tuple) else [workload]
     if len(works) == 1 or any(isinstance(each, str | os.PathLike) and is_foreign(each) for each in works):
         if weights is not None:
@@ -179,18 +197,22 @@ def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
     for weight in weights or ():
         at_least(1, weights=weight)
     networks = [load_workload(each) for each in works]
-    if len({network.name for network in networks}) < len(networks):  # such as a layer of each
+    if len({network.name for network in networks}) < len(networks):  # for example, one layer of each network
         networks = [_called(network, each) for network, each in zip(networks, works, strict=True)]
     return Workload.together(networks, weights or [1] * len(works))
 
 
 def _called(network: Workload, source: Any) -> Workload:
-    """By the words that name it."""
+    """Return the network, named as the user named it."""
     return network.model_copy(update={"name": os.fspath(source)}) if isinstance(source, str | os.PathLike) else network
 
 
 def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
-    """Some machine of the space. Raises InputError: none that was tried is one."""
+    """Return a valid architecture of the space.
+
+    Raises:
+        InputError: None of the tried points is valid.
+    """
     for point in tried:
         if point.architecture is not None:
             return point.architecture

@@ -1,4 +1,4 @@
-"""Exploration report: what `explore` found, point by point; it is what the store says of it."""
+"""Exploration report: contents of a store for one exploration, point by point."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from tilewright.tables import Table, Tabular, csv_text, numbers
 
 FORMATS = (".csv", ".parquet")
 FAULTS = 3
-"""Of different kinds that are told."""
+"""Maximum number of different faults listed."""
 
 
 @dataclass(frozen=True, repr=False)
 class ExplorationReport(Tabular):
-    """What was explored, point by point. `asked` of the record: how many points were to be tried.
+    """Results of an exploration, point by point.
+
+    `asked` of the record is the number of points to try.
 
     Attributes:
-        complete: nothing ended the exploration early.
-        failure: the lost cluster that ended it.
+        complete: Whether the exploration ran to its end.
+        failure: Lost cluster that ended the exploration.
     """
 
     record: ExplorationRecord
@@ -42,17 +44,17 @@ class ExplorationReport(Tabular):
 
     @property
     def found(self) -> tuple[ExploredPoint, ...]:
-        """Points on which every layer has a mapping, the best first."""
+        """Points where every layer has a mapping, the best first."""
         good = [each for each in self.points if math.isfinite(each.energy_pj)]
         return tuple(sorted(good, key=lambda each: each.of(self.record.objective)))
 
     @property
     def front(self) -> tuple[ExploredPoint, ...]:
-        """Those that no other is at least as good as in energy, cycles and area (where it is known) and better in one."""
+        """Pareto-optimal points in energy, cycles and area (if known)."""
         return front(self.found)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per point."""
+        """Return one dict per point."""
         best = {each.index for each in self.front}
         return [
             {"point": each.index, **each.values}
@@ -69,7 +71,7 @@ class ExplorationReport(Tabular):
         ]
 
     def layer_rows(self) -> list[dict[str, Any]]:
-        """One per point and layer: figures of one execution of the layer, and the search behind them."""
+        """Return one dict per point and layer, with the values of one execution and its search."""
         figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
         return [
             {"point": each.index, **each.values, "layer": layer.name, "count": layer.count, "macs": layer.macs}
@@ -80,7 +82,7 @@ class ExplorationReport(Tabular):
         ]
 
     def data(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         return {
             "schema_version": 1,
             "exploration": self.record.key,
@@ -94,11 +96,13 @@ class ExplorationReport(Tabular):
         } | ({} if self.failure is None else {"error": self.failure.data()})
 
     def save(self, file: str | Path, *, layers: bool = False) -> Path:
-        """Write the rows, or those of all layers, as comma-separated values, or as Parquet where the file is called so (pyarrow).
+        """Write the rows, or those of all layers, as comma-separated values or Parquet.
+
+        The suffix of the file selects the format. Parquet needs pyarrow.
 
         Raises:
-            InputError: a format that is not known, or pyarrow is not installed.
-            OutputError: the file cannot be written.
+            InputError: The format is unknown, or pyarrow is not installed.
+            OutputError: The file cannot be written.
         """
         rows, path = self.layer_rows() if layers else self.rows(), Path(file)
         columns = list(dict.fromkeys(name for row in rows for name in row)) or ["point"]
@@ -132,7 +136,7 @@ class ExplorationReport(Tabular):
         return [*lines, "", table] if best else lines
 
     def messages(self) -> list[str]:
-        """What failed, each fault once, the commonest first."""
+        """Return the failures, each once, with the most frequent first."""
         failed = [
             (found.reason or "", f"{layer.name} on point {each.index}")
             for each in self.points
@@ -151,7 +155,7 @@ class ExplorationReport(Tabular):
         return "\n".join([super().__str__(), *self.messages()])
 
     def without(self) -> list[tuple[str, int]]:
-        """(why points have no figures, how many), the commonest first."""
+        """Return pairs (reason for missing values, number of points), the most frequent first."""
         why = Counter(
             _shortly(each.reason) if each.reason else "layers without a mapping"
             for each in self.points
@@ -165,7 +169,7 @@ def _more(count: int) -> str:
 
 
 def _shortly(reason: str) -> str:
-    """What refused, without what it said of the one point: reasons are `where: message`."""
+    """Return the source of a refusal without details of one point; reasons are `where: message`."""
     return reason.partition(": ")[0]
 
 

@@ -1,4 +1,4 @@
-"""`architecture_space`: machines that are not decided yet."""
+"""`architecture_space`: families of architectures."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tilewright.schema.document import Document, read_document, suggestion, vali
 from tilewright.tables import Column, Table, Tabular, numbers
 
 SpaceSource = str | os.PathLike[str] | Mapping[str, Any] | ArchitectureSpace
-"""What stands for a space of architectures."""
+"""Source of a space of architectures."""
 
 
 @checked
 def architecture_space(source: SpaceSource) -> ArchitectureSpace:
-    """A space of architectures: a name of the library, a YAML file, a dict of what one says, or an object as it is.
+    """Return a space of architectures from a library name, a YAML file, a dict or an object.
 
     Raises:
-        UnknownNameError: nobody knows the name.
-        InputError: the file or dict is wrong; with the place.
+        UnknownNameError: The name is unknown.
+        InputError: The file or dict is invalid; the message gives the location.
     """
     if isinstance(source, ArchitectureSpace):
         return source
@@ -45,14 +45,18 @@ def architecture_space(source: SpaceSource) -> ArchitectureSpace:
 
 @dataclass(frozen=True, repr=False)
 class SpaceReport(Tabular):
-    """The points of a space, judged."""
+    """Points of a space, each with the architecture or the reason why it is invalid."""
 
     space: ArchitectureSpace
     points: tuple[Point, ...]
 
     @classmethod
     def of(cls, space: ArchitectureSpace, most: int | None = None) -> SpaceReport:
-        """Of the first points, at most so many. Raises PluginError: an estimator that was named failed."""
+        """Check the first points of a space, at most `most` of them.
+
+        Raises:
+            PluginError: An estimator that was named failed.
+        """
         count = len(space) if most is None else min(most, len(space))
         return cls(space, tuple(map(space.point, range(count))))
 
@@ -61,11 +65,11 @@ class SpaceReport(Tabular):
 
     @property
     def valid(self) -> int:
-        """Points that are machines."""
+        """Number of points that are valid architectures."""
         return sum(point.architecture is not None for point in self.points)
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per point: its choices, compute units and area, or why it is no machine."""
+        """Return one dict per point: choices, compute units and area, or the reason why it is invalid."""
         return [
             {"point": point.index, **point.values}
             | {
@@ -77,7 +81,7 @@ class SpaceReport(Tabular):
         ]
 
     def data(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         return {
             "schema_version": 1,
             "space": self.space.name,
@@ -115,7 +119,7 @@ class SpaceReport(Tabular):
 
 
 def choice_column(name: str) -> Column:
-    """Of a choice; a place such as `GLB.capacity_words` takes two lines of the head."""
+    """Return the column of a choice; a name such as `GLB.capacity_words` takes two header lines."""
     owner, _, field = name.partition(".")
     return Column(owner, field)
 

@@ -1,4 +1,4 @@
-"""What users name, as objects: library names, files, formulas, dicts, and objects as they are."""
+"""Loading of library names, files, formulas, dicts and objects."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 
 Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
-"""What stands for a workload, a problem, an architecture, a mapping or constraints."""
+"""Source of a workload, problem, architecture, mapping or constraints."""
 M = TypeVar("M", bound=FileModel)
 Kind = Literal["workload", "problem", "architecture", "mapping", "constraints"]
 
@@ -53,18 +53,19 @@ def load(source: Source, kind: Literal["constraints"], **options: Any) -> Constr
 @overload
 def load(source: Source, kind: None = None, **options: Any) -> Any: ...
 def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
-    """A workload, problem, architecture, mapping or constraints.
+    """Return a workload, problem, architecture, mapping or constraints.
 
     Args:
-        source: a library name (`resnet50`, `resnet50/n0`, `eyeriss`, `eyeriss.row_stationary`), a file (YAML, JSON, or one
-            that a frontend reads, such as ONNX), a formula with sizes, a dict of what a file says, or an object.
-        kind: what it shall be; without it a name or file decides. A workload of one layer may be asked for as a problem, a
-            mapping file of `map` as any of its parts.
-        options: for the frontend that reads it, such as `batch=1`.
+        source: A library name (`resnet50`, `resnet50/n0`, `eyeriss`, `eyeriss.row_stationary`), a
+            formula with sizes, or an object. It may also be a file (YAML, JSON, or one for a frontend
+            such as ONNX), or a dict with the contents of a file.
+        kind: Expected kind. Default: determined by the name or file. A workload of one layer can be
+            loaded as a problem, and a mapping file of `map` as any of its parts.
+        options: Options of the frontend that reads the source, such as `batch=1`.
 
     Raises:
-        UnknownNameError: nobody knows the name; the message says which are near.
-        InputError: the file, dict or formula is wrong, or it is not clear what the source is.
+        UnknownNameError: The name is unknown; the message lists similar ones.
+        InputError: The file, dict or formula is invalid, or the kind of the source is unclear.
     """
     if kind is None:
         kind, source = _recognised(source)
@@ -83,7 +84,11 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
 
 
 def load_architecture(source: Source) -> Architecture:
-    """A library name, a file, a dict or an object. Raises InputError, UnknownNameError."""
+    """Return an architecture from a library name, a file, a dict or an object.
+
+    Raises:
+        InputError, UnknownNameError: The source is invalid.
+    """
     if isinstance(source, MappedProblem | BoundMapping):
         return source.architecture
     if isinstance(source, str | os.PathLike) and is_foreign(source):
@@ -98,8 +103,13 @@ def load_architecture(source: Source) -> Architecture:
 
 
 def load_constraints(source: Source | None, architecture: Architecture) -> Constraints:
-    """A name from the library, a file, a dict, an object, `none`, or (None) the architecture's published dataflow, if it
-    has one. Raises InputError, UnknownNameError."""
+    """Return constraints from a library name, a file, a dict, an object or `none`.
+
+    None selects the published dataflow of the architecture, if it has one.
+
+    Raises:
+        InputError, UnknownNameError: The source is invalid.
+    """
     if source == "none":
         return NO_CONSTRAINTS
     if source is None:
@@ -116,7 +126,11 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
 
 
 def with_factors(constraints: Constraints, factors: str | None) -> Constraints:
-    """Constraints with this rule for factors; None: with their own. Raises InputError."""
+    """Return the constraints with this rule for factors; None keeps theirs.
+
+    Raises:
+        InputError: The rule is unknown.
+    """
     if factors is None:
         return constraints
     word = one_of("factors", factors, get_args(Cutting), {"imperfect": "ragged"})
@@ -124,7 +138,11 @@ def with_factors(constraints: Constraints, factors: str | None) -> Constraints:
 
 
 def load_mapping(source: Source) -> Mapping | MappedProblem:
-    """A mapping file, bare or with its problem and architecture, a dict, or an object. Raises InputError."""
+    """Return a mapping, with or without its problem and architecture, from a file, a dict or an object.
+
+    Raises:
+        InputError: The source is invalid.
+    """
     if isinstance(source, MappedProblem):
         return source
     document = _document(source)
@@ -134,10 +152,13 @@ def load_mapping(source: Source) -> Mapping | MappedProblem:
 
 
 def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
-    """A workload or problem file, a file or formula of some frontend, a library name, a dict or an object; `name/layer` and
-    `file/layer` are one layer of it.
+    """Return a workload from a file, a formula, a library name, a dict or an object.
 
-    `options` go to the frontend that reads it. Raises InputError, UnknownNameError, PluginError.
+    `name/layer` and `file/layer` select one layer. `options` go to the frontend that reads the
+    source.
+
+    Raises:
+        InputError, UnknownNameError, PluginError: The source is invalid, or its frontend failed.
     """
     given = dict(options or {})
     if isinstance(source, Problem | MappedProblem | BoundMapping):
@@ -168,7 +189,7 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
 
 
 def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> Problem:
-    """As `load_workload`, when it has exactly one layer. Raises InputError otherwise."""
+    """Return the problem of a workload with exactly one layer; otherwise raise InputError."""
     if isinstance(source, Problem) and not options:
         return source
     found = load_workload(source, options)
@@ -180,7 +201,7 @@ def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> 
 
 
 def workload_names() -> dict[str, str]:
-    """Library workloads, those that frontends bring included: name -> one line with the source."""
+    """Return a one-line summary, with the source, per library workload, frontends' workloads included."""
     found = library.workloads()
     for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
@@ -189,7 +210,7 @@ def workload_names() -> dict[str, str]:
 
 
 def _load(model: type[M], kind: str, source: Source | Document, named: Callable[[str], M] | None = None) -> M:
-    """An object of this schema as it is; a file or dict of this kind; a name, where names are known."""
+    """Return an object of this schema unchanged, or read one from a file, a dict or a known name."""
     if isinstance(source, model):
         return source
     document = source if isinstance(source, Document) else _document(source)
@@ -208,7 +229,7 @@ def _named_constraints(name: str) -> Constraints:
 
 
 def _document(source: Source | Document) -> Document | None:
-    """What a file of ours or a dict says; None for everything else."""
+    """Return the contents of a dict or of a file of Tilewright, or None for other sources."""
     if isinstance(source, MappingOf):
         return Document(dict(source), "dict")
     if isinstance(source, str | os.PathLike) and is_file_name(os.fspath(source)):
@@ -217,7 +238,7 @@ def _document(source: Source | Document) -> Document | None:
 
 
 def _recognised(source: Source) -> tuple[Kind, Source]:
-    """What a source is, and the source in a form that need not be read again."""
+    """Return the kind of a source, and the source in a form that needs no second reading."""
     for kind, model in SCHEMAS.items():
         if isinstance(source, model):
             return _plain(kind), source
@@ -241,7 +262,12 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
 
 
 def _kind_of_name(name: str) -> Kind:
-    """By the names that libraries and frontends have. Raises UnknownNameError, and InputError for a name of two kinds."""
+    """Return the kind of a name in the library or a frontend.
+
+    Raises:
+        UnknownNameError: The name is unknown.
+        InputError: The name has two kinds.
+    """
     names = {
         "architecture": set(library.names("architectures")),
         "constraints": set(library.names("constraints")),
@@ -265,7 +291,7 @@ def _kind_of_name(name: str) -> Kind:
 
 
 def _plain(kind: str) -> Kind:
-    """A mapping with its problem and architecture is a mapping."""
+    """Return the kind; a mapping with its problem and architecture is a mapping."""
     return "mapping" if kind == "mapped" else cast(Kind, kind)
 
 
@@ -290,12 +316,15 @@ def _expect(document: Document, kind: str) -> None:
 
 
 def _is_formula(source: str) -> bool:
-    """It cannot be a name."""
+    """Return whether the text cannot be a name."""
     return not source.replace("/", "").replace("-", "").replace(".", "").isidentifier()
 
 
 def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
-    """What the first frontend that recognises it makes of it; one that fails to answer is told of, and passed over."""
+    """Return the workload of the first frontend that recognises the text, or None.
+
+    A frontend that fails is skipped with a warning.
+    """
     for registration in installed().of_kind(FrontendSpec):
         if registration.spec.missing():
             continue
@@ -329,7 +358,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
 
 
 def _layer(workload: Workload, layer: str, name: str) -> Workload:
-    """One layer alone. Raises UnknownNameError."""
+    """Return one layer as a workload, or raise UnknownNameError."""
     names = [each.name for each in workload.layers]
     if layer not in names and f"/{layer}" in names:  # exporters name operators like paths
         layer = f"/{layer}"
@@ -342,7 +371,7 @@ def _layer(workload: Workload, layer: str, name: str) -> Workload:
 
 
 def _workload_names() -> dict[str, str | None]:
-    """Name -> long name of the frontend that brings it; None for files of the library."""
+    """Return the frontend of each library workload by its long name; None for library files."""
     found: dict[str, str | None] = {}
     for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
@@ -352,7 +381,7 @@ def _workload_names() -> dict[str, str | None]:
 
 
 def _words(source: object) -> str:
-    """A source in a message."""
+    """Return the name of a source for messages."""
     if isinstance(source, str | os.PathLike):
         return str(source)
     return f"an object of type {type(source).__name__}"

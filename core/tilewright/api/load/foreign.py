@@ -1,4 +1,4 @@
-"""Files of other tools as what `map` takes; what their readers could not keep is told on the log."""
+"""Files of other tools as inputs of `map`. Parts that a reader cannot represent are logged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def foreign(
     notation: str | None = None,
     reading: Mapping[str, Any] | None = None,
 ) -> MapInputs:
-    """As `read_map_inputs`, with the adapters that are installed. Raises InputError."""
+    """Call `read_map_inputs` with the installed adapters; raise InputError if the files are invalid."""
     paths = work if work is None or isinstance(work, Workload) else [Path(each) for each in work]
     found = read_map_inputs(paths, [Path(each) for each in hardware], installed(), notation, reading)
     for warning in found.warnings:
@@ -33,18 +33,18 @@ def foreign(
 
 
 def foreign_workload(source: Path_) -> Workload:
-    """The layers in a file or folder of another tool. Raises InputError."""
+    """Return the layers in a file or folder of another tool; raise InputError if there are none."""
     try:
         found = foreign([source], []).workload
     except InputError as error:
         hint = f"{error.hint}; frontends read {file_suffixes()}"
         raise InputError(error.message, location=error.location, hint=hint) from None
-    assert found is not None  # there were files of layers
+    assert found is not None  # layer files were given
     return found
 
 
 def foreign_architecture(source: Path_) -> Architecture:
-    """The hardware in a file or folder of another tool. Raises InputError."""
+    """Return the hardware in a file or folder of another tool; raise InputError if there is none."""
     found = foreign(None, [source]).architecture
-    assert found is not None  # there were files of hardware
+    assert found is not None  # hardware files were given
     return found

@@ -1,4 +1,4 @@
-"""What a file is: one of ours, one that a frontend reads, or another tool's."""
+"""Kinds of files: Tilewright's, those that a frontend reads, and those of other tools."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLACES = {
     "constraints": "constraints stand behind --constraints",
     "certificate": "a certificate is what `verify --certificate` checks",
 }
-"""Kind of a file -> where it belongs."""
+"""Hint about the use of a file, by its kind."""
 YAML_SUFFIXES = (".yaml", ".yml", ".json")
 SCHEMAS: dict[str, type[FileModel]] = {
     "workload": Workload,
@@ -37,23 +37,26 @@ SCHEMAS: dict[str, type[FileModel]] = {
     "mapped": MappedProblem,
     "constraints": Constraints,
 }
-"""What a file may say that it is, and the schema it then has."""
+"""Schemas by the `kind` that a file states."""
 SIGNS = {
     "clusters": "architecture", "tensors": "problem", "layers": "workload", "entries": "mapping",
     "mapping": "mapped", "variants": "constraints", "aspect": "constraints",
 }  # fmt: skip
-"""Key of a file that does not say what it is -> what it must be."""
+"""Kinds of files without a `kind`, by a key that only they have."""
 _OUR_KEYS = set(SIGNS) - {"mapping"} | {"kind"}
-"""Those that no other tool has."""
+"""Keys that no other tool uses."""
 
 
 def is_file_name(source: str) -> bool:
-    """Does the user mean a file of ours?"""
+    """Return whether the text names a file of Tilewright."""
     return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
 
 
 def is_foreign(source: object) -> bool:
-    """Is it a file (FILE/LAYER) or a folder of another tool? It is if no frontend reads it and it is none of our documents."""
+    """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
+
+    Every file counts that no frontend reads and that is not a Tilewright document.
+    """
     if not isinstance(source, str | os.PathLike):
         return False
     if os.path.isdir(source):
@@ -69,7 +72,7 @@ def is_foreign(source: object) -> bool:
 
 
 def frontend_suffixes() -> tuple[str, ...]:
-    """Of files that frontends read."""
+    """Return the suffixes of the files that frontends read."""
     specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
     return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
 
@@ -79,6 +82,6 @@ def file_suffixes() -> str:
 
 
 def sign_of(document: Document) -> str | None:
-    """What a file that does not say it must be, by its keys."""
+    """Return the kind of a document without a `kind`, from its keys."""
     found = {kind for key, kind in SIGNS.items() if key in document.data}
     return found.pop() if len(found) == 1 else None

@@ -1,4 +1,5 @@
-"""Page: one HTML file that shows an exploration or a mapped network, without anything from elsewhere.
+"""Self-contained HTML page of an exploration or a mapped network.
 
-The data stand in the page as JSON, and a script of ours draws them as SVG; every name is set as text, never as markup.
+The page embeds the data as JSON, and Tilewright's script draws them as SVG. Names are set as text,
+never as markup.
 """

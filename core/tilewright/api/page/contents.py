@@ -1,4 +1,4 @@
-"""What pages show: of an exploration in a store, and of a folder that `map -o` wrote."""
+"""Contents of pages: an exploration in a store, or a folder that `map -o` wrote."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tilewright.schema.report.printed import ACTIONS
 from tilewright.version import __version__
 
 DETAILED = 60
-"""Points of which each layer is shown."""
+"""Maximum number of points whose layers are shown."""
 SUMMARY = "summary.json"
 
 
 def of_exploration(report: ExplorationReport) -> dict[str, Any]:
-    """The data of its page."""
+    """Return the page data of an exploration."""
     record, found = report.record, report.found
     best = {each.index for each in report.front}
     detailed = [each for each in found if each.index in best][:DETAILED]
@@ -63,12 +63,12 @@ def of_exploration(report: ExplorationReport) -> dict[str, Any]:
 
 
 def folder_page(summary: dict[str, Any], folder: Path) -> str:
-    """The page of a mapped network, from what its `summary.json` says and the mapping files beside it."""
+    """Return the page of a mapped network, from its `summary.json` and its mapping files."""
     return document(_network(summary, folder))
 
 
 def of_folder(folder: Path) -> dict[str, Any]:
-    """The data of the page of a folder of mapping files. Raises InputError: `map` did not write it."""
+    """Return the page data of a folder; raise InputError if `map` did not write it."""
     file = folder / SUMMARY
     if not file.is_file():
         raise InputError(f"{folder} has no {SUMMARY}", hint="give a folder that `tilewright map -o` wrote, or a store")
@@ -103,7 +103,7 @@ def _network(data: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _recorded(folder: Path, layers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the first mapping file says of where it came from. Raises InputError: it is damaged."""
+    """Return the provenance in the first mapping file; raise InputError if it is damaged."""
     name = next((each["best"]["mapping_file"] for each in layers if each["best"]["mapping_file"]), None)
     file = folder / Path(name or "").name
     written = read_mapping(file) if name and file.is_file() else None
@@ -136,7 +136,7 @@ def _layer(layer: Mapping[str, Any], port: Mapping[str, Any] | None, places: Seq
 
 
 def _port(layer: Mapping[str, Any], places: Sequence[str]) -> Mapping[str, Any] | None:
-    """The outermost memory's port through which most words pass; None: the model tells of none."""
+    """Return the busiest port of the outermost memory, or None if the model reports no ports."""
     of_memories = [each for each in layer["limits"] if each["action"] != "compute" and each["words"]]
     first = next((place for place in places if any(each["name"] == place for each in of_memories)), None)
     mine = [each for each in of_memories if each["name"] == first]
@@ -158,7 +158,7 @@ def _detail(point: ExploredPoint, places: Sequence[str]) -> dict[str, Any]:
 
 
 def _without(points: Sequence[ExploredPoint]) -> list[list[Any]]:
-    """[why, how many, an example], the commonest first."""
+    """Return [reason, number of points, example], the most frequent first."""
     lacking = [each for each in points if not math.isfinite(each.energy_pj)]
     kinds = {each.index: (each.told or "").partition(": ")[0] for each in lacking}
     return [
@@ -178,12 +178,12 @@ def _plugins(data: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings as dicts, for JSON."""
+    """Return the value with mappings as dicts, for JSON."""
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _short(value: float) -> float:
-    """Six digits are enough to look at."""
+    """Return the number with six digits, which suffice for display."""
     return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""The page itself: data, script and style in one HTML text."""
+"""HTML document of a page: data, script and style in one text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 )
-"""What a browser may load for it: nothing."""
+"""Content policy of the page: the browser loads nothing."""
 
 
 def document(data: dict[str, Any]) -> str:
-    """The page of this data; `title` and `kind` among it. Raises ValueError: a figure is not finite."""
+    """Return the page for data that include `title` and `kind`; raise ValueError for infinite numbers."""
     style, script = (resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))  # fmt: skip
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -27,6 +27,6 @@ def document(data: dict[str, Any]) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> str:
-    """JSON that no parser of HTML takes for markup."""
+    """Return JSON that an HTML parser cannot mistake for markup."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

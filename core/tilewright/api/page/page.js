@@ -1,5 +1,5 @@
 "use strict";
-// The page is made of the data that it carries. Texts are set as texts, so that no name is ever markup.
+// Draws the page from its embedded data. Texts are set as text nodes, so that no name becomes markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const body = document.getElementById("page");
 const COLOURS = ["#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#994f00", "#004488", "#117733"];
@@ -46,13 +46,13 @@ function table(parent, head, rows, id = null) {
   return made;
 }
 
-// Words, or the values of a choice, one beside the other; of many not all are named.
+// Scale with one position per word or value of a choice. With many values, only some are labelled.
 function steps(names, from, to) {
   const step = (to - from) / Math.max(1, names.length - 1), named = Math.ceil(names.length / 12);
   const place = (value) => (names.length > 1 ? from + step * names.indexOf(value) : (from + to) / 2);
   return { place, ticks: names.filter((_, at) => at % named === 0).map((name) => [place(name), figure(name)]) };
 }
-// A scale of numbers or of words between two places of the picture.
+// Scale of numbers or words between two positions of the figure.
 function scale(values, from, to, logarithmic, chosen = false) {
   const known = values.filter((each) => each !== null);
   const words = known.some((each) => typeof each === "string");
@@ -80,7 +80,7 @@ function chart(svg, xs, ys, names, box, logs = [true, true]) {
   drawn(svg, "text", { x: left, y: top - 8 }, names[1]);
   return [x.place, y.place];
 }
-// How wide the longest of the names beside a picture is, about.
+// Approximate width of the longest label next to a figure.
 function besides(names) {
   return Math.max(150, ...names.map((name) => 6.4 * name.length));
 }

@@ -1,4 +1,4 @@
-"""`page`: the HTML page of a store or of a folder, written."""
+"""`page`: writes the HTML page of a store or a folder."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from tilewright.files import write_text
 def page(
     source: str | os.PathLike[str], file: str | os.PathLike[str] = "report.html", *, exploration: str | None = None
 ) -> Path:
-    """Write one self-contained HTML page; what `tilewright report` does.
+    """Write a self-contained HTML page, as `tilewright report` does.
 
     Args:
-        source: a folder that `map` wrote, or a store that `explore` wrote.
-        file: the page.
-        exploration: of a store, the exploration whose key begins so; by default the last one begun.
+        source: A folder that `map` wrote, or a store that `explore` wrote.
+        file: The page to write.
+        exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
 
     Raises:
-        InputError, UnknownNameError: there is nothing to show.
-        OutputError: the page cannot be written.
+        InputError, UnknownNameError: The source has nothing to show.
+        OutputError: The page cannot be written.
     """
     path = Path(source)
     if path.is_dir() and exploration is not None:
