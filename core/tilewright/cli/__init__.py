@@ -1,4 +1,4 @@
-"""The command line. Commands live in modules of their own and are imported when they are called."""
+"""Command line. Each command has its own module, which is imported when the command runs."""
 
 from __future__ import annotations
 

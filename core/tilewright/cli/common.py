@@ -1,5 +1,7 @@
-"""What commands share: results for people or programs, options that plugins define, and how they end: with an exit code, and
-every error in one style, on stderr and under --json on stdout too."""
+"""Common parts of commands: output for users and programs, plugin options, errors and exit codes.
+
+All errors have one style. They go to stderr, and under --json to stdout as well.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,13 @@ if TYPE_CHECKING:
     from tilewright.tables import Table
 
 ClickException = typer.BadParameter.__mro__[2]
-"""Click's, or that which newer typers carry."""
+"""Base class of usage errors: Click's, or the copy inside newer versions of typer."""
 LISTS = {"arch": "library archs", "workload": "library workloads", "mappers": "plugins", "models": "plugins"}
-"""Parameter -> the command that lists what it may be."""
+"""Commands that list the valid values of a parameter."""
 
 
 class Shown(Protocol):
-    """A result of the Python functions."""
+    """Result of a Python function that can be printed."""
 
     def data(self) -> dict[str, Any]: ...
 
@@ -34,7 +36,10 @@ class Shown(Protocol):
 
 
 def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str] = ()) -> None:
-    """The result on stdout, as JSON or as tables; messages to the person on stderr, errors only if that wants quiet."""
+    """Print a result to stdout, as JSON or as tables, and messages to stderr.
+
+    With `quiet`, only errors are printed to stderr.
+    """
     for message in messages:
         if not quiet or message.startswith("error:"):
             note(message)
@@ -45,14 +50,17 @@ def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str]
 
 
 def note(message: str) -> None:
-    """A message to the person, never mixed with the result."""
+    """Print a message to stderr, separate from the result."""
     from tilewright.errors import printable
 
     typer.echo(printable(message), err=True)
 
 
 def print_tables(*parts: Table | str) -> None:
-    """On stdout: for a terminal as wide as it is, for a file or a pipe with every column and without markup."""
+    """Print tables or lines to stdout.
+
+    A terminal gets as many columns as fit. A file or a pipe gets all columns, without markup.
+    """
     from tilewright.tables import as_text, text_width
 
     plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
@@ -60,13 +68,18 @@ def print_tables(*parts: Table | str) -> None:
 
 
 def print_json(data: Any) -> None:
-    """One JSON document on stdout; infinities would not be JSON and are refused."""
+    """Print one JSON document to stdout; infinities are refused, because JSON has none."""
     typer.echo(json.dumps(data, indent=2, allow_nan=False))
 
 
 def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """`KEY=VALUE` words as a dict; values are read as YAML scalars, but for numbers behind zeros, which name files
-    (`layer=007`). Raises InputError."""
+    """Return `KEY=VALUE` arguments as a dict, with values read as YAML scalars.
+
+    Numbers with leading zeros stay text, because they are names (`layer=007`).
+
+    Raises:
+        InputError: An argument is not of this form.
+    """
     from tilewright.errors import InputError
     from tilewright.schema.document import parse_document
 
@@ -81,7 +94,11 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
 
 
 def named_estimators(names: list[str], given: list[str]) -> AbstractContextManager[None]:
-    """The estimators that a command asks first. Raises InputError, UnknownPluginError."""
+    """Return a context in which a command queries these estimators first.
+
+    Raises:
+        InputError, UnknownPluginError: A name or an option is invalid.
+    """
     import tilewright as tw
     from tilewright.api.words import options_by_name
     from tilewright.errors import InputError
@@ -93,15 +110,15 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
 
 
 def ended(app: typer.Typer) -> NoReturn:
-    """Run a command to its end."""
+    """Run a command and exit with its code."""
     try:
         code = _command(app)(prog_name="tilewright", standalone_mode=False)
-    except BrokenPipeError:  # the reader of a pipe has gone
+    except BrokenPipeError:  # the reader of the pipe has closed it
         sys.exit(0)
     except typer.Abort:
         code = 130
     except Exception as error:
-        from tilewright.errors import TilewrightError  # only now: listing plugins should start quickly
+        from tilewright.errors import TilewrightError  # imported late, so that listing plugins starts quickly
 
         if isinstance(error, ClickException):
             error = _misused(error)
@@ -116,15 +133,15 @@ def ended(app: typer.Typer) -> NoReturn:
 
 @cache
 def _command(app: typer.Typer) -> Any:
-    """Made of the signatures of all commands, once a process."""
+    """Return the command built from the signatures of all commands, once per process."""
     return typer.main.get_command(app)
 
 
 def tell(error: TilewrightError, data: dict[str, Any] | None = None) -> None:
-    """Say what is wrong.
+    """Print an error.
 
     Args:
-        data: what else stands in the JSON document.
+        data: Further contents of the JSON document.
     """
     lines = [f"error: {error.headline}"]
     if error.headline != error.message:
@@ -138,7 +155,7 @@ def tell(error: TilewrightError, data: dict[str, Any] | None = None) -> None:
 
 
 def _misused(error: Any) -> TilewrightError:
-    """A call that the parser of arguments refused."""
+    """Return a CallError for arguments that the parser refused."""
     from tilewright.errors import CallError
 
     context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
@@ -151,7 +168,11 @@ def _misused(error: Any) -> TilewrightError:
 
 
 def reading(values: Iterable[str] | None, dense: bool, dataflow: str | None) -> dict[str, Any]:
-    """What `--set`, `--dense` and `--dataflow` say to the reader of another tool's files. Raises InputError."""
+    """Return `--set`, `--dense` and `--dataflow` as options for the reader of another tool's files.
+
+    Raises:
+        InputError: An argument of `--set` is invalid.
+    """
     given = key_values(values, "--set")
     said = ({"set": given} if given else {}) | ({"dense": True} if dense else {})
     return said | ({} if dataflow is None else {"dataflow": dataflow})

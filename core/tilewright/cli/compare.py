@@ -1,4 +1,4 @@
-"""`tilewright compare`: several mappers under several cost models, evaluated by all of them."""
+"""Command `tilewright compare`: several mappers under several cost models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright convert`: a tool's files in another tool's notation."""
+"""Command `tilewright convert`: files of one notation, written in another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright evaluate`: what a mapping costs, by one model or several."""
+"""Command `tilewright evaluate`: cost of a mapping by one or several models."""
 
 from __future__ import annotations
 

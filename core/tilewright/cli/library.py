@@ -1,4 +1,4 @@
-"""`tilewright library`: what comes with the installation, as files to start from."""
+"""Command `tilewright library`: files of the installation to start from."""
 
 from __future__ import annotations
 
@@ -146,7 +146,12 @@ def _print_layers(workload: Workload, json: bool) -> None:
 
 
 def _write_graph(workload: Workload, path: Path) -> None:
-    """Raises InputError: the name does not say how to write it; OutputError."""
+    """Write a workload's graph to a file.
+
+    Raises:
+        InputError: The suffix of the file selects no format.
+        OutputError: The file cannot be written.
+    """
     import json
 
     import networkx as nx

@@ -1,4 +1,4 @@
-"""`tilewright map`: a network onto an accelerator."""
+"""Command `tilewright map`: a network onto an accelerator."""
 
 from __future__ import annotations
 
@@ -108,12 +108,16 @@ def map_command(
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:
-    """How to exit: by the worst that happened."""
+    """Return the exit code for the most severe error."""
     return max((error.exit_code for error in errors if error is not None), default=0 if complete else 1)
 
 
 def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
-    """The command that prints one layer: its file, or the same call for it alone, which the cache answers."""
+    """Print the command that shows one layer.
+
+    With a folder, it evaluates the layer's file. Otherwise it repeats the call for that layer
+    alone, and the cache answers.
+    """
     from tilewright.cli.common import note
     from tilewright.run.written.layers import layer_file
 
@@ -127,6 +131,6 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
 
 
 def _of_layer(workload: str, layer: str) -> str:
-    """One layer of a workload, as it is typed; of a folder its file."""
+    """Return the name of one layer as it is typed; for a folder, the name of its file."""
     files = [each for each in Path(workload).iterdir() if each.stem == layer] if os.path.isdir(workload) else []
     return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"

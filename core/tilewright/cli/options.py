@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def _hush(quiet: bool) -> bool:
 
 
 def names_of(kind: str) -> Callable[[str], list[str]]:
-    """Completes a name in a shell, the last one of several with commas between.
+    """Return a shell completion for a name, or for the last name of a list with commas.
 
     Args:
-        kind: of a plugin (`mapper`, `cost model`, `adapter`), `workload` or `architecture`.
+        kind: `workload`, `architecture`, or a kind of plugin (`mapper`, `cost model`, `adapter`).
     """
 
     def complete(incomplete: str) -> list[str]:
@@ -109,7 +109,7 @@ OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="a
 
 @dataclass(frozen=True)
 class RunFlags:
-    """What `map` and `compare` both take."""
+    """Options shared by `map` and `compare`."""
 
     objective: Annotated[
         str,
@@ -179,7 +179,11 @@ class RunFlags:
     quiet: Quiet = False
 
     def loaded(self, workload: list[str]) -> LoadedWorkload | list[str]:
-        """The workload, with the sizes asked for; files of another tool as they are. Raises InputError, UnknownNameError."""
+        """Return the workload with the requested sizes; files of other tools are returned unchanged.
+
+        Raises:
+            InputError, UnknownNameError: The workload or a size is invalid.
+        """
         import tilewright as tw
         from tilewright.api.load.kinds import is_foreign
         from tilewright.cli.common import key_values
@@ -194,7 +198,7 @@ class RunFlags:
         return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:
-        """The same as keywords of `tw.map` and `tw.compare`."""
+        """Return the options as keywords of `tw.map` and `tw.compare`."""
         from tilewright.cli.common import key_values, reading
 
         same = (
@@ -221,7 +225,10 @@ class RunFlags:
 
 
 def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Callable[..., None]:
-    """A command with `RunFlags` behind its own parameters; it is given them as its first argument."""
+    """Return a command with the options of `RunFlags` after its own parameters.
+
+    The command receives a `RunFlags` object as its first argument.
+    """
     own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
     shared = [
         each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -234,7 +241,7 @@ def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Calla
         from tilewright.interrupts import keeping
 
         flags = RunFlags(**{name: words.pop(name) for name in names})
-        with keeping():  # what is found is also shown
+        with keeping():  # results found before an interruption are printed, too
             command(flags, **words)
 
     parameters = sorted([*own, *shared], key=lambda each: each.default is not inspect.Parameter.empty)

@@ -1,4 +1,4 @@
-"""`tilewright plugins`: what is installed, what failed to load, what a plugin takes; and a new one."""
+"""Command `tilewright plugins`: installed plugins, failed ones, their options, and new plugins."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def new_command(
 
 
 def _named(registry: Registry, name: str) -> list[Registration]:
-    """Every plugin of that name, whatever its kind."""
+    """Return every plugin of that name, of any kind."""
     from tilewright.errors import UnknownPluginError
     from tilewright.plugin.specs import KINDS
 
@@ -194,7 +194,7 @@ def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
 
 
 def _lacking(row: dict[str, Any]) -> str:
-    """What is not installed, and what to type."""
+    """Return the missing dependencies of a plugin, and the command that installs them."""
     missing = ", ".join(row["missing"])
     return f" Needs {missing}{': ' if row['hint'] else ''}{row['hint'] or ''}" if missing else ""
 
@@ -222,12 +222,12 @@ def _print_details(details: dict[str, Any]) -> None:
 
 
 def _plain(default: Any) -> str:
-    """A default, in words that may stand behind `KEY=`."""
+    """Return a default as text that can follow `KEY=`."""
     return "none" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
-    """Run the conformance kit; exit code 3 if a promise is broken."""
+    """Run the conformance kit; exit with code 3 if a contract is violated."""
     from tilewright.cli.common import print_json, print_tables
     from tilewright.tables import Column, Table
     from tilewright.testing import check_plugin

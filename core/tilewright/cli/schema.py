@@ -1,4 +1,4 @@
-"""`tilewright schema`: the JSON schema of a file kind, for editors and other languages."""
+"""Command `tilewright schema`: JSON schema of a kind of file, for editors and other languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 KINDS = (
     "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "certificate", "report",
 )  # fmt: skip
-"""Of files."""
+"""Kinds of files."""
 
 
 def schema_command(

@@ -1,4 +1,4 @@
-"""stdout is for results: whatever else is written there, by plugins, libraries or programs they run, goes to stderr."""
+"""Reservation of stdout for results; other output of plugins, libraries and programs goes to stderr."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TextIO
 
 @contextmanager
 def stdout_for_results() -> Iterator[None]:
-    """Inside, `sys.stdout` alone is the place that results go to, for its old descriptor is that of stderr; so it stays
-    afterwards, for what is printed while the program ends.
+    """Reserve stdout for results inside a `with` block.
 
-    Where somebody has put another object in place of stdout, as test runners do, nothing is changed.
+    Only `sys.stdout` writes to the real stdout. Its old descriptor becomes a copy of stderr, and
+    stays one afterwards, for output at exit. Nothing changes if `sys.stdout` was replaced, as test
+    runners do.
     """
     results = _results()
     if results is None:
@@ -25,7 +26,7 @@ def stdout_for_results() -> Iterator[None]:
         yield
     finally:
         sys.stdout = before
-        with suppress(OSError):  # the reader of a pipe has gone
+        with suppress(OSError):  # the reader of the pipe has closed it
             results.close()
 
 
@@ -33,7 +34,7 @@ def _results() -> TextIO | None:
     ours = sys.__stdout__
     if ours is None or sys.stdout is not ours:
         return None
-    with suppress(OSError, ValueError):  # a stdout or stderr that is closed is nobody's to keep
+    with suppress(OSError, ValueError):  # a closed stdout or stderr cannot be redirected
         ours.flush()
         number = ours.fileno()
         kept = os.dup(number)

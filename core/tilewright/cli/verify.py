@@ -1,5 +1,8 @@
-"""`tilewright verify`: execute a mapping; is it right, and do the cost models count what really happens? `tilewright diff-stats`: do
-they count what another tool reported?"""
+"""Commands `tilewright verify` and `tilewright diff-stats`: checks of mappings and cost models.
+
+`verify` executes a mapping and compares the counts of cost models. `diff-stats` compares with the
+report of another tool.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ def verify_command(
 
 
 def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[str, object]) -> None:
-    """Raises CallError: not one of two, or words that belong to the other."""
+    """Raise CallError unless exactly one of mapping and certificate is given, with its own options."""
     import tilewright as tw
 
     if (mapping is None) == (certificate is None):

@@ -1,1 +1,1 @@
-"""Commands about hardware itself."""
+"""Commands about hardware."""

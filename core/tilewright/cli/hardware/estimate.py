@@ -1,4 +1,4 @@
-"""`tilewright estimate`: what a component of a given size takes."""
+"""Command `tilewright estimate`: energy, area and leakage of a component."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright explore`: a workload on the machines of a space."""
+"""Command `tilewright explore`: a workload on the architectures of a space."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def explore_command(
 
 
 def _whole(weights: str | None) -> list[int] | None:
-    """Raises InputError: these are no whole numbers."""
+    """Return the weights; raise InputError if they are not integers."""
     if weights is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""`tilewright export`: what a store says of an exploration, as a table in a file."""
+"""Command `tilewright export`: results of an exploration as a table in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright report`: a page of what was mapped or explored."""
+"""Command `tilewright report`: HTML page of a mapped network or an exploration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tilewright space`: the points of a space of architectures."""
+"""Command `tilewright space`: points of a space of architectures."""
 
 from __future__ import annotations
 
