@@ -68,23 +68,23 @@ def check_name(kind: Kind, name: str, registry: Registry) -> None:
     command = f"tilewright plugins new {kind}"
     if name.startswith((f"{PREFIX}-", f"{PREFIX}_")):
         raise InputError(
-            f"'{name}' is the name of a distribution; the plugin's own name is enough",
+            f"'{name}' is the name of a distribution; give only the plugin's own name",
             hint=f"{command} {name[len(PREFIX) + 1 :] or 'NAME'}",
         )
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise InputError(
-            f"'{name[: 2 * LONGEST]}' is no name for a new plugin: at most {LONGEST} lower-case letters and digits, "
-            "a letter first, with single '-' or '_' between",
+            f"'{name[: 2 * LONGEST]}' is not a valid plugin name: expected at most {LONGEST} lower-case letters and digits, "
+            "beginning with a letter, with single '-' or '_' between them",
             hint=f"{command} {_proper(name)}",
         )
     for entry in registry.of_kind(SPECS[kind]):
         if module_of(entry.spec.name) == module_of(name):
-            whose = "is built in" if entry.distribution == BUILTIN else f"is there already, in {entry.distribution}"
+            whose = "is built in" if entry.distribution == BUILTIN else f"already exists in {entry.distribution}"
             raise InputError(f"a {entry.spec.kind} '{entry.spec.name}' {whose}", hint=f"{command} my-{name}")
     if _is_installed(distribution_of(name)) or importlib.util.find_spec(module_of(name)) is not None:
         raise InputError(
             f"'{name}' would be in the distribution {distribution_of(name)} with the package {module_of(name)}, "
-            "which is there already",
+            "which already exists",
             hint=f"{command} my-{name}",
         )
 

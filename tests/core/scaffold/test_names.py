@@ -54,8 +54,8 @@ def test_names_of_third_parties_are_taken_whichever_way_they_are_written() -> No
     registry = Registry()
     registry.add(SPECS[Kind.mapper](name="deep_search", summary="Searches.", factory=lambda options: None), "theirs")
 
-    assert "is there already, in theirs" in str(refusal(Kind.mapper, "deep-search", registry))
+    assert "already exists in theirs" in str(refusal(Kind.mapper, "deep-search", registry))
 
 
 def test_packages_that_are_there_are_taken() -> None:
-    assert "the package tilewright_mappers, which is there already" in str(refusal(Kind.mapper, "mappers"))
+    assert "the package tilewright_mappers, which already exists" in str(refusal(Kind.mapper, "mappers"))
