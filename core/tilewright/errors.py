@@ -37,7 +37,7 @@ def shortened(text: str) -> str:
         return text
     text = _LONG.sub(lambda match: f"{match[0][: MAX_WORD // 2]}...{match[0][-MAX_WORD // 4 :]}", text)
     return (
-        text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text) - MAX_MESSAGE:,} characters more)"
+        text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}... ({len(text) - MAX_MESSAGE:,} more characters)"
     )
 
 
@@ -163,11 +163,11 @@ class NotConformableError(TilewrightError, ValueError):
     def __init__(self, plugin: str, reasons: Iterable[Reason], *, hint: str | None = None) -> None:
         self.plugin = plugin
         self.reasons = tuple(reasons)
-        super().__init__(f"{plugin} cannot take this: " + "; ".join(str(r) for r in self.reasons), hint=hint)
+        super().__init__(f"{plugin} does not support this: " + "; ".join(str(r) for r in self.reasons), hint=hint)
 
     @property
     def headline(self) -> str:
-        return f"{self.plugin} cannot take this" if len(self.reasons) > 1 else self.message
+        return f"{self.plugin} does not support this" if len(self.reasons) > 1 else self.message
 
 
 class NotEstimatedError(TilewrightError, LookupError):
@@ -179,11 +179,11 @@ class NotEstimatedError(TilewrightError, LookupError):
         self.what = what
         self.reasons = tuple(reasons)
         told = "; ".join(str(reason) for reason in self.reasons) or "no estimator is installed"
-        super().__init__(f"no estimator says what this takes: {what}: {told}", hint=hint)
+        super().__init__(f"no estimator supports this component: {what}: {told}", hint=hint)
 
     @property
     def headline(self) -> str:
-        return f"no estimator says what this takes: {self.what}" if len(self.reasons) > 1 else self.message
+        return f"no estimator supports this component: {self.what}" if len(self.reasons) > 1 else self.message
 
 
 class InvalidMappingError(TilewrightError, ValueError):

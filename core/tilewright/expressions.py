@@ -89,13 +89,13 @@ def _value(node: ast.expr, values: Values) -> Number:
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
         left, right = _value(node.left, values), _value(node.right, values)
         if isinstance(node.op, ast.Pow) and (abs(right) > 80 or abs(left) > 2**20):
-            raise ExpressionError("a power beyond all hardware")
+            raise ExpressionError("a power beyond the limits for hardware")
         return sane(OPERATIONS[type(node.op)](left, right))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
         if node.func.id not in FUNCTIONS:
             raise ExpressionError(f"there is no function '{node.func.id}'")
         return sane(FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
-    raise ExpressionError("only arithmetic is understood")
+    raise ExpressionError("only arithmetic is allowed")
 
 
 def sane(value: object) -> Number:
@@ -105,9 +105,9 @@ def sane(value: object) -> Number:
         ExpressionError: The value is not a number, or exceeds the limits for hardware.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ExpressionError(f"{value!r} is no number")
+        raise ExpressionError(f"{value!r} is not a number")
     if abs(value) > _LARGEST or value != value:
-        raise ExpressionError("a number beyond all hardware")
+        raise ExpressionError("a number beyond the limits for hardware")
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value
 
 

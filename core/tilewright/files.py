@@ -39,7 +39,7 @@ def cache_folder() -> Path:
         folder = platformdirs.user_cache_path("tilewright", appauthor=False)
         if folder.is_absolute():
             return folder
-    raise OutputError("there is no home directory to keep results in", hint="set TILEWRIGHT_CACHE")
+    raise OutputError("there is no home directory for the cache", hint="set TILEWRIGHT_CACHE")
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
@@ -70,7 +70,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
-                raise InputError(f"{path} is {_kind(status.st_mode)}, a file was expected")
+                raise InputError(f"{path} is {_kind(status.st_mode)}; expected a file")
             data = file.read(
                 min(most, status.st_size) + 2**16
             )  # some file systems report size 0 for files with content
@@ -79,17 +79,17 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     except (IsADirectoryError, NotADirectoryError):
         whole, member = file_and_member(path)
         if member is not None:
-            message = f"{whole} is read as a whole: it has no layers of which '{member}' could be one"
+            message = f"{whole} is read as a whole: it has no layers, so '{member}' is not one"
             raise InputError(message, hint=f"give {whole}") from None
-        raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'no path'}, a file was expected") from None
+        raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'not a path'}; expected a file") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # the name contains a NUL
         raise InputError(f"cannot read {path}: {error}") from None
     if not data:
-        raise InputError(f"{path} is empty", hint="check that it was written to its end")
+        raise InputError(f"{path} is empty", hint="check that it was written completely")
     if len(data) > most:
-        raise InputError(f"{path} is too large: at most {most:,} bytes are read")
+        raise InputError(f"{path} is too large: the limit is {most:,} bytes")
     return data
 
 
@@ -146,9 +146,9 @@ def made(folder: str | os.PathLike[str]) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"cannot make the folder {path}: {error.strerror}") from None
+        raise OutputError(f"cannot create the folder {path}: {error.strerror}") from None
     except ValueError as error:  # the name contains a NUL
-        raise OutputError(f"cannot make the folder {path}: {error}") from None
+        raise OutputError(f"cannot create the folder {path}: {error}") from None
     return path
 
 
@@ -188,9 +188,9 @@ class RunFolder:
         before = self._owner()
         if before is not None and before.get("run") != run:
             if before.get("content") != content and not force or resume:
-                hint = "give another folder" + ("" if resume else ", or --force, which takes that run's files away")
+                hint = "give another folder" + ("" if resume else ", or --force, which removes that run's files")
                 raise InputError(
-                    f"{self.path} has the files of another run: {before.get('work', 'unknown')}", hint=hint
+                    f"{self.path} contains files of another run:  {before.get('work', 'unknown')}", hint=hint
                 )
             self._clear()
         mark = {"schema_version": 1, "work": work, "content": content, "run": run}
@@ -221,4 +221,4 @@ class RunFolder:
             for path in [self.path / name for name in SUMMARIES] + sorted(self.path.glob("[0-9][0-9][0-9]*_*.yaml")):
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(f"cannot take {error.filename} away: {error.strerror}") from None
+            raise OutputError(f"cannot remove {error.filename}:  {error.strerror}") from None

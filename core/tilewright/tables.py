@@ -108,7 +108,7 @@ class Table:
             if index not in shown
         ]
         if missing:
-            count = f"{len(missing)} column{'s' if len(missing) > 1 else ''} left out"
+            count = f"{len(missing)} column{'s' if len(missing) > 1 else ''} omitted"
             lines.append(
                 f"{count}: {', '.join(missing)} (a wider terminal{',' if ' or ' in self.more else ' or'} {self.more} shows all)"
             )

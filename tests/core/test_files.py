@@ -90,7 +90,7 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
     claimed("net", "1", resume=True)
     assert there() == names
     for resume in (False, True):
-        with pytest.raises(InputError, match="the files of another run: net by x"):
+        with pytest.raises(InputError, match="files of another run: net by x"):
             claimed("other", "2", resume=resume)
     with pytest.raises(InputError, match="another run"):
         claimed("net", "3", resume=True)
@@ -130,18 +130,16 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_search(tmp_path: Path) 
     (tmp_path / "file").write_text("")
     ran = run(LIMITED, 10**9, *MAP, "-o", tmp_path / "file" / "out", HOME=str(tmp_path))
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("error: cannot make the folder") and "Traceback" not in ran.stderr
+    assert ran.stderr.startswith("error: cannot create the folder") and "Traceback" not in ran.stderr
 
 
 def test_without_a_home_nothing_is_kept_and_that_is_told() -> None:
     ran = run(HOMELESS, "map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--evaluations", 20)
     assert ran.returncode == 0 and "Traceback" not in ran.stderr
-    assert "results are not kept: there is no home directory" in ran.stderr and "TILEWRIGHT_CACHE" in ran.stderr
+    assert "results are not cached: there is no home directory" in ran.stderr and "TILEWRIGHT_CACHE" in ran.stderr
 
 
 def test_a_layer_of_a_file_without_layers_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "nest.txt").write_text("nest M=2")
-    with pytest.raises(
-        InputError, match=r"nest.txt is read as a whole: it has no layers of which 'conv1' could be one"
-    ):
+    with pytest.raises(InputError, match=r"nest.txt is read as a whole: it has no layers, so 'conv1' is not one"):
         read_text(tmp_path / "nest.txt/conv1")

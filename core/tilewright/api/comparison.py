@@ -87,7 +87,7 @@ def _telling_how_options_are_for_one() -> Iterator[None]:
     try:
         yield
     except OptionError as error:
-        error.hint = "NAME.KEY=VALUE, or {NAME: {KEY: VALUE}}, is for one of several"
+        error.hint = "NAME.KEY=VALUE, or {NAME: {KEY: VALUE}}, sets an option of one plugin"
         raise
 
 

@@ -166,7 +166,7 @@ class ComparisonReport(Tabular):
         found = [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
-        found += interrupted_told(self.stopped, self.missing, total, "searches were not made")
+        found += interrupted_told(self.stopped, self.missing, total, "searches were not run")
         return [*found, *place_told(self.folder, self.unwritten)]
 
     def _unmatched(self) -> tuple[str, ...]:

@@ -225,7 +225,7 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
     """
     if isinstance(mapping, MappedLayer):
         if mapping.mapping is None:
-            raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result say why")
+            raise InputError(f"{mapping.name} has no mapping", hint="its .error and .result give the reason")
         mapping = mapping.mapping
     if (isinstance(mapping, Sequence) and not isinstance(mapping, str)) or _is_folder(mapping):
         return set_of(mapping, problem, arch)
@@ -239,7 +239,7 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
     whole = found if isinstance(found, MappedProblem | BoundMapping) else None
     for what, given in (("problem", problem), ("arch", arch)):
         if given is None and whole is None:
-            raise InputError(f"{_name(mapping)} holds a mapping only", hint=f"add {what}= (--{what})")
+            raise InputError(f"{_name(mapping)} contains only a mapping", hint=f"add {what}= (--{what})")
     return InputSet(
         problem=load_problem(problem) if problem is not None else whole.problem if whole else None,
         architecture=load_architecture(arch) if arch is not None else whole.architecture if whole else None,
@@ -251,7 +251,7 @@ def paths_of(files: object) -> list[Path]:
     """Return the paths of one or several files; raise InputError for other values or an empty list."""
     given = [files] if isinstance(files, str | os.PathLike) else files
     if not isinstance(given, Sequence) or not given or not all(isinstance(each, str | os.PathLike) for each in given):
-        raise InputError("a notation needs the files to read", hint="give all files of one input set")
+        raise InputError("no files to read are given", hint="give all files of the input set")
     return [Path(each) for each in given]
 
 
@@ -272,7 +272,7 @@ def set_of(
     names = ", ".join(str(path) for path in paths)
     if inputs.directives is not None:
         if problem is not None or arch is not None:
-            raise InputError(f"{names}: directives bring their problem and hardware", hint="give the files alone")
+            raise InputError(f"{names}: directives include their problem and hardware", hint="give only the files")
         return inputs
     inputs = replace(
         inputs,
@@ -295,7 +295,9 @@ def _rather(inputs: InputSet, what: str) -> str:
     """Return a hint about the missing part."""
     if what != "mapping" or inputs.problem is None or inputs.architecture is None:
         return "give all files of the set"
-    return "give the mapping too, or search one: tilewright map LAYERS --arch FILE, each other file behind an --arch of its own"
+    return (
+        "add the mapping, or search for one: tilewright map LAYERS --arch FILE, with one --arch for each further file"
+    )
 
 
 def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error: InputError) -> InputSet:

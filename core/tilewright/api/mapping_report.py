@@ -267,7 +267,9 @@ class MappingReport(Tabular):
         free = [layer.name for layer in self.layers if not layer.constrained]
         if free:
             name = self.configuration.constraints.name
-            found.append(f"constraints '{name}' say nothing of such problems, mapped without: {', '.join(free)}")
+            found.append(
+                f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
+            )
         found += instead_told(self.configuration, self.layers)
         for layer in self.layers:
             if layer.error is not None:
@@ -280,7 +282,7 @@ class MappingReport(Tabular):
             found.extend(f"warning: {warning}" for warning in layer.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
-                found.append(f"no way to compute {distinct.problem.name} has a mapping; try more --algorithms")
+                found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
         found += interrupted_told(self.stopped, self.missing, len(self.searched.distinct()))
         return [*found, *place_told(self.folder, self.unwritten)]
 

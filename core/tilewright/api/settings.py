@@ -177,7 +177,7 @@ class Plan:
         try:
             return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
         except OutputError as error:
-            logging.getLogger("tilewright").warning("warning: results are not kept: %s", error)
+            logging.getLogger("tilewright").warning("warning: results are not cached: %s", error)
             return None
 
 
@@ -190,7 +190,7 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
     if not isinstance(mapper, str):
         if not callable(getattr(mapper, "search", None)) or options:
             raise InputError(
-                f"{mapper!r} is no mapper", hint="give a name, or an object with search() and no mapper_options"
+                f"{mapper!r} is not a mapper", hint="give a name, or an object with search() and no mapper_options"
             )
         return _BuiltMapper(guarded_mapper(mapper), PluginRecord(name=name_of(mapper)))
     registration = installed().find(MapperSpec, mapper)
@@ -215,7 +215,7 @@ def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Wo
     chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
     foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
     if (notation or reading) and not foreign_hardware and not any(map(is_foreign, works)):
-        raise InputError("no file of another tool is given", hint="leave --from, --set, --dense and --dataflow out")
+        raise InputError("none of the files is another tool's", hint="leave --from, --set, --dense and --dataflow out")
     if not foreign_hardware:
         architecture = load_architecture(hardware[0])
         constraints = load_constraints(chosen, architecture)
@@ -242,7 +242,9 @@ def _several(source: Sources) -> list[Any]:
     if not isinstance(source, list | tuple):
         return [source]
     if not source or (len(source) > 1 and not all(isinstance(each, str | os.PathLike) for each in source)):
-        raise InputError("several sources are several files", hint="give names of files, or one name or object alone")
+        raise InputError(
+            "a list of sources must contain only files", hint="give file names, or a single name or object"
+        )
     return list(source)
 
 
@@ -257,7 +259,7 @@ def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any
         assert found is not None
         return _mappable(found)
     if any(map(is_foreign, works)):
-        raise InputError("some of these files are ours and some another tool's", hint="map them in two calls")
+        raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
     parts = [load_workload(each) for each in works]
     if len(parts) == 1:
         return _mappable(parts[0])
@@ -294,9 +296,7 @@ def folder_of(
     """
     words = {**DEFAULTS, **settings}
     if words["resume"] and (words["folder"] is None or words["cache"] is False):
-        raise InputError(
-            "resume goes on with a run in a folder; what that finished comes from the cache", hint="give both"
-        )
+        raise InputError("resume needs a folder with a run, and the cache for its finished layers", hint="give both")
     if words["folder"] is None:
         return None
     folder = RunFolder(words["folder"])

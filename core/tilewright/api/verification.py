@@ -57,7 +57,7 @@ class AlternativeVerification:
         """Execute the alternative and its problem; `mapped` should be one of the steps."""
         faults = tuple(record.alternative.faults(record.problem))
         if mapped.content_key not in [layer.problem.content_key for layer in record.alternative.steps.layers]:
-            faults = (*faults, f"{mapped.name}, which is mapped, is none of them")
+            faults = (*faults, f"the mapped problem {mapped.name} is not among them")
         return cls(record, None if faults else executed(record.problem, record.alternative), faults)
 
     @property
@@ -69,9 +69,9 @@ class AlternativeVerification:
         what = f"{self.record.alternative.name} of {self.record.problem.name}"
         seen = self.equality
         if self.faults:
-            return f"{what}: no steps for it: {'; '.join(self.faults)}"
+            return f"{what}: the steps do not suit the problem:  {'; '.join(self.faults)}"
         if seen is None:
-            return f"{what}: not executed, it is too large"
+            return f"{what}: not executed, because it is too large"
         if not seen.right:
             return f"{what}: no: {seen.wrong:,} of {seen.words:,} words of {self.record.problem.output.name} differ"
         return f"{what}: computes the same {self.record.problem.output.name}, all {seen.words:,} words"
@@ -160,16 +160,16 @@ class Verification(Tabular):
 
     def _judgement(self) -> list[str]:
         executed, ran = self.executed, self.executed.execution
-        lines = [f"{executed.problem}: {executed.macs:,} operations, executed one by one"]
+        lines = [f"{executed.problem}: {executed.macs:,} operations executed individually"]
         lines.append(f"  legal     {'yes' if self.legal else 'no'}")
         lines += [f"  - {reason}" for reason in self.violations]
         if ran is None:
-            lines.append("  complete  not known: it cannot be executed")
+            lines.append("  complete  unknown: the mapping cannot be executed")
         else:
             lines.append(f"  complete  {'yes: every iteration exactly once' if ran.complete else 'no'}")
             total = f"{ran.result_words:,} words of the result"
             wrong = f"no: {ran.wrong_words:,} of {total} differ"
-            lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are what they should be'}")
+            lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are correct'}")
         lines += [f"  - {reason}" for reason in executed.reasons[len(self.violations) :]]
         lines += [f"  {each}" for each in self.alternatives]
         if executed.valid:
@@ -184,18 +184,18 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
     lines: list[Table | str] = [f"{report.model} warns: {warning}" for warning in report.warnings]
     figures = f"energy {quantity(report.energy_pj, 'pJ')}, {quantity(report.cycles, 'cycles')}"
     if not other.differences:
-        return [*lines, f"{report.model}: all {other.compared} counts are what really happens; {figures}"]
+        return [*lines, f"{report.model}: all {other.compared} counts equal the execution;  {figures}"]
     counts = numbers("executed"), numbers(report.model)
     table = Table("level", "tensor", "action", *counts, Column("because", wrapped=True))
     for each in other.differences:
         causes = "; ".join(cause.message for cause in each.causes)
-        because = causes or "no approximation that the model declares explains it"
+        because = causes or "unexplained: the model declares no such approximation"
         table.add_row(each.level, each.tensor, each.action, each.executed, each.counted, because)
     return [
         *lines,
         f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",
         table,
-        "  counts are words per instance, averages over the instances that work",
+        "  counts are words per instance, averaged over the instances in use",
     ]
 
 
@@ -225,7 +225,7 @@ def verify(
     inputs = inputs_of(mapping, problem, arch)
     if inputs.directives is not None:
         raise InputError(
-            "these are programs of directives, not mappings", hint="tilewright convert FILES --to tilewright"
+            "these files contain directives, not mappings", hint="tilewright convert FILES --to tilewright"
         )
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
@@ -324,7 +324,7 @@ class RecordedReport(Tabular):
             equal = sum(each.equal for each in here)
             table.add_row(level, len(here), equal, known, len(here) - equal - known)
         equal = len(self.figures) - len(self.differences)
-        head = f"{self.recorded} beside {self.report.model}: {equal} of {len(self.figures)} figures are equal"
+        head = f"{self.recorded} compared with {self.report.model}: {equal} of {len(self.figures)} values are equal"
         return [head, table]
 
     def _differences(self) -> list[Table | str]:
@@ -343,9 +343,7 @@ class RecordedReport(Tabular):
             codes = ", ".join(cause.code for cause in each.causes) or "?"
             table.add_row(each.level, each.tensor or "", each.figure, each.recorded, each.ours, codes)
         lines = [f"{cause.code}: in {cause.where} {cause.message}" for cause in self.causes]
-        unexplained = (
-            [f"?: {len(self.unexplained)} figures differ for no cause that is known"] if self.unexplained else []
-        )
+        unexplained = [f"?: {len(self.unexplained)} values differ for an unknown reason"] if self.unexplained else []
         return ["", table, *lines, *unexplained]
 
 

@@ -33,7 +33,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         for name in kwargs:
             if name not in known:
                 raise CallError(
-                    f"{function.__name__}() takes no '{name}'{suggestion(name, known)}; it takes {', '.join(known)}"
+                    f"{function.__name__}() has no parameter '{name}'{suggestion(name, known)}; parameters: {', '.join(known)}"
                 )
         return function(*args, **kwargs)
 
@@ -70,7 +70,7 @@ def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[st
         return str(word)
     meant = (synonyms or {}).get(str(word).lower())
     near = f"; did you mean '{meant}'?" if meant else suggestion(str(word), words)
-    raise InputError(f"{what} is one of {', '.join(words)}, not {word!r}{near}")
+    raise InputError(f"{what} must be one of {', '.join(words)}, not {word!r}{near}")
 
 
 def objective_of(word: str) -> Objective:
@@ -87,7 +87,7 @@ def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:
     names = [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else list(given)
     if not names or any(name in names[:index] for index, name in enumerate(names)):
         raise InputError(
-            f"{what} takes names with commas between or a list of names, each once, not {given!r}",
+            f"{what} must be a list of distinct names, or names separated by commas, not {given!r}",
             hint="tilewright plugins lists them",
         )
     return names
@@ -97,7 +97,7 @@ def at_least(least: int, **values: Any) -> None:
     """Raise InputError for values that are no numbers or below `least`; None means no limit."""
     for name, value in values.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value >= least):
-            raise InputError(f"{name} is a number of at least {least}, not {value!r}")
+            raise InputError(f"{name} must be a number of at least {least}, not {value!r}")
 
 
 def budget_of(seconds: float | None, evaluations: int | None, patience: int | None) -> Budget:
@@ -129,7 +129,7 @@ def options_by_name(
         if dot and name not in result:
             kind = what.removesuffix("_options")
             hint = f"add --model {name}" if kind == "model" else f"add {name} to the {kind}s"
-            raise InputError(f"{what} {key}: '{name}' is none of {', '.join(names)}", hint=hint)
+            raise InputError(f"{what} {key}: '{name}' is not one of {', '.join(names)}", hint=hint)
         for taker in [name] if dot else names:
             result[taker][rest if dot else key] = value
     return result

@@ -54,11 +54,11 @@ def _before(
         typer.Option(
             autocompletion=names_of("estimator"),
             metavar="NAME",
-            help="estimator to ask first where files give sizes; may be given several times",
+            help="estimator to query first for components given by size; may be repeated",
         ),
     ] = None,
     estimator_option: Annotated[
-        list[str] | None, typer.Option(metavar="[NAME.]KEY=VALUE", help="for those estimators")
+        list[str] | None, typer.Option(metavar="[NAME.]KEY=VALUE", help="option of such an estimator")
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", "-V", callback=_print_version, is_eager=True, help="print the version")
@@ -72,7 +72,10 @@ def _before(
 
 
 def main() -> NoReturn:
-    """Run the command line. Exit codes: 0 done, 1 no valid mapping, 2 wrong input or call, 3 a plugin failed, 130
-    interrupted before there was anything to keep."""
+    """Run the command line.
+
+    Exit codes: 0 done, 1 no valid mapping, 2 invalid input or call, 3 plugin failed, 130
+    interrupted before there was a result.
+    """
     with stdout_for_results():
         ended(app)

@@ -104,7 +104,7 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
     from tilewright.errors import InputError
 
     if not names:
-        raise InputError("--estimator-option is for estimators that are named", hint="add --estimator NAME")
+        raise InputError("--estimator-option needs a named estimator", hint="add --estimator NAME")
     own = options_by_name(key_values(given, "--estimator-option"), names, "estimator_options")
     return tw.estimators(*names, **own)
 
@@ -161,7 +161,7 @@ def _misused(error: Any) -> TilewrightError:
     context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
     where = context.command_path if context else "tilewright"
     what = error.format_message().rstrip(".").replace("Value error, ", "")
-    hint = f"{where} --help says what it takes"
+    hint = f"{where} --help lists its arguments"
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"
     return CallError(f"{where}: {what[:1].lower()}{what[1:]}", hint=hint)

@@ -20,7 +20,7 @@ def compare_command(
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="A,B,...",
-            help="mappers, with commas between",
+            help="mappers, separated by commas",
             show_default=False,
         ),
     ],
@@ -29,11 +29,11 @@ def compare_command(
         typer.Option(
             autocompletion=options.names_of("cost model"),
             metavar="X,Y,...",
-            help="cost models; every mapper searches under each",
+            help="cost models, each used by every mapper",
         ),
     ] = api.MODEL,
 ) -> None:
-    """Let every mapper search under every cost model, and evaluate each best mapping by all of these models."""
+    """Run every mapper under every cost model, and evaluate each best mapping with all models."""
     import tilewright as tw
     from tilewright.cli.common import show
 

@@ -23,22 +23,27 @@ def convert_command(
             "--to",
             autocompletion=options.names_of("adapter"),
             metavar="NOTATION",
-            help="the notation to write",
+            help="target notation",
             show_default=False,
         ),
     ],
     source: options.Notation = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files; else printed")
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for the files [default: print them]")
     ] = None,
-    lossy: Annotated[bool, typer.Option("--lossy", help="leave out what cannot be said there, and list it")] = False,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="drop parts that the target cannot express, and list them")
+    ] = False,
     values: options.Set = None,
     dense: options.Dense = False,
     dataflow: options.Dataflow = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write files of one notation in another. What the other cannot hold is refused with every reason, unless --lossy."""
+    """Convert files from one notation to another.
+
+    Parts that the target cannot express are refused with all reasons, or dropped with --lossy.
+    """
     import tilewright as tw
     from tilewright.cli.common import note, print_json, reading, tell
     from tilewright.errors import NotConformableError

@@ -13,7 +13,7 @@ from tilewright.cli import options
 def evaluate_command(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE...]", help="a mapping file, or all files of a tool's input set"),
+        typer.Argument(metavar="[FILE...]", help="mapping file, or all files of a tool's input set"),
     ] = None,
     mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
     problem: options.Problem = None,
@@ -21,24 +21,25 @@ def evaluate_command(
     notation: options.Notation = None,
     model: Annotated[
         list[str] | None,
-        typer.Option(
-            autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model; may be given several times"
-        ),
+        typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model; may be repeated"),
     ] = None,
     model_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the cost models, or of one as NAME.KEY=VALUE"),
     ] = None,
     values: options.Set = None,
     dense: options.Dense = False,
     dataflow: options.Dataflow = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="every energy, limit and count, and what memories hold")
+        bool, typer.Option("--explain", help="print all energies, limits, counts and memory contents")
     ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Tell what a mapping costs. A mapping file written by `map` needs nothing else; --problem and --arch override."""
+    """Print the cost of a mapping.
+
+    A file written by `map` is complete; --problem and --arch replace its parts.
+    """
     import tilewright as tw
     from tilewright.cli.common import key_values, reading, show
     from tilewright.errors import InputError, PluginError

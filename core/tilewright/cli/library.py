@@ -13,27 +13,25 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Workload
 
 
-app = typer.Typer(
-    help="List what comes with the installation, print a file of it to start from, or tell what feeds what in a workload."
-)
+app = typer.Typer(help="List the installed library, print one of its files, or list the layers of a workload.")
 
 
 @app.callback(invoke_without_command=True)
 def library_command(context: typer.Context, json: options.Json = False) -> None:
-    """List what comes with the installation, print a file of it to start from, or tell what feeds what in a workload."""
+    """List the installed library, print one of its files, or list the layers of a workload."""
     if context.invoked_subcommand is None:
         _list(json)
 
 
 @app.command("archs")
 def archs_command(json: options.Json = False) -> None:
-    """Architectures, with their constraints."""
+    """List architectures with their constraints."""
     _list(json, workloads=False)
 
 
 @app.command("workloads")
 def workloads_command(json: options.Json = False) -> None:
-    """Workloads, those that frontends bring included."""
+    """List workloads, including those of frontends."""
     _list(json, archs=False)
 
 
@@ -42,15 +40,15 @@ def show_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="an architecture, constraints (eyeriss.row_stationary), a workload or one of its layers; or a formula",
+            help="architecture, constraints (eyeriss.row_stationary), workload, layer of a workload, or formula",
             show_default=False,
         ),
     ],
-    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="write it there")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="file to write")] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print the file of something in the library, to start one of your own from."""
+    """Print a library file, as a start for one of your own."""
     import tilewright as tw
     from tilewright.cli.common import note, print_json
     from tilewright.files import write_text
@@ -74,12 +72,12 @@ def layers_command(
     workload: options.Workload,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="write its graph there: FILE.graphml or FILE.json"),
+        typer.Option("-o", "--output", metavar="FILE", help="file for the graph: FILE.graphml or FILE.json"),
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """The layers of a workload, each with those whose results it reads."""
+    """List the layers of a workload, and the layers that each one reads."""
     from tilewright.api.load import load_workload
     from tilewright.cli.common import note
 
@@ -164,7 +162,7 @@ def _write_graph(workload: Workload, path: Path) -> None:
     elif path.suffix == ".json":
         write_text(path, json.dumps(nx.node_link_data(workload.graph, edges="edges"), indent=2))
     else:
-        raise InputError(f"a graph cannot be written as {path.name}", hint="name a file .graphml or .json")
+        raise InputError(f"cannot write a graph as {path.name}", hint="name a file .graphml or .json")
 
 
 def _architectures() -> list[dict[str, Any]]:

@@ -30,33 +30,29 @@ def map_command(
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="NAME",
-            help=f"mapper that searches; `tilewright plugins` lists them  [default: {api.MAPPER}, or {api.OTHERWISE} for layers "
-            "of which it can prove nothing]",
+            help=f"mapper; `tilewright plugins` lists all  [default: {api.MAPPER}, or {api.OTHERWISE} for layers "
+            "where it can prove nothing]",
         ),
     ] = None,
     model: Annotated[
         str,
-        typer.Option(
-            autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model that the search uses"
-        ),
+        typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model of the search"),
     ] = api.MODEL,
     algorithms: Annotated[
         str | None,
         typer.Option(
             autocompletion=options.names_of("algorithm"),
             metavar="NAME,...",
-            help="ways to compute each layer, all of which are mapped: native,ttgt,im2col,loop_over_gemm",
+            help="algorithms to map for each layer: native,ttgt,im2col,loop_over_gemm",
         ),
     ] = None,
     movement: Annotated[
         str,
-        typer.Option(
-            metavar="counted|none", help="whether what algorithms lay out anew in memory counts in their totals"
-        ),
+        typer.Option(metavar="counted|none", help="whether totals include rearranging tensors in memory"),
     ] = "counted",
     algorithm_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the algorithms; with NAME. for one of several"),
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the algorithms, or of one as NAME.KEY=VALUE"),
     ] = None,
     cluster: options.Cluster = None,
     pareto: Annotated[
@@ -64,12 +60,11 @@ def map_command(
         typer.Option(
             metavar="N",
             min=2,
-            help="of each layer the front of energy and cycles in place of one mapping: at most N, of which none takes less "
-            "energy in as few cycles",
+            help="report up to N Pareto-optimal mappings per layer (energy, cycles)",
         ),
     ] = None,
     graph: Annotated[
-        bool, typer.Option("--graph", help="show the network: what each layer reads, with its energy and cycles")
+        bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
@@ -78,7 +73,7 @@ def map_command(
 
     if pareto is not None:
         if algorithms or cluster or graph:
-            raise tw.errors.CallError("--pareto goes without --algorithms, --cluster and --graph")
+            raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
         fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
         show(fronts, flags.json, flags.quiet, fronts.messages())
         raise typer.Exit(

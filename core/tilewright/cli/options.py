@@ -65,28 +65,26 @@ Arch = Annotated[
         "--arch",
         autocompletion=names_of("architecture"),
         metavar="ARCH",
-        help="architecture: library name, YAML file, or another tool's files, given one by one",
+        help="architecture: library name, YAML file, or another tool's file; repeat for several files",
         show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="nothing but the result and errors")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="print only results and errors")]
 Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="value of a variable that templates among the files name, or Timeloop's problems",
+        help="value of a variable in templates or in Timeloop problems",
     ),
 ]
 Dense = Annotated[
-    bool, typer.Option("--dense", help="leave out what makes files sparse, and list it: the figures are the dense ones")
+    bool, typer.Option("--dense", help="ignore sparse features, and list them; values are those of the dense problem")
 ]
 Dataflow = Annotated[
     str | None,
-    typer.Option(
-        "--dataflow", metavar="FILE", help="dataflow of the layers in MAESTRO's files that have none themselves"
-    ),
+    typer.Option("--dataflow", metavar="FILE", help="dataflow of layers in MAESTRO files without their own"),
 ]
 Notation = Annotated[
     str | None,
@@ -94,7 +92,7 @@ Notation = Annotated[
         "--from",
         autocompletion=names_of("adapter"),
         metavar="NOTATION",
-        help="notation of the files, where it cannot be told by reading them",
+        help="notation of the input files [default: detected]",
     ),
 ]
 Problem = Annotated[
@@ -102,7 +100,7 @@ Problem = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers search, such as tcp://host:8786 (extra dask)"),
+    typer.Option(metavar="ADDRESS", help="Dask scheduler of the workers, such as tcp://host:8786 (extra dask)"),
 ]
 OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="architecture name or file")]
 
@@ -113,37 +111,39 @@ class RunFlags:
 
     objective: Annotated[
         str,
-        typer.Option(metavar="edp|energy|cycles", help="what the search makes small; edp is energy x cycles"),
+        typer.Option(metavar="edp|energy|cycles", help="metric to minimise (edp = energy x cycles)"),
     ] = "edp"
     constraints: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME|FILE|none", help="what a mapping has to keep to; default: the published dataflow of ARCH"
+            metavar="NAME|FILE|none", help="constraints on mappings [default: the published dataflow of ARCH]"
         ),
     ] = None
     factors: Annotated[
         str | None,
         typer.Option(
             metavar="perfect|ragged",
-            help="whether every tile divides, or the last piece of a dimension may be smaller; default: perfect",
+            help="perfect: every tile divides the enclosing one; ragged: the last tile may be smaller [default: perfect]",
         ),
     ] = None
-    seconds: Annotated[
-        float | None, typer.Option(metavar="S", min=0.0, help="time for each search of a distinct layer")
-    ] = None
+    seconds: Annotated[float | None, typer.Option(metavar="S", min=0.0, help="time per search of a distinct layer")] = (
+        None
+    )
     evaluations: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="mappings per search (default 100,000; none with --seconds, or if the mapper ends by itself)",
+            help="mappings per search [default: 100,000; no limit with --seconds, or if the mapper terminates on its own]",
         ),
     ] = None
     patience: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="stop a search after this many mappings without a better one"),
+        typer.Option(metavar="N", min=1, help="stop a search after this many mappings without improvement"),
     ] = None
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="seed of the search; equal seeds give equal results")
+    ] = 0
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for mapping files and summaries")
     ] = None
@@ -155,22 +155,20 @@ class RunFlags:
     ] = None
     mapper_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the mappers; with NAME. for one of several"),
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the mappers, or of one as NAME.KEY=VALUE"),
     ] = None
     model_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="for the cost models; with NAME. for one of several"),
+        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the cost models, or of one as NAME.KEY=VALUE"),
     ] = None
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once, each in a process")
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped in parallel, each in a process")
     ] = 1
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="search anew, and keep no results")] = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="search again, and store no results")] = False
     resume: Annotated[
-        bool, typer.Option("--resume", help="go on with the run in DIR: what it finished comes from the cache")
+        bool, typer.Option("--resume", help="continue the run in DIR; finished layers come from the cache")
     ] = False
-    force: Annotated[
-        bool, typer.Option("--force", help="replace the files that a run of another workload left in DIR")
-    ] = False
+    force: Annotated[bool, typer.Option("--force", help="replace files of another workload's run in DIR")] = False
     notation: Notation = None
     values: Set = None
     dense: Dense = False
@@ -194,7 +192,7 @@ class RunFlags:
         if self.size:
             sizes["sizes"] = key_values(self.size, "--size")
         if len(workload) > 1:
-            raise tw.errors.InputError("--batch and --size are for one workload", hint="map them one by one")
+            raise tw.errors.InputError("--batch and --size are for one workload", hint="map them individually")
         return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:

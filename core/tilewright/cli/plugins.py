@@ -13,23 +13,21 @@ from tilewright.scaffold import Kind
 if TYPE_CHECKING:
     from tilewright.plugin.registry import Registration, Registry
 
-app = typer.Typer(
-    help="List plugins, show one with its options, check that one keeps its promises, or begin a new one."
-)
+app = typer.Typer(help="List plugins, show the options of one, run its conformance checks, or create a new one.")
 
-Name = Annotated[str, typer.Argument(help="a plugin, or distribution/plugin", show_default=False)]
+Name = Annotated[str, typer.Argument(help="plugin, or distribution/plugin", show_default=False)]
 
 
 @app.callback(invoke_without_command=True)
 def plugins_command(context: typer.Context, json: options.Json = False) -> None:
-    """List plugins, show one with its options, check that one keeps its promises, or begin a new one."""
+    """List plugins, show the options of one, run its conformance checks, or create a new one."""
     if context.invoked_subcommand is None:
         list_command(json)
 
 
 @app.command("list")
 def list_command(json: options.Json = False) -> None:
-    """What is installed, and what failed to load."""
+    """List installed plugins, and those that failed to load."""
     from tilewright.cli.common import print_json
     from tilewright.plugin.registry import installed
 
@@ -44,7 +42,7 @@ def list_command(json: options.Json = False) -> None:
 
 @app.command("show")
 def show_command(name: Name, json: options.Json = False) -> None:
-    """What a plugin takes: its options and limits."""
+    """Show the options and limits of a plugin."""
     from tilewright.cli.common import print_json
     from tilewright.plugin.registry import installed
 
@@ -87,13 +85,11 @@ def fit_command(
 @options.with_traceback
 def check_command(
     name: Name,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", help="KEY=VALUE that the plugin is built with")
-    ] = None,
-    source: Annotated[list[str] | None, typer.Option("--source", help="what a frontend is asked to load")] = None,
+    option: Annotated[list[str] | None, typer.Option("--option", help="option of the plugin")] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", help="source for a frontend to load")] = None,
     json: options.Json = False,
 ) -> None:
-    """Run the conformance kit on a plugin. Exit code 3 if a promise is broken."""
+    """Run the conformance checks of a plugin. Exit code 3 if one fails."""
     from tilewright.cli.common import key_values
     from tilewright.plugin.registry import installed
 
@@ -102,16 +98,14 @@ def check_command(
 
 @app.command("new")
 def new_command(
-    kind: Annotated[Kind, typer.Argument(help="what it is", show_default=False)],
-    name: Annotated[
-        str, typer.Argument(help="what it will be called: lower-case letters, digits, - or _", show_default=False)
-    ],
+    kind: Annotated[Kind, typer.Argument(help="kind of plugin", show_default=False)],
+    name: Annotated[str, typer.Argument(help="name: lower-case letters, digits, - or _", show_default=False)],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="folder for the package (default tilewright-NAME)")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Write a package with a small plugin that works, its tests and its matrix, to be changed into your own."""
+    """Create a package with a small working plugin and its tests."""
     from tilewright.cli.common import note, print_json
     from tilewright.scaffold.package import new_package
 
@@ -248,5 +242,5 @@ def _check(found: list[Registration], options: dict[str, Any], sources: list[str
         table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))
         for kind, each in outcomes:
             table.add_row(f"{kind} {each.plugin}", each.check, each.status, " ".join(each.message.split()))
-        print_tables(table, f"{len(outcomes) - broken} of {len(outcomes)} promises kept")
+        print_tables(table, f"{len(outcomes) - broken} of {len(outcomes)} checks passed")
     raise typer.Exit(3 if broken else 0)

@@ -17,31 +17,34 @@ from tilewright.cli import options
 def verify_command(
     mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="certificate that `map -o` wrote, in place of a mapping file")
+        Path | None, typer.Option(metavar="FILE", help="certificate from `map -o`, instead of a mapping file")
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="of a certificate: mappings drawn at random [default: 100000]"),
+        typer.Option(metavar="N", min=1, help="with a certificate: number of random mappings [default: 100000]"),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="of a certificate: largest space enumerated [default: 1000000]"),
+        typer.Option(metavar="N", min=0, help="with a certificate: largest space to enumerate [default: 1000000]"),
     ] = None,
     problem: options.Problem = None,
     arch: options.OtherArch = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="for the cost model that executes, e.g. max_operations=1000000"),
+        typer.Option(metavar="KEY=VALUE", help="option of the executing cost model, e.g. max_operations=1000000"),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="the cost model that executes, where several are installed")
+        str | None, typer.Option(metavar="NAME", help="executing cost model, if several are installed")
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Execute a mapping of a small problem: is it legal, complete and numerically right, and which counts of the other
-    cost models differ from what really happens? Or check a certificate: is its bound true, and does its mapping cost what it
-    says? Exit code 0 when it is right, 1 when not."""
+    """Execute a mapping of a small problem, or check a certificate.
+
+    The execution tells whether the mapping is legal, complete and numerically right, and which
+    counts of other cost models differ from it. The check of a certificate covers its bound and the
+    cost of its mapping. Exit code 0 if everything is right, 1 if not.
+    """
     import tilewright as tw
     from tilewright.cli.common import key_values, show
 
@@ -64,7 +67,7 @@ def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[
     import tilewright as tw
 
     if (mapping is None) == (certificate is None):
-        raise tw.errors.CallError("verify takes either --mapping FILE or --certificate FILE")
+        raise tw.errors.CallError("verify needs either --mapping FILE or --certificate FILE")
     given = [name for name, value in useless.items() if value]
     if given:
         what = "a mapping" if certificate is not None else "a certificate"
@@ -73,23 +76,27 @@ def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[
 
 def diff_stats_command(
     recorded: Annotated[
-        Path, typer.Argument(metavar="REPORT", help="the tool's own, e.g. timeloop-model.stats.txt", show_default=False)
+        Path,
+        typer.Argument(metavar="REPORT", help="report of the tool, e.g. timeloop-model.stats.txt", show_default=False),
     ],
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="all files that the tool was given", show_default=False)
+        list[Path], typer.Argument(metavar="FILE...", help="all input files of the tool", show_default=False)
     ],
     notation: Annotated[str, typer.Option("--from", metavar="NOTATION", help="notation of the files")] = "timeloop",
-    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to lay beside it")] = "timeloop",
+    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to compare with")] = "timeloop",
     model_option: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="for the cost model, e.g. link_transfers=false")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model, e.g. link_transfers=false")
     ] = None,
     values: options.Set = None,
     dense: options.Dense = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Lay a report that a tool wrote beside ours, level by level, with the cause of each difference that is known, such as
-    the tool's version. Exit code 0 when all causes are known, 1 when not."""
+    """Compare a report written by another tool with Tilewright's, level by level.
+
+    Each difference is shown with its cause, if known, such as the version of the tool. Exit code 0
+    if all causes are known, 1 if not.
+    """
     import tilewright as tw
     from tilewright.cli.common import key_values, reading, show
 

@@ -90,7 +90,7 @@ def constraints(architecture_name: str, name: str) -> Constraints:
         raise UnknownNameError(
             f"{architecture_name} has no constraints called '{name}'{suggestion(name, known)}; "
             f"known: {', '.join([*known, 'none'])}",
-            hint="or give a constraints file of your own",
+            hint="or give a constraints file",
         )
     return known[name]
 
@@ -123,5 +123,5 @@ def _known(what: str, name: str, known: Iterable[str]) -> None:
     if name not in known:
         raise UnknownNameError(
             f"no {what} is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
-            hint="tilewright library lists them; one of your own is given as a YAML file",
+            hint="tilewright library lists them; or give a YAML file",
         )

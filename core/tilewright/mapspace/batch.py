@@ -102,7 +102,7 @@ class MappingBatch:
         }
         if not named <= set(tensors):
             raise ValueError(
-                f"a mapping names tensors that the problem has not: {', '.join(sorted(named - set(tensors)))}"
+                f"a mapping names tensors that the problem lacks:  {', '.join(sorted(named - set(tensors)))}"
             )
         number = {name: index for index, name in enumerate(names)}
 

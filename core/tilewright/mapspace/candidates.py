@@ -144,7 +144,7 @@ class Candidates:
         """
         line = np.arange(len(self))
         if not self.space.divides(factor, self.trips[line, source, dimension]).all():
-            raise ValueError("a factor does not divide the trips of the slot that it is to leave")
+            raise ValueError("a factor does not divide the trips of its source slot")
         if self.space.factors == "ragged":
             return self.give(dimension, self.trips[line, target, dimension] * factor, source, target)
         trips = self.trips.copy()

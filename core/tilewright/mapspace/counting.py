@@ -110,7 +110,7 @@ def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting
     """
     states = math.prod(len(lefts(size, cutting)) for size in sizes)
     if states > MAX_STATES:
-        raise SpaceTooLargeError(f"cannot count the mappings: {states} ways to have tiled in part are too many")
+        raise SpaceTooLargeError(f"cannot count the mappings: {states} partial factorisations do not fit in memory")
     counter = _Counter(sizes, slots, cutting)
     about = counter.count(math.inf)
     if about < MAX_FLOAT:  # the sums are exact: all terms are integers

@@ -65,7 +65,11 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     scratch = scratch_of(rules, faults=4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2)
     count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), scratch)
     told = scratch.faults[: min(count, MOST_TOLD)].tolist()
-    more = () if count <= MOST_TOLD else (Reason(code="more", where="", message=f"{count - MOST_TOLD:,} faults more"),)
+    more = (
+        ()
+        if count <= MOST_TOLD
+        else (Reason(code="more", where="", message=f"{count - MOST_TOLD:,} further violations"),)
+    )
     return Verdict(
         reasons=(
             *(
@@ -123,7 +127,7 @@ def place(mapping: Mapping, index: int) -> str:
 
 def _unknown_names(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     for name in sorted(set(problem.dimensions).symmetric_difference(mapping.dimension_names)):
-        whose = "the mapping has no tile sizes for it" if name in problem.dimensions else "the problem has none of it"
+        whose = "the mapping has no tile sizes for it" if name in problem.dimensions else "the problem does not have it"
         yield Reason(code="dimension", where=f"dimension {name}", message=whose)
     for index, entry in enumerate(mapping.entries):
         if entry.target not in architecture.cluster_index:
@@ -145,7 +149,7 @@ def _misplaced(architecture: Architecture, skeleton: Skeleton) -> Iterator[tuple
     for index, entry in enumerate(skeleton.entries):
         target = architecture.cluster_index[entry.target]
         if target < position:
-            yield "order", index, f"comes after {architecture.clusters[position].name}, which lies inside it"
+            yield "order", index, f"comes after {architecture.clusters[position].name}, which is inside it"
         position = max(position, target)
         if entry.holds and architecture.clusters[target].is_virtual:
             yield "keep", index, "the cluster is virtual: it has no memory"
@@ -169,13 +173,13 @@ def _reason(
         text = f"the tiles cover {value} iterations, the problem has {limit}"
         return Reason(code="coverage", where=dimension, message=text)
     if code == REST:
-        text = f"the innermost tile still has {value} iterations; compute does one at a time"
+        text = f"the innermost tile has {value} iterations; expected 1"
         return Reason(code="coverage", where=dimension, message=text)
     if code in (TEMPORAL, SPATIAL):
-        text = f"{'temporal' if code == TEMPORAL else 'spatial'} tile of {value} is cut from a tile of {limit}"
+        text = f"{'temporal' if code == TEMPORAL else 'spatial'} tile of {value} exceeds the enclosing tile of {limit}"
         return Reason(code="nesting", where=f"{where}, {dimension}", message=text)
     if code == FANOUT:
-        return Reason(code="fanout", where=where, message=f"uses {value} sub-clusters, it has {limit}")
+        return Reason(code="fanout", where=where, message=f"uses {value} sub-clusters, but the cluster has {limit}")
     if code == UNROLL:
         text = f"unrolls over {value} sub-clusters, but only the last entry on a cluster may unroll"
         return Reason(code="split", where=where, message=text)
@@ -187,7 +191,7 @@ def _reason(
         return Reason(code="capacity", where=memory.name, message=text)
     assert tensor is not None
     if code == TWICE:
-        return Reason(code="keep", where=where, message=f"{tensor.name} is kept there already")
+        return Reason(code="keep", where=where, message=f"{tensor.name} is already kept in this cluster")
     if code == HOME:
         cluster = architecture.cluster(mapping.entries[entry].target)
         able = [memory.name for memory in cluster.memories if memory.may_hold(tensor)]

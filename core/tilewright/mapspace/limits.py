@@ -145,7 +145,7 @@ class Limits:
         for rule in self.rules.temporal:
             if rule.memory not in blocks:
                 raise InputError(
-                    f"no loops stand right inside memory {rule.memory}, so no rule can bound them",
+                    f"no loops are directly inside memory {rule.memory}, so no rule can bound them",
                     hint=f"memories with loops inside: {', '.join(blocks)}",
                 )
         orders = [rule.memory for rule in self.rules.temporal if rule.order]
@@ -279,7 +279,7 @@ class Limits:
                     if not index:
                         raise InputError(
                             f"the outermost cluster {cluster.name} has no memory that may hold {tensor.name} "
-                            f"({tensor.role}), which must live somewhere"
+                            f"({tensor.role}), but every tensor needs one"
                         )
                     continue
                 choice = self._kept(memory, tensor) if index else "keep"
@@ -356,7 +356,7 @@ class Limits:
     def _undivided(self, mapping: Mapping) -> Iterator[Reason]:
         """Yield a reason for each tile that must divide the enclosing tile but does not."""
         if self.factors == "perfect" and not mapping.is_perfect:
-            text = "a tile does not divide the one it is cut from"
+            text = "a tile does not divide the enclosing tile"
             yield Reason(code="perfect", where="mapping", message=text)
         for name, size in self.problem.dimensions.items() if self.factors == "ragged" else ():
             tiles = [
@@ -366,7 +366,7 @@ class Limits:
             ]
             for outer, inner in itertools.pairwise(tiles):
                 if outer % inner and outer < size:
-                    text = f"a tile of {inner} is cut from one of {outer}, which it does not divide; only from all {size} it may"
+                    text = f"a tile of {inner} does not divide the enclosing tile of {outer}; only the whole dimension of {size} may be cut unevenly"
                     yield Reason(code="ragged", where=f"dimension {name}", message=text)
 
     def _rule_faults(self, mapping: Mapping) -> Iterator[Reason]:
@@ -389,7 +389,7 @@ class Limits:
             stray = [name for name, trips in pair[spatial].items() if trips > 1]
             if stray and (index, spatial) not in open_slots:
                 what = "unrolls" if spatial else "steps"
-                text = f"{what} {', '.join(stray)}, which it never does in this space"
+                text = f"{what} {', '.join(stray)}, but this space has no such loops here"
                 yield Reason(code="factors", where=f"entry {index}", message=text)
         for slot in self.slots:
             trips = [factors[slot.entry][slot.spatial][name] for name in names]
@@ -416,7 +416,7 @@ class Limits:
             rule = range(len(names)) if spatial else slot.order
             non_unit = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
             if non_unit != [names[dim] for dim in rule if trips[dim] > 1]:
-                text = f"{', '.join(non_unit)} stand in another order than the space has them"
+                text = f"{', '.join(non_unit)} are in an order that the space does not allow"
                 yield Reason(code="loop_order", where=self.describe(slot), message=text)
 
     def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:
@@ -425,7 +425,9 @@ class Limits:
             for number, name in enumerate(self.problem.tensor_names):
                 kept = name in (entry.keep or ())
                 if kept != always[index, number] and not free[index, number]:
-                    text = f"{'keeps' if kept else 'bypasses'} {name}, which the space does not"
+                    text = (
+                        f"{'keeps' if kept else 'bypasses'} {name}, but the space {'bypasses' if kept else 'keeps'} it"
+                    )
                     yield Reason(code="keeps", where=f"entry {index} on {entry.target}", message=text)
 
 
@@ -436,5 +438,5 @@ def _targets(entries: Sequence[tuple[str, bool]]) -> str:
 def _unicast_faults(mapping: Mapping) -> Iterator[Reason]:
     for index, entry in enumerate(mapping.entries):
         if entry.unicast:
-            text = f"sends {', '.join(entry.unicast)} one by one, which the space leaves to the hardware"
+            text = f"sends {', '.join(entry.unicast)} by unicast, but the space leaves this choice to the hardware"
             yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=text)

@@ -33,11 +33,11 @@ def require_refusal(what: str, call: Callable[[], object]) -> None:
     try:
         call()
     except TilewrightError as error:
-        require(bool(str(error)), f"{what} is refused without a word")
+        require(bool(str(error)), f"{what} is refused without a message")
     except Exception as error:  # a third-party plugin may raise any exception
         raise CheckFailure(f"{what} raised {said(error)}; raise tilewright.errors.InputError") from error
     else:
-        raise CheckFailure(f"{what} returned something; an InputError is expected")
+        raise CheckFailure(f"{what} returned a value; expected an InputError")
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Subject:
             with suppress(NotConformableError):
                 space = accepted(sample.space, capabilities, self.spec.name)
                 found.append(Sample(sample.problem, sample.architecture, space.rules))
-        require(bool(found), f"its capabilities exclude every problem of the corpus: {capabilities}")
+        require(bool(found), f"its capabilities exclude every problem of the test corpus:  {capabilities}")
         return tuple(found)
 
     def all_sources(self) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ class Subject:
         found = (*library, *self.sources)
         require(
             bool(found),
-            "there is nothing to load: the spec has no library; give `sources` to the kit (--source to the command)",
+            "there is nothing to load, because the spec has no library;  give `sources` to the kit (--source to the command)",
         )
         return found
 

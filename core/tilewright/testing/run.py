@@ -60,8 +60,8 @@ class Case:
             self.check.run(self.subject)
         except CheckFailure as failure:
             raise CheckFailure(
-                f"{self.subject.registration.long_name} breaks {self.check.name}: {failure}\n"
-                f"  the promise: {self.check.summary}"
+                f"{self.subject.registration.long_name} violates {self.check.name}: {failure}\n"
+                f"  contract: {self.check.summary}"
             ) from failure
 
     def outcome(self) -> Outcome:
@@ -74,7 +74,7 @@ class Case:
             return Outcome(self.check.name, plugin, status, str(failure) if self.expected is None else self.expected)
         if self.expected is None:
             return Outcome(self.check.name, plugin, "passed")
-        return Outcome(self.check.name, plugin, "unexpected pass", f"said to fail: {self.expected}")
+        return Outcome(self.check.name, plugin, "unexpected pass", f"expected to fail: {self.expected}")
 
 
 def checks_for(spec: PluginSpec[Any]) -> tuple[Check, ...]:
@@ -112,7 +112,9 @@ def cases(
                 hint=f"the checks: {', '.join(known)}",
             )
         if not reason.strip():
-            raise InputError(f"{name} is expected to fail without a reason", hint="say why, for those who read it")
+            raise InputError(
+                f"{name} is expected to fail without a reason", hint="give a reason for the readers of the test"
+            )
     return tuple(Case(check, subject, expected.get(check.name)) for check in wanted)
 
 
@@ -195,7 +197,7 @@ def parametrize_conformance(
         if not left_out & {each.spec.name, f"{each.spec.kind} {each.spec.name}"}
     ]
     if not found:
-        raise InputError("no plugin was named", hint='parametrize_conformance("my-distribution")')
+        raise InputError("no plugin is named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})
     _addressed(found, (*(options or {}), *(sources or {})), expected)
     parameters = []
@@ -220,13 +222,15 @@ def _addressed(found: list[Registration], plugins: Iterable[str], expected: Mapp
     names = [registration.spec.name for registration in found]
     for plugin in (*plugins, *(key.partition(":")[0] for key in expected if ":" in key)):
         if plugin not in names:
-            raise InputError(f"no plugin here is called '{plugin}'{suggestion(plugin, names)}")
+            raise InputError(f"none of these plugins is called '{plugin}'{suggestion(plugin, names)}")
     meant = {key for registration in found for key in expected if _names_check(key, registration)}
     known = sorted({check.name for registration in found for check in checks_for(registration.spec)})
     for key in expected:
         if key not in meant:
             name = key.rpartition(":")[2]
-            raise InputError(f"no check here is called '{key}'{suggestion(name, known)}", hint=f"{', '.join(known)}")
+            raise InputError(
+                f"none of these checks is called '{key}'{suggestion(name, known)}", hint=f"{', '.join(known)}"
+            )
 
 
 def _names_check(key: str, registration: Registration) -> bool:

@@ -193,7 +193,7 @@ def test_what_was_read_comes_back_with_its_estimates(tmp_path: Path) -> None:
         ("component_class: LPDDR4", "component_class: Abacus", "DRAM: unknown class Abacus"),
         ("{tech_node: 65e-9}", "{}", "needs tech_node"),
         ("size: 12 * 16", "size: inf", "needs a size in bits"),
-        ("n_banks: 32", "n_banks: 33", "GLB: no estimator says what this takes.*33 banks"),
+        ("n_banks: 32", "n_banks: 33", "GLB: no estimator supports this component.*33 banks"),
     ],
 )
 def test_what_cannot_be_estimated_is_told(old: str, new: str, told: str, tmp_path: Path) -> None:

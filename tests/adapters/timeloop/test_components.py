@@ -56,7 +56,7 @@ def test_without_a_name_timeloops_own_table_estimates(tmp_path: Path) -> None:
     [
         ("smartbuffer_SRAM", "storage", "unknown class storage for estimators"),
         ('technology: "45nm"', "x: 1", "has no technology node"),
-        ("depth: 2048", "depth: 2", "buffer: no estimator says what this takes"),
+        ("depth: 2048", "depth: 2", "buffer: no estimator supports this component"),
         ("type: LPDDR4", "type: DDR9", "kind is 'DDR9'; known: LPDDR4"),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_layer_without_any_way_is_told() -> None:
     report = mapped(CONTRACTION, algorithms="im2col")
 
     assert not report.complete and report.edp is None
-    assert "no way to compute einsum has a mapping" in "\n".join(report.messages())
+    assert "no alternative for einsum has a mapping" in "\n".join(report.messages())
 
 
 def test_an_interrupted_run_has_no_totals() -> None:
@@ -126,7 +126,7 @@ def test_an_interrupted_run_has_no_totals() -> None:
 def test_words_are_checked() -> None:
     with pytest.raises(UnknownPluginError, match="did you mean 'ttgt'"):
         mapped(CONTRACTION, algorithms="ttgd")
-    with pytest.raises(InputError, match="movement is one of counted, none"):
+    with pytest.raises(InputError, match="movement must be one of counted, none"):
         mapped(CONTRACTION, algorithms="ttgt", movement="some")
     with pytest.raises(InputError, match="unknown option"):
         mapped(CONTRACTION, algorithms="ttgt", algorithm_options={"x": 1})
@@ -177,7 +177,7 @@ def test_verify_tells_of_an_alternative_that_computes_something_else(tmp_path: P
     found = tw.verify(path)
 
     assert not found.right and found.legal
-    assert "no steps for it" in str(found)
+    assert "the steps do not suit the problem" in str(found)
 
 
 # -- the guard and the conformance kit -----------------------------------------------------------------------------

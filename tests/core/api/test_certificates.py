@@ -224,7 +224,7 @@ def test_it_stands_beside_the_mapping_file(tmp_path: Path, enumerated: Certifica
 def test_what_is_none_is_refused(tmp_path: Path, enumerated: Certificate) -> None:
     with pytest.raises(errors.InputError, match="'objective' is missing"):
         tw.verify_certificate({"kind": "certificate"})
-    with pytest.raises(errors.InputError, match="samples is a number of at least 1"):
+    with pytest.raises(errors.InputError, match="samples must be a number of at least 1"):
         tw.verify_certificate(enumerated, samples=0)
     with pytest.raises(errors.InputError, match="has figures and provenance"):
         tw.verify_certificate(enumerated.to_data() | {"incumbent": {**enumerated.incumbent.to_data(), "figures": None}})

@@ -103,11 +103,11 @@ def test_a_refusal_is_a_report_with_its_reasons(layer: tw.MappedLayer) -> None:
 @pytest.mark.parametrize(
     ("mapping", "words", "said"),
     [
-        (EXAMPLES / "gemm.mapping.yaml", {}, "holds a mapping only\n  hint: add problem="),
+        (EXAMPLES / "gemm.mapping.yaml", {}, "contains only a mapping\n  hint: add problem="),
         (EXAMPLES / "gemm.mapping.yaml", {"problem": GEMM}, "add arch="),
         ("absent.yaml", {}, "there is no file absent.yaml"),
         (["a.yaml", "b.yaml"], {}, "there is no file a.yaml"),
-        ([], {"notation": "timeloop"}, "a notation needs the files to read"),
+        ([], {"notation": "timeloop"}, "no files to read are given"),
         ("a.yaml", {"notation": "timelop"}, "did you mean 'timeloop'"),
         (tw.library.architecture("eyeriss"), {}, "expected mapping, not an object of type Architecture"),
     ],

@@ -93,5 +93,5 @@ def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
         tw.page(folder, tmp_path / "none" / "page.html")
     for text in ("[]", "{", '{"layers": [{}]}'):
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match="is none that"):
+        with pytest.raises(InputError, match="was not written by"):
             tw.page(tmp_path)

@@ -21,20 +21,20 @@ NEVER = "absent.yaml"
         ({"objective": "edpp"}, errors.InputError, "did you mean 'edp'"),
         ({"objective": 3}, errors.InputError, "one of edp, energy, cycles, not 3"),
         ({"mapper": "sunston"}, errors.UnknownPluginError, "did you mean 'sunstone'"),
-        ({"mapper": 3}, errors.InputError, "3 is no mapper"),
+        ({"mapper": 3}, errors.InputError, "3 is not a mapper"),
         ({"model": "timelop"}, errors.UnknownPluginError, "did you mean 'timeloop'"),
         ({"model": 3}, errors.InputError, "3 is no cost model"),
         ({"mapper": "random", "mapper_options": {"bach": 1}}, errors.InputError, "did you mean 'batch'"),
         ({"model_options": {"link_transfer": 1}}, errors.InputError, "did you mean 'link_transfers'"),
         ({"constraints": "row_stationry"}, errors.UnknownNameError, "did you mean 'row_stationary'"),
         ({"objectiv": "edp"}, errors.CallError, "did you mean 'objective'"),
-        ({"seconds": -1}, errors.InputError, "seconds is a number of at least 0, not -1"),
-        ({"seconds": "1"}, errors.InputError, "seconds is a number"),
-        ({"seconds": float("nan")}, errors.InputError, "seconds is a number"),
-        ({"evaluations": 0}, errors.InputError, "evaluations is a number of at least 1"),
-        ({"patience": True}, errors.InputError, "patience is a number"),
-        ({"seed": -1}, errors.InputError, "seed is a number of at least 0"),
-        ({"jobs": 0}, errors.InputError, "jobs is a number of at least 1"),
+        ({"seconds": -1}, errors.InputError, "seconds must be a number of at least 0, not -1"),
+        ({"seconds": "1"}, errors.InputError, "seconds must be a number"),
+        ({"seconds": float("nan")}, errors.InputError, "seconds must be a number"),
+        ({"evaluations": 0}, errors.InputError, "evaluations must be a number of at least 1"),
+        ({"patience": True}, errors.InputError, "patience must be a number"),
+        ({"seed": -1}, errors.InputError, "seed must be a number of at least 0"),
+        ({"jobs": 0}, errors.InputError, "jobs must be a number of at least 1"),
         ({"progress": "yes"}, errors.InputError, "progress is True, False or None"),
     ],
 )
@@ -48,10 +48,10 @@ def test_map_refuses_wrong_words_before_it_reads_the_work(words: Any, error: typ
     ("words", "said"),
     [
         ({"mappers": ["random", "randm"]}, "did you mean 'random'"),
-        ({"mappers": []}, "each once"),
-        ({"mappers": "random,random"}, "each once"),
+        ({"mappers": []}, "distinct names"),
+        ({"mappers": "random,random"}, "distinct names"),
         ({"models": ["timeloop", "timelop"]}, "did you mean 'timeloop'"),
-        ({"model_options": {"oracle.max_operations": 1}}, "'oracle' is none of timeloop"),
+        ({"model_options": {"oracle.max_operations": 1}}, "'oracle' is not one of timeloop"),
         ({"objective": "latency"}, "did you mean 'cycles'"),
         ({"mapper": "random"}, "did you mean 'mappers'"),
     ],
@@ -64,7 +64,7 @@ def test_compare_refuses_wrong_words(words: Any, said: str) -> None:
 
 @pytest.mark.parametrize("function", [tw.evaluate, tw.verify, tw.convert, tw.space, tw.compare, tw.map])
 def test_every_function_names_the_keywords_it_takes(function: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="takes no 'nonsense'; it takes "):
+    with pytest.raises(TypeError, match="has no parameter 'nonsense'; parameters: "):
         function(nonsense=1)
 
 

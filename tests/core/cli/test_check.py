@@ -8,7 +8,7 @@ def test_a_plugin_that_keeps_its_promises(tilewright: Command) -> None:
 
     assert done.code == 0
     assert "mapper tilewright/exhaustive  check_interface " in done.out and "failed" not in done.out
-    assert done.out.endswith("16 of 16 promises kept\n")
+    assert done.out.endswith("16 of 16 checks passed\n")
 
 
 def test_a_broken_promise_ends_with_3_and_says_which(tilewright: Command) -> None:

@@ -40,7 +40,7 @@ def test_several_reasons_are_a_list(tilewright: Command) -> None:
     files = [EXAMPLE_FILES / name for name in ("gemm.mapping.yaml", "gemm.problem.yaml", "small.arch.yaml")]
     ran = tilewright("convert", *files, "--from", "tilewright", "--to", "timeloop", "--json")
     lines = ran.err.splitlines()
-    assert lines[0] == "error: adapter tilewright/timeloop cannot take this:"
+    assert lines[0] == "error: adapter tilewright/timeloop does not support this:"
     assert [line[:4] for line in lines[1:]] == ["  - ", "  - ", "  hi"]
     assert ran.data["error"]["reasons"] == ran.data["reasons"] and len(ran.data["reasons"]) == 2
 

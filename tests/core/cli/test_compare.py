@@ -190,7 +190,7 @@ def test_an_interruption_keeps_what_is_done(
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local,interrupting,random", "--models", "timeloop", "--json", "-o", tmp_path
     )  # fmt: skip
-    assert ran.code == 1 and "interrupted: 3 of 6 searches were not made" in ran.err
+    assert ran.code == 1 and "interrupted: 3 of 6 searches were not run" in ran.err
     assert not ran.data["complete"]
     assert list(rows(ran)) == [
         ("first", "local", "timeloop"),
@@ -227,7 +227,7 @@ def test_an_interruption_while_evaluating_keeps_the_mapping(
         ("randm", "timeloop", "did you mean 'random'"),
         ("random", "timelop", "did you mean 'timeloop'"),
         ("random,random", "timeloop", "each once"),
-        (",", "timeloop", "names with commas"),
+        (",", "timeloop", "names separated by commas"),
     ],
 )
 def test_wrong_calls_say_what_is_wrong(tilewright: Command, layers: Path, mappers: str, models: str, said: str) -> None:
@@ -257,7 +257,7 @@ def test_options_are_for_all_or_for_one(tilewright: Command, layers: Path) -> No
     assert told.code == 2 and "options of mapper 'random': population: unknown option" in told.err
     assert "NAME.KEY=VALUE" in told.err
     absent = tilewright(*words, "--mapper-option", "local.width=4")
-    assert absent.code == 2 and "'local' is none of gamma, random" in absent.err and "the mappers" in absent.err
+    assert absent.code == 2 and "'local' is not one of gamma, random" in absent.err and "the mappers" in absent.err
 
 
 def test_a_network_may_be_given_its_sizes(tilewright: Command) -> None:

@@ -25,7 +25,7 @@ def test_evaluate_prints_maestros_figures(tilewright: Command, tmp_path: Path) -
     untold = [word for word in words if word not in ("--from", "maestro", "--model")]
     assert tilewright(*untold, "--json").data["results"] == [result]
     ran = tilewright(*untold, "--arch", "eyeriss")
-    assert ran.code == 2 and "directives bring their problem and hardware" in ran.err
+    assert ran.code == 2 and "directives include their problem and hardware" in ran.err
 
 
 def test_models_of_mappings_are_given_the_tiles(tilewright: Command, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_file_to_start_from_is_printed_as_it_is_shipped(tilewright: Command, n
         (("show",), "missing argument"),
         (("show", "eyeris"), "did you mean 'eyeriss'"),
         (("layers", "resnet51"), "did you mean 'resnet50'"),
-        (("layers", "resnet50", "-o", "net.png"), "cannot be written as net.png"),
+        (("layers", "resnet50", "-o", "net.png"), "cannot write a graph as net.png"),
         (("layers", "resnet50", "-o", "absent/net.json"), "cannot write"),
         (("show", "eyeriss", "-o", "absent/mine.yaml"), "cannot write"),
     ],

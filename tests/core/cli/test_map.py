@@ -132,7 +132,7 @@ compute: {energy_per_operation_pj: 1}
     constraints.write_text("name: keep_all\nvariants: [{keep: [{memory: B, keep: [input, weight, output]}]}]\n")
     limits = ("--arch", path, "--constraints", constraints, "--evaluations", 500, "--json")
     usual = tilewright("map", GEMM, *limits)
-    assert usual.code == 1 and "no mapping to start from" in usual.err and "try --mapper random" in usual.err
+    assert usual.code == 1 and "no start mapping fits" in usual.err and "try --mapper random" in usual.err
     ran = tilewright("map", GEMM, *limits, "--mapper", "random")
     assert ran.code == 1
     assert "no valid mapping found" in ran.err and "--constraints" in ran.err
@@ -170,5 +170,5 @@ def test_a_model_that_takes_no_mapping_of_an_architecture_is_refused_at_once(til
     ran = tilewright("map", "resnet50/n0", "--arch", "eyeriss", "--model", "maestro", "--json")
     (layer,) = ran.data["layers"]
     assert ran.code == 2 and layer["search"]["evaluated"] == 0
-    assert "cost model maestro cannot take this: cluster GlobalBuffer: no memory there may hold" in layer["error"]
+    assert "cost model maestro does not support this: cluster GlobalBuffer: no memory there may hold" in layer["error"]
     assert "[bypass]" in layer["error"] and "another architecture" in ran.err

@@ -42,6 +42,8 @@ def test_nothing_is_overwritten(there: str, tilewright: Command, tmp_path: Path)
         target.write_text("mine", encoding="utf-8")
     done = tilewright("plugins", "new", "mapper", "greedy", "-o", target / "below" if there == "parent" else target)
 
-    expected = "cannot make the folder" if there == "parent" else "hint: tilewright plugins new mapper greedy -o FOLDER"
+    expected = (
+        "cannot create the folder" if there == "parent" else "hint: tilewright plugins new mapper greedy -o FOLDER"
+    )
     assert done.code == 2 and expected in done.err
     assert [path.read_text(encoding="utf-8") for path in tmp_path.rglob("*") if path.is_file()] == ["mine"]

@@ -65,14 +65,14 @@ def test_a_right_mapping_is_compared_with_the_models(tilewright: Command, files:
 
 def test_models_that_agree_say_so(tilewright: Command, files: dict[str, Path]) -> None:
     files["problem"].write_text(PROBLEM.replace("[P + R]", "[P, R]"))
-    assert "timeloop: all 18 counts are what really happens" in tilewright(*words(files)).out
+    assert "timeloop: all 18 counts equal the execution" in tilewright(*words(files)).out
 
 
 def test_short_tiles_are_right_and_timeloop_counts_them(tilewright: Command, files: dict[str, Path]) -> None:
     files["problem"].write_text(PROBLEM.replace("P: 4", "P: 3"))
     files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))
     ran = tilewright(*words(files))
-    assert ran.code == 0 and "right     yes: 3 words of the result are what they should be" in ran.out
+    assert ran.code == 0 and "right     yes: 3 words of the result are correct" in ran.out
     assert "timeloop: 1 of 18 counts differ" in ran.out and "neighbours' tiles overlap along P (halo)" in ran.out
 
 
@@ -80,7 +80,7 @@ WRONG = {
     "uncovered iterations": (
         ("temporal_tile_sizes: {P: 1, R: 1}", "temporal_tile_sizes: {P: 1}"),
         {
-            "coverage": "the innermost tile still has 3 iterations; compute does one at a time",
+            "coverage": "the innermost tile has 3 iterations; expected 1",
             "uncovered": "8 of 12 iterations are never executed, P=0 R=1 for one",
             "result": "4 of 4 words of the result are wrong",
         },
@@ -99,7 +99,7 @@ WRONG = {
     "overlapping tiles": (
         ("- {target: B, keep: [I, W, O]}", "- {target: B, keep: [I, W, O], temporal_tile_sizes: {P: 3}}"),
         {
-            "nesting": "temporal tile of 3 is cut from a tile of 2",
+            "nesting": "temporal tile of 3 exceeds the enclosing tile of 2",
             "overlap": "3 of 12 iterations are executed more than once, P=2 R=0 2 times",
             "outside": "3 operations",
             "result": "1 of 4 words of the result are wrong, O[2] is",
@@ -130,7 +130,7 @@ def test_a_wrong_mapping_is_named_with_numbers(tilewright: Command, files: dict[
     ("which", "old", "new", "code", "message"),
     [
         ("arch", "capacity_words: 12", "capacity_words: 8", "capacity", "the tiles need 9 words, 8 fit"),
-        ("mapping", "{P: 2}", "{P: 1}", "fanout", "uses 4 sub-clusters, it has 2"),
+        ("mapping", "{P: 2}", "{P: 1}", "fanout", "uses 4 sub-clusters, but the cluster has 2"),
     ],
     ids=["overflow", "too much fanout"],
 )
@@ -149,7 +149,7 @@ def test_what_computes_rightly_may_still_be_impossible(
 def test_names_that_nobody_knows_leave_nothing_to_execute(tilewright: Command, files: dict[str, Path]) -> None:
     files["mapping"].write_text(MAPPING.replace("target: B", "target: C"))
     ran = tilewright(*words(files))
-    assert ran.code == 1 and "pair has no cluster 'C'" in ran.out and "it cannot be executed" in ran.out
+    assert ran.code == 1 and "pair has no cluster 'C'" in ran.out and "the mapping cannot be executed" in ran.out
 
 
 def test_bad_input_ends_with_2(tilewright: Command, files: dict[str, Path]) -> None:
@@ -167,7 +167,7 @@ def test_a_file_of_map_needs_nothing_else(tilewright: Command, tmp_path: Path) -
     tilewright("map", "nk,km->nm; n=4 k=6 m=6", "--arch", "eyeriss", "--evaluations", 300, "-o", tmp_path)
     (path,) = tmp_path.glob("0*.yaml")
     ran = tilewright("verify", "--mapping", path)
-    assert ran.code == 0 and "24 words of the result are what they should be" in ran.out
+    assert ran.code == 0 and "24 words of the result are correct" in ran.out
 
 
 def test_only_a_model_that_executes_can_judge(tilewright: Command, files: dict[str, Path]) -> None:
@@ -184,7 +184,7 @@ def test_what_timeloop_itself_reported_is_laid_beside_ours(tilewright: Command, 
     )
     recorded, files = old.write(tmp_path)
     ran = tilewright("diff-stats", recorded, *files)
-    assert ran.code == 0 and "62 of 67 figures are equal" in ran.out
+    assert ran.code == 0 and "62 of 67 values are equal" in ran.out
     assert (
         "first_fills: in Timeloop before version 3 (May 2023) the first writes of outputs are counted as fills"
         in ran.out
@@ -196,7 +196,7 @@ def test_what_timeloop_itself_reported_is_laid_beside_ours(tilewright: Command, 
         old.report.replace("Scalar updates (per-instance)            : 0", "Scalar updates (per-instance) : 1")
     )
     ran = tilewright("diff-stats", recorded, *files)
-    assert ran.code == 1 and "figures differ for no cause that is known" in ran.out
+    assert ran.code == 1 and "values differ for an unknown reason" in ran.out
     recorded.write_text(new.report)
     ran = tilewright("diff-stats", recorded, *files)
     assert ran.code in (1, 2)

@@ -158,12 +158,12 @@ def test_one_file_of_another_tool_is_loaded_by_itself(folder: Path, caplog: pyte
 @pytest.mark.parametrize(
     ("work", "arch", "words", "said"),
     [
-        ("nk,km->nm; n=4 k=5 m=6", "eyeriss", {"notation": "timeloop"}, "no file of another tool is given"),
-        (["layers/layer1.yaml", "ours.yaml"], "eyeriss", {}, "some of these files are ours"),
+        ("nk,km->nm; n=4 k=5 m=6", "eyeriss", {"notation": "timeloop"}, "none of the files is another tool's"),
+        (["layers/layer1.yaml", "ours.yaml"], "eyeriss", {}, "some of these files are Tilewright's"),
         ("arch.yaml", "eyeriss", {}, "the file has no problem"),
         ("layers", "rules.yaml", {}, "no architecture"),
         ("layers", ["arch.yaml", "absent.yaml"], {}, "there is no file absent.yaml"),
-        ("layers", [], {}, "several sources are several files"),
+        ("layers", [], {}, "a list of sources must contain only files"),
         ("empty", "eyeriss", {}, "empty has no files"),
     ],
 )

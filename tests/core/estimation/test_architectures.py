@@ -78,7 +78,7 @@ def test_what_was_estimated_survives_files_where_nobody_estimates() -> None:
 
     assert tw.Architecture.from_yaml(arch.to_yaml()) == arch
     assert read_architecture(parse_document(arch.to_yaml()), nobody) == arch
-    with pytest.raises(InputError, match=r"sized.yaml:8:\d+: DRAM: no estimator says what this takes"):
+    with pytest.raises(InputError, match=r"sized.yaml:8:\d+: DRAM: no estimator supports this component"):
         read_architecture(parse_document(SIZED, source="sized.yaml"), nobody)
 
 

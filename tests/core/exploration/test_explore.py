@@ -109,7 +109,7 @@ def test_plugins_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_words_are_checked() -> None:
-    with pytest.raises(InputError, match="explore takes no folder"):
+    with pytest.raises(InputError, match="explore has no folder"):
         tw.explore(FORMULA, SPACE, folder="x")
     with pytest.raises(InputError, match="none of 6 points of small that were tried is a machine"):
         tw.explore(FORMULA, SPACE | {"limits": ["words < 0"]})

@@ -498,7 +498,7 @@ def test_capacity_is_no_part_of_the_space() -> None:
     [
         (
             {"temporal": [{"memory": m, "factors": {"M": 3}} for m in ("D", "G")]},
-            "dimension M of size 4 cannot be tiled as told: the loops inside D wants exactly 3",
+            "dimension M: no factorisation of 4 satisfies the rules: the loops inside D must have exactly 3",
         ),
         (
             {"spatial": [{"cluster": "G", "only": ["K"], "min_utilization": 1}]},
@@ -531,7 +531,7 @@ clusters:
 compute: {energy_per_operation_pj: 1}
 """
     )
-    with pytest.raises(InputError, match="no loops stand right inside memory DI.*\n.*DW, G"):
+    with pytest.raises(InputError, match="no loops are directly inside memory DI.*\n.*DW, G"):
         space_rules_of(GEMM, siblings, temporal=[{"memory": "DI", "only": ["M"]}])
     with pytest.raises(InputError, match="unrolls M over cluster D, which has one sub-cluster"):
         space_rules_of(GEMM, siblings, spatial=[{"cluster": "D", "factors": {"M": 2}}])
@@ -610,4 +610,4 @@ def test_what_is_no_member_is_told_why(mapping: Mapping, code: str) -> None:
 def test_loops_the_rules_forbid_are_told() -> None:
     space = space_of(temporal=[{"memory": "G", "order": ["K", "M"]}, {"memory": "D", "only": []}])
     reasons = [str(reason) for reason in space.contains(POINT).reasons]
-    assert reasons == ["the loops inside G: M, K stand in another order than the space has them [loop_order]"]
+    assert reasons == ["the loops inside G: M, K are in an order that the space does not allow [loop_order]"]

@@ -111,7 +111,7 @@ def test_a_ragged_space_is_refused_where_tiles_have_to_divide() -> None:
 
 def test_a_space_of_nothing_but_uneven_mappings_is_refused() -> None:
     rules = {"temporal": [{"memory": "PA", "factors": {"M": 2}}]}
-    with pytest.raises(NotConformableError, match="p cannot take this") as caught:
+    with pytest.raises(NotConformableError, match="p does not support this") as caught:
         accepted(space(rules), EVEN, "p")
     (reason,) = caught.value.reasons
     assert (reason.code, reason.where) == ("uneven", "cluster P")
@@ -122,7 +122,9 @@ def test_a_space_of_nothing_but_uneven_mappings_is_refused() -> None:
 def test_rules_that_demand_loops_over_windows_are_refused() -> None:
     """Inside the innermost storage level they may stand; a problem without windows has none."""
     outside = {"temporal": [{"memory": "L", "factors": {"R": 2}}]}
-    with pytest.raises(NotConformableError, match=r"p cannot take this.*the loops inside L must step R.*\[window\]"):
+    with pytest.raises(
+        NotConformableError, match=r"p does not support this.*the loops inside L must step R.*\[window\]"
+    ):
         accepted(space(outside, problem=CONV), STILL, "p")
     inside = space({"temporal": [{"memory": "PZ", "factors": {"R": 2}}]}, problem=CONV)
     assert accepted(inside, STILL, "p").size == inside.size
@@ -206,7 +208,7 @@ def test_a_mapper_is_given_what_it_declares_to_take() -> None:
 
     assert mapped(EVEN).error is None and seen == [accepted(whole, EVEN, "p")]
     error = mapped(Capabilities(max_dimensions=2)).error
-    assert str(error).startswith("mapper watching cannot take this: dimensions of gemm: 3 given, at most 2 accepted")
+    assert str(error).startswith("mapper watching does not support this: dimensions of gemm: 3 given, at most 2 accepted")
 
 
 LOOPS = """

@@ -124,7 +124,7 @@ class FrontReport(Tabular):
                 found.append(f"no valid mapping found for {name}{told}")
         some = [front.distinct.problem.name for front in self.fronts if front.points and not front.whole]
         if some:
-            found.append(f"there may be more points between these: {', '.join(some)}; a larger --pareto finds more")
+            found.append(f"the front may have further points for {', '.join(some)}; a larger --pareto finds more")
         layers = len(self.workload.distinct())
         found += interrupted_told(self.stopped, layers - len(self.fronts), layers)
         return [*found, *place_told(self.folder, self.unwritten)]

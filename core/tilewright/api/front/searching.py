@@ -54,7 +54,7 @@ def front(
     """
     at_least(2, points=points)
     if settings.get("objective", "edp") != "edp":
-        raise CallError("a front has energy and cycles", hint="leave objective out")
+        raise CallError("a front always covers energy and cycles", hint="leave objective out")
     plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
     network = plan.workload
     name = f"{configuration.mapper_record.name}, {points} points"

@@ -86,7 +86,7 @@ class ComponentReport(Tabular):
             energy, bits = answer.estimate.energy_pj, answer.estimate.bits
             table.add_row(action, energy, bits, energy / bits, answer.estimator)
         told = dict.fromkeys((answer.estimator, answer.estimate.accuracy) for answer in self.answers.values())
-        about = Table("by", Column("what it is worth", wrapped=True))
+        about = Table("by", Column("accuracy", wrapped=True))
         for name, accuracy in told:
             cell = f"; cells {accuracy.cell}" if accuracy.cell else ""
             about.add_row(name, f"{accuracy.source}; error: {accuracy.error}; holds for {accuracy.valid}{cell}")
@@ -160,6 +160,8 @@ def estimators(*names: str, **options: Mapping[str, Any]) -> Iterator[None]:
     """
     unnamed = [name for name in options if name not in names]
     if unnamed:
-        raise InputError(f"options of {', '.join(unnamed)}, which is not named", hint=f"name it: '{unnamed[0]}'")
+        raise InputError(
+            f"options of {', '.join(unnamed)}, but the estimator is not named", hint=f"name it: '{unnamed[0]}'"
+        )
     with using(Estimators({name: options.get(name, {}) for name in names})):
         yield

@@ -105,12 +105,12 @@ def explore(
     settings.pop("resume", None)  # an exploration always resumes
     for word in ("folder", "force"):
         if settings.get(word):
-            raise InputError(f"explore takes no {word}", hint="it goes on by itself with what is in the store")
+            raise InputError(f"explore has no {word}", hint="it always continues with the results in the store")
     at_least(1, points=points)
     one_of("strategy", strategy, STRATEGIES)
     sampler = next((each for each in get_args(Sampler) if each == strategy), None)
     if sampler is not None and points is None:
-        raise InputError(f"strategy {strategy} chooses some of the points", hint="points=100 tries so many")
+        raise InputError(f"strategy {strategy} needs a number of points", hint="for example points=100")
     order = _order(len(found), points if sampler is None else LOOKED_AT, settings.get("seed", 0))
     tried = [found.point(index) for index in order]
     plan, configuration = Plan.of_one(_together(workload, weights), _first(found, tried), mapper, model, settings)
@@ -167,7 +167,8 @@ def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:
     """
     if store is not None and not plan.named:
         raise InputError(
-            "a store takes results of installed plugins", hint="nobody knows when an object becomes another one"
+            "a store holds results of installed plugins only",
+            hint="objects have no version to key results by; install the plugin, or omit the store",
         )
     if store is not None:
         return Path(store)
@@ -218,7 +219,7 @@ def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
             return point.architecture
     told = Counter("; ".join(map(str, point.reasons)) for point in tried)
     said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MOST_TOLD))
-    raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a machine:{said}")
+    raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a valid architecture:{said}")
 
 
 def _order(size: int, points: int | None, seed: int) -> Sequence[int]:

@@ -147,8 +147,10 @@ class ExplorationReport(Tabular):
         faults = Counter(reason for reason, _ in failed).most_common()
         lines = [f"error: {first[reason]}: {reason}{_more(count - 1)}" for reason, count in faults[:FAULTS]]
         if len(faults) > FAULTS:
-            lines.append(f"error: {sum(count for _, count in faults[FAULTS:]):,} others failed, too; -o tells why")
-        lines += ["  hint: --retry searches again what failed"] if lines else []
+            lines.append(
+                f"error: {sum(count for _, count in faults[FAULTS:]):,} further searches failed; -o writes the reasons"
+            )
+        lines += ["  hint: --retry repeats failed searches"] if lines else []
         return [*lines, *([] if self.failure is None else [f"error: {self.failure}"])]
 
     def __str__(self) -> str:

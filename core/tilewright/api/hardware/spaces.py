@@ -92,7 +92,7 @@ class SpaceReport(Tabular):
         }
 
     def tables(self) -> Sequence[Table | str]:
-        judged = "" if len(self.points) == len(self.space) else f", {len(self.points):,} of them judged"
+        judged = "" if len(self.points) == len(self.space) else f", {len(self.points):,} of them checked"
         refused = Counter(reason.where or reason.code for point in self.points for reason in point.reasons[:1])
         lines: list[Table | str] = [f"{self.space.name}: {len(self.space):,} points{judged}, {self.valid:,} valid"]
         lines += [f"  {count:,} refused by {where}" for where, count in refused.most_common()]

@@ -247,17 +247,15 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
         found = kind_of(document) or sign_of(document)
         if found not in SCHEMAS:
             raise InputError(
-                f"cannot tell what this is; it says {f'kind: {found}' if found else 'no kind'}",
+                f"cannot tell the kind of this document; it has {f'kind: {found}' if found else 'no kind'}",
                 location=document.locate(()),
-                hint=f"write one of {', '.join(SCHEMAS)} behind 'kind:', or give kind=",
+                hint=f"write one of {', '.join(SCHEMAS)} after 'kind:', or give kind=",
             )
         if found == "architecture":
             return "architecture", read_architecture(document)
         return _plain(found), validate(SCHEMAS[found], document)
     if not isinstance(source, str | os.PathLike):
-        raise InputError(
-            f"nothing can be loaded from {_words(source)}", hint="give a name, a file, a dict or an object"
-        )
+        raise InputError(f"cannot load {_words(source)}", hint="give a name, a file, a dict or an object")
     return _kind_of_name(os.fspath(source)), source
 
 
@@ -284,7 +282,7 @@ def _kind_of_name(name: str) -> Kind:
         near = suggestion(name, set().union(*names.values()))
         known = sorted(names["architecture"] | names["workload"])
         raise UnknownNameError(
-            f"nothing is called '{name}'{near}; known: {', '.join(known)}",
+            f"unknown name '{name}'{near}; known: {', '.join(known)}",
             hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
         )
     return "problem"
@@ -331,7 +329,7 @@ def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
         try:
             mine = installed().make(FrontendSpec, registration.long_name).recognises(source)
         except PluginError as error:
-            tell_once(f"warning: {error.message}; it is not asked")
+            tell_once(f"warning: {error.message}; it is skipped")
             continue
         if mine:
             return installed().make(FrontendSpec, registration.long_name, options).load(source)

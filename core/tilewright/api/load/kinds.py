@@ -19,13 +19,13 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
 
 PLACES = {
-    "problem": "a problem is what `map` maps, or stands behind --problem",
-    "workload": "a workload is what `map` maps; one layer of it, FILE/LAYER, may stand behind --problem",
-    "architecture": "an architecture stands behind --arch",
-    "mapping": "a mapping stands behind --mapping, with its --problem and --arch",
-    "mapped": "a mapping with its problem and architecture is what `evaluate` takes",
-    "constraints": "constraints stand behind --constraints",
-    "certificate": "a certificate is what `verify --certificate` checks",
+    "problem": "`map` accepts a problem; other commands accept it after --problem",
+    "workload": "`map` accepts a workload; --problem accepts one layer of it, FILE/LAYER",
+    "architecture": "give an architecture after --arch",
+    "mapping": "give a mapping after --mapping, with --problem and --arch",
+    "mapped": "`evaluate` accepts a mapping with its problem and architecture",
+    "constraints": "give constraints after --constraints",
+    "certificate": "`verify --certificate` checks a certificate",
 }
 """Hint about the use of a file, by its kind."""
 YAML_SUFFIXES = (".yaml", ".yml", ".json")

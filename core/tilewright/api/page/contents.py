@@ -37,7 +37,7 @@ def of_exploration(report: ExplorationReport) -> dict[str, Any]:
         "title": f"{record.workload} on {record.space['name']}",
         "summary": [
             f"{len(report.points):,} of {record.size:,} points tried: {len(found):,} with mappings, {len(best):,} on the front, "
-            f"{bounded:,} surely beaten and not searched. Objective: {record.objective}.",
+            f"{bounded:,} dominated by bounds and not searched. Objective: {record.objective}.",
         ],
         "objective": record.objective,
         "choices": list(record.choices),
@@ -76,7 +76,7 @@ def of_folder(folder: Path) -> dict[str, Any]:
         data = json.loads(read_text(file))
         return _network(data, folder)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"{file} is none that `tilewright map` wrote: {type(error).__name__}: {error}") from None
+        raise InputError(f"{file} was not written by `tilewright map`:  {type(error).__name__}: {error}") from None
 
 
 def _network(data: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _network(data: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {
         "kind": "network",
         "title": f"{data['workload']} on {data['arch']}",
-        "summary": [f"{len(layers):,} distinct layers; figures by cost model {data['model']}."],
+        "summary": [f"{len(layers):,} distinct layers; values from cost model {data['model']}."],
         "places": places,
         "units": round(units, 6),
         "rate": max(rates, default=None),

@@ -30,9 +30,7 @@ def page(
     """
     path = Path(source)
     if path.is_dir() and exploration is not None:
-        raise InputError(
-            f"{path} is a folder of mapping files, which has no explorations", hint="leave exploration out"
-        )
+        raise InputError(f"{path} is a folder of mapping files, which has no explorations", hint="omit exploration")
     data = of_folder(path) if path.is_dir() else of_exploration(explored(path, exploration))
     write_text(file, document(data))
     return Path(file)

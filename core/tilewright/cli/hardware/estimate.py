@@ -19,11 +19,11 @@ def estimate_command(
     ] = None,
     estimator: Annotated[
         str | None,
-        typer.Option(autocompletion=options.names_of("estimator"), metavar="NAME", help="the only one to ask"),
+        typer.Option(autocompletion=options.names_of("estimator"), metavar="NAME", help="the only estimator to query"),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Tell energy, area and leakage of a component, who says so, and what that is worth."""
+    """Print energy, area and leakage of a component, with their source and accuracy."""
     import tilewright as tw
     from tilewright.cli.common import key_values, show
 

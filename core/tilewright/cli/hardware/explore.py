@@ -22,14 +22,14 @@ def explore_command(
     ],
     weights: Annotated[
         str | None,
-        typer.Option(metavar="N,N,...", help="how often each of several networks is executed  [default: once each]"),
+        typer.Option(metavar="N,N,...", help="executions of each of several networks  [default: once each]"),
     ] = None,
     mapper: Annotated[
         str | None,
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="NAME",
-            help=f"the search for each layer  [default: {api.MAPPER}, or {api.OTHERWISE} for layers of which it can prove nothing]",
+            help=f"mapper for each layer  [default: {api.MAPPER}, or {api.OTHERWISE} for layers where it can prove nothing]",
         ),
     ] = None,
     model: Annotated[
@@ -39,45 +39,51 @@ def explore_command(
         str,
         typer.Option(
             metavar="grid|sunstone_arch|nsga2|tpe",
-            help="which points are tried, in which order (nsga2, tpe: extra optuna)",
+            help="choice and order of the points (nsga2, tpe: extra optuna)",
         ),
     ] = "grid",
     points: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="N points drawn at random by the seed; default: all, in order"),
+        typer.Option(metavar="N", min=1, help="try N points, drawn at random with the seed [default: all, in order]"),
     ] = None,
-    objective: Annotated[str, typer.Option(metavar="edp|energy|cycles", help="what is made small")] = "edp",
-    constraints: Annotated[str | None, typer.Option(metavar="FILE|none", help="what mappings have to keep to")] = None,
+    objective: Annotated[str, typer.Option(metavar="edp|energy|cycles", help="metric to minimise")] = "edp",
+    constraints: Annotated[str | None, typer.Option(metavar="FILE|none", help="constraints on mappings")] = None,
     seconds: Annotated[
-        float | None, typer.Option(metavar="S", min=0.0, help="time for each layer on each machine")
+        float | None, typer.Option(metavar="S", min=0.0, help="time per layer on each architecture")
     ] = None,
     evaluations: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="mappings for each layer on each machine")
+        int | None, typer.Option(metavar="N", min=1, help="mappings per layer on each architecture")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="the same seed gives the same result")] = 0,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped at once")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help="seed of the search; equal seeds give equal results")
+    ] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped in parallel")] = 1,
     cluster: options.Cluster = None,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="without --store: search anew, and keep no results")
+        bool, typer.Option("--no-cache", help="without --store: search again, and store no results")
     ] = False,
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="SQLite file for all results; what is there is not searched again"),
+        typer.Option(metavar="FILE", help="SQLite file for results; stored ones are not searched again"),
     ] = None,
     no_bounds: Annotated[
-        bool, typer.Option("--no-bounds", help="search points, too, that another one surely beats")
+        bool, typer.Option("--no-bounds", help="also search points whose bounds are dominated")
     ] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="go on with what is in the store; done without it, too")
+        bool, typer.Option("--resume", help="continue with the results in the store (always on)")
     ] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="search again what failed before")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="repeat failed searches")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file for all points")
     ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Map a workload onto the machines of a space, and tell which of them no other beats in energy, cycles and area."""
+    """Map a workload onto the architectures of a space, and report the Pareto-optimal ones.
+
+    An architecture is Pareto-optimal if no other one is better in energy, cycles or area without
+    being worse in another of them.
+    """
     import tilewright as tw
     from tilewright.cli.common import note, show
 
@@ -87,7 +93,7 @@ def explore_command(
         store=store, retry=retry, resume=resume, strategy=strategy, bounds=not no_bounds, cluster=cluster,
     )  # fmt: skip
     if not report.complete and report.failure is None and (store is not None or not no_cache):
-        note("ended before all points were tried: the same command goes on")
+        note("ended before all points were tried; the same command continues")
     if output is not None:
         note(f"written to {report.save(output)}")
     show(report, json, quiet, report.messages())
@@ -104,4 +110,4 @@ def _whole(weights: str | None) -> list[int] | None:
     try:
         return [int(each) for each in weights.split(",")]
     except ValueError:
-        raise InputError(f"--weights {weights}: whole numbers were expected", hint="such as --weights 3,1") from None
+        raise InputError(f"--weights {weights}: expected integers", hint="such as --weights 3,1") from None

@@ -11,17 +11,17 @@ from tilewright.cli import options
 
 
 def export_command(
-    store: Annotated[Path, typer.Argument(help="store that `explore --store` wrote", show_default=False)],
+    store: Annotated[Path, typer.Argument(help="store from `explore --store`", show_default=False)],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV or Parquet file (needs pyarrow)")
     ] = None,
     exploration: Annotated[
-        str | None, typer.Option(metavar="KEY", help="the one whose key begins so; default: the last one begun")
+        str | None, typer.Option(metavar="KEY", help="prefix of an exploration's key [default: the last one begun]")
     ] = None,
-    layers: Annotated[bool, typer.Option("--layers", help="a row for each layer on each machine")] = False,
+    layers: Annotated[bool, typer.Option("--layers", help="one row per layer on each architecture")] = False,
     json: options.Json = False,
 ) -> None:
-    """Write the points of an exploration, or all its layers, as CSV or Parquet; without -o show them."""
+    """Write the points of an exploration, or all its layers, as CSV or Parquet. Without -o, print them."""
     import tilewright as tw
     from tilewright.cli.common import note, show
 

@@ -15,12 +15,12 @@ def report_command(
             metavar="FOLDER|STORE", help="folder of `map -o`, or store of `explore --store`", show_default=False
         ),
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="the page")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="page to write")] = Path("report.html"),
     exploration: Annotated[
-        str | None, typer.Option(metavar="KEY", help="the one whose key begins so; default: the last one begun")
+        str | None, typer.Option(metavar="KEY", help="prefix of an exploration's key [default: the last one begun]")
     ] = None,
 ) -> None:
-    """Write one HTML page that needs nothing else: where energy and time go, or the front of an exploration."""
+    """Write a self-contained HTML page of a mapped network or an exploration."""
     import tilewright as tw
     from tilewright.cli.common import note
 

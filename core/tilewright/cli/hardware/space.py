@@ -11,10 +11,10 @@ from tilewright.cli import options
 
 def space_command(
     space: Annotated[str, typer.Argument(help="space of architectures: library name or YAML file", show_default=False)],
-    points: Annotated[int | None, typer.Option(metavar="N", min=1, help="judge the first N points alone")] = None,
+    points: Annotated[int | None, typer.Option(metavar="N", min=1, help="check only the first N points")] = None,
     json: options.Json = False,
 ) -> None:
-    """Count the points of a space of architectures, and tell which are machines and why the others are not."""
+    """Count the points of an architecture space, and report which are valid and why the others are not."""
     import tilewright as tw
     from tilewright.api.hardware.spaces import SpaceReport
     from tilewright.cli.common import show

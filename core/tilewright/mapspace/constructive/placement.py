@@ -136,8 +136,8 @@ class Placement:
         found = [each for each in choices if each.start.fits()[0]]
         if not found:
             raise NoValidMappingError(
-                f"{space.problem.name} on {space.architecture.name}: no mapping to start from; the tiles do not fit even "
-                "with all factors as far outside as the rules let them, or unrolled",
+                f"{space.problem.name} on {space.architecture.name}: no start mapping fits; the tiles exceed the memories even "
+                "with all factors in the outermost loops that the rules allow, or unrolled",
                 hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
         return found

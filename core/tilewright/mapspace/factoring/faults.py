@@ -15,7 +15,7 @@ def of_dimension(name: str, size: int, dim: int, slots: Sequence[Slot], describe
     """
     wishes = [_wish(slot.lowest[dim], slot.highest[dim], size) for slot in slots]
     told = [f"{where} {wish}" for where, wish in zip(describe, wishes, strict=True) if wish]
-    return f"dimension {name} of size {size} cannot be tiled as told: {', '.join(told)}"
+    return f"dimension {name}: no factorisation of {size} satisfies the rules: {', '.join(told)}"
 
 
 def of_fanout(slot: Slot, reached: int, describe: str) -> str:
@@ -29,15 +29,15 @@ def of_fanouts(slots: Sequence[Slot], describe: Sequence[str]) -> str:
         fixed, most = math.prod(slot.lowest), slot.most or 1
         if fixed > most:
             return f"{where} must use at least {fixed} sub-clusters and has {most}"
-    return "no factors suit all spatial unrollings at once: " + ", ".join(
-        f"{where} takes {slot.least} to {slot.most}" for slot, where in zip(slots, describe, strict=True)
+    return "no factors satisfy all spatial unrollings at once: " + ", ".join(
+        f"{where} may use {slot.least} to {slot.most}" for slot, where in zip(slots, describe, strict=True)
     )
 
 
 def _wish(lowest: int, highest: int, size: int) -> str:
     """Return the bounds of a slot on a dimension as text, empty if it has none."""
     if lowest == highest > 1:
-        return f"wants exactly {lowest}"
+        return f"must have exactly {lowest}"
     if lowest > 1:
-        return f"wants {lowest} or more" + (f" and at most {highest}" if highest < size else "")
-    return f"takes at most {highest}" if highest < size else ""
+        return f"must have at least {lowest}" + (f" and at most {highest}" if highest < size else "")
+    return f"may have at most {highest}" if highest < size else ""

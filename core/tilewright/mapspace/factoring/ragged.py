@@ -173,7 +173,8 @@ class Ragged:
         )
         if size > MAX_CHANCES:
             raise SpaceTooLargeError(
-                f"{size} chances are too many to draw ragged factors from", hint="constrain what is unrolled where"
+                f"{size} probabilities for drawing ragged factors do not fit in memory",
+                hint="constrain what is unrolled where",
             )
         return [
             [None if step is None else _summed(step, *pair) for step, pair in zip(steps, pairwise(ways), strict=True)]

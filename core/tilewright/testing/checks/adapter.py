@@ -29,7 +29,7 @@ def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
         reasons = {
             reason.code: str(reason) for _, inputs in _inputs(subject) for reason in adapter.expressible(inputs).reasons
         }
-        raise CheckFailure(f"it can write nothing of the corpus: {'; '.join(reasons.values())}")
+        raise CheckFailure(f"it refuses all inputs of the test corpus: {'; '.join(reasons.values())}")
     yield from found
 
 
@@ -45,17 +45,19 @@ def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:
 
 @check(AdapterSpec)
 def check_adapter_round_trip(subject: Subject) -> None:
-    """What it says it can express comes back equal: parse(render(x)) == x."""
+    """Every input set that `expressible` accepts comes back equal: parse(render(x)) == x."""
     adapter: Adapter = subject.make()
     for name, inputs in _expressible(subject):
         again = _parse(adapter, adapter.render(inputs))
         lost = [part for part in PARTS if getattr(again, part) != getattr(inputs, part)]
-        require(not lost, f"{name}: {', '.join(lost)} changed on the way, though expressible() said yes")
+        require(
+            not lost, f"{name}: {', '.join(lost)} changed on the round trip, although expressible() accepted the inputs"
+        )
 
 
 @check(AdapterSpec)
 def check_adapter_stays_in_its_folder(subject: Subject) -> None:
-    """It names files below the folder that it is given, each with its text."""
+    """`render` returns relative file names below the target folder, each with its text."""
     adapter: Adapter = subject.make()
     for name, inputs in _expressible(subject):
         wrong = fault_of_files(adapter.render(inputs))
@@ -64,32 +66,32 @@ def check_adapter_stays_in_its_folder(subject: Subject) -> None:
 
 @check(AdapterSpec)
 def check_adapter_renders_the_same_twice(subject: Subject) -> None:
-    """The same inputs give the same files."""
+    """Equal inputs give equal files."""
     adapter: Adapter = subject.make()
     for name, inputs in _expressible(subject):
         first, again = dict(adapter.render(inputs)), adapter.render(inputs)
-        require(first == again, f"{name}: rendered differently the second time")
+        require(first == again, f"{name}: the second rendering differs")
 
 
 @check(AdapterSpec)
 def check_adapter_refuses_what_it_cannot_express(subject: Subject) -> None:
-    """`render` refuses, with the reasons of `expressible`, what that says no to; nothing is dropped silently."""
+    """`render` refuses what `expressible` refuses, with the same reasons, and drops nothing silently."""
     adapter: Adapter = subject.make()
-    for name, inputs in (*_inputs(subject), ("nothing at all", InputSet())):
+    for name, inputs in (*_inputs(subject), ("an empty input set", InputSet())):
         verdict = adapter.expressible(inputs)
         if verdict:
             continue
         try:
             adapter.render(inputs)
         except NotConformableError as error:
-            require(error.reasons == verdict.reasons, f"{name}: render gives other reasons than expressible")
+            require(error.reasons == verdict.reasons, f"{name}: render and expressible give different reasons")
         else:
-            raise CheckFailure(f"{name}: expressible() says no ({verdict.reasons[0]}), but render() writes it")
+            raise CheckFailure(f"{name}: expressible() refuses this ({verdict.reasons[0]}), but render() writes it")
 
 
 @check(AdapterSpec)
 def check_adapter_refuses_clearly(subject: Subject) -> None:
-    """Absent files, nonsense and no files at all are an InputError (or another of Tilewright's), never a crash."""
+    """Absent files, invalid files and an empty list raise InputError or another TilewrightError."""
     adapter: Adapter = subject.make()
     with tempfile.TemporaryDirectory() as folder:
         nonsense, ragged = Path(folder) / "nonsense.yaml", Path(folder) / "ragged.yaml"
@@ -98,7 +100,7 @@ def check_adapter_refuses_clearly(subject: Subject) -> None:
         for what, files in (
             ("an absent file", [Path(folder) / "absent.yaml"]),
             ("nonsense", [nonsense]),
-            ("ragged YAML", [ragged]),
+            ("invalid YAML", [ragged]),
             ("no files", []),
         ):
             require_refusal(f"parse of {what}", partial(adapter.parse, files))

@@ -77,7 +77,7 @@ def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
             continue
         count += 1
         yield problem, found
-    require(count > 0, f"it applies to nothing of the corpus: {'; '.join(refusals)}")
+    require(count > 0, f"it applies to no problem of the test corpus: {'; '.join(refusals)}")
 
 
 def _alternatives(subject: Subject) -> Iterator[tuple[Problem, Alternative]]:
@@ -98,43 +98,41 @@ def _executed(subject: Subject) -> Iterator[tuple[str, Alternative, Equality]]:
 
 @check(AlgorithmSpec)
 def check_algorithm_alternatives_are_whole(subject: Subject) -> None:
-    """Steps, dimensions and movements fit together and to the problem; what it does not apply to is refused with reasons."""
+    """Alternatives are consistent with the problem; unsupported problems are refused with reasons."""
     for _ in _alternatives(subject):
         pass
 
 
 @check(AlgorithmSpec)
 def check_algorithm_computes_the_same_tensor(subject: Subject) -> None:
-    """Executed on numbers, the steps give the problem's result, word by word."""
+    """The executed steps compute the problem's result, word by word."""
     for name, _, seen in _executed(subject):
-        require(
-            not seen.mixed, f"{name}: one word of {', '.join(seen.mixed)} would have to hold several of the problem's"
-        )
+        require(not seen.mixed, f"{name}: a word of {', '.join(seen.mixed)} stands for several words of the problem")
         require(not seen.wrong, f"{name}: {seen.wrong} of {seen.words} words of the result differ")
 
 
 @check(AlgorithmSpec)
 def check_algorithm_moves_what_does_not_lie_right(subject: Subject) -> None:
-    """An exact alternative reads and writes at equal distances what no movement lays out anew."""
+    """An exact alternative declares a Movement for every tensor that it reads in another layout."""
     for name, alternative, seen in _executed(subject):
         scattered = seen.scattered if alternative.exact else ()
         require(
             not scattered,
-            f"{name}: {', '.join(scattered)} does not lie as its step reads it; add a Movement, or say exact=False",
+            f"{name}: {', '.join(scattered)} has another layout than its step reads; add a Movement, or set exact=False",
         )
 
 
 @check(AlgorithmSpec)
 def check_algorithm_answers_the_same_twice(subject: Subject) -> None:
-    """The same problem has the same alternatives: no hidden state and no chance in them."""
+    """The same problem has the same alternatives: there is no hidden state and no randomness."""
     for problem, found in _offers(subject):
         again: object = subject.make().alternatives(problem)
-        require(found == again, f"{problem.name}: other alternatives the second time")
+        require(found == again, f"{problem.name}: the second call returns different alternatives")
 
 
 @check(AlgorithmSpec)
 def check_algorithm_alternatives_can_be_written(subject: Subject) -> None:
-    """An alternative written as JSON and read again is the same: mapping files keep it."""
+    """An alternative written as JSON and read again is equal, so that mapping files can store it."""
     for problem, each in _alternatives(subject):
         again = Alternative.model_validate_json(each.model_dump_json())
         require(again == each, f"{each.name} of {problem.name} does not survive JSON")

@@ -57,18 +57,18 @@ def check_summary_is_one_line(subject: Subject) -> None:
 
 @check()
 def check_options_refuse_the_unknown(subject: Subject) -> None:
-    """A misspelt option is an error, not ignored: the class of the options derives from `Options`."""
+    """An unknown option is an error: the options class derives from `Options`."""
     try:
         subject.spec.options.model_validate({**subject.options, "no_such_option": 1})
     except ValidationError as error:
         if any(fault["type"] == "extra_forbidden" for fault in error.errors()):
             return
-    require(False, f"{subject.spec.options.__name__} takes unknown options; derive it from tilewright.plugin.Options")
+    require(False, f"{subject.spec.options.__name__} accepts unknown options; derive it from tilewright.plugin.Options")
 
 
 @check()
 def check_options_round_trip(subject: Subject) -> None:
-    """Options survive JSON: provenance records them so that a run can be repeated."""
+    """Options survive conversion to JSON and back, because provenance stores them to repeat a run."""
     options = check_options(subject.registration, subject.options)
     again = type(options).model_validate_json(options.model_dump_json())
     require(again == options, f"{options!r} comes back from JSON as {again!r}")
@@ -76,7 +76,7 @@ def check_options_round_trip(subject: Subject) -> None:
 
 @check()
 def check_interface(subject: Subject) -> None:
-    """The factory's product has the methods of its kind, and they take the arguments that the host gives."""
+    """The factory's product has the methods of its kind, with the arguments that the host passes."""
     protocol = PROTOCOLS[type(subject.spec)]
     made = subject.make()
     for name in subject.spec.methods:
@@ -89,7 +89,7 @@ def check_interface(subject: Subject) -> None:
 
 @check()
 def check_import_is_light(subject: Subject) -> None:
-    """Learning the plugin's name imports neither what it `needs` nor other heavy libraries; the factory does."""
+    """Importing the package does not import heavy libraries or those in `needs`; the factory does."""
     heavy = sorted(HEAVY | {name.partition(".")[0] for name in subject.spec.needs})
     names = _homes(subject)
     done = _imported(tuple(names))
@@ -100,7 +100,7 @@ def check_import_is_light(subject: Subject) -> None:
 
 @check()
 def check_prints_nothing(subject: Subject) -> None:
-    """stdout is for results: neither the import nor any call prints; `logging` and `warnings` do no harm."""
+    """Neither the import nor a call prints to stdout, which is for results; use `logging` or `warnings`."""
     names = _homes(subject)
     printed = "\n".join(_imported(tuple(names)).stdout.splitlines()[:-1])
     require(not printed, f"importing {', '.join(names)} prints {printed[:80]!r}")

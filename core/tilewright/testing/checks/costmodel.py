@@ -50,17 +50,17 @@ def _close(one: float, other: float) -> bool:
 
 @check(CostModelSpec)
 def check_costmodel_binds_what_it_declares(subject: Subject) -> None:
-    """What the declared capabilities allow, `bind` takes; a host that asked first is not refused afterwards."""
+    """`bind` accepts every pair that the declared capabilities allow."""
     for sample in subject.samples():
         try:
             subject.make().bind(sample.problem, sample.architecture)
         except NotConformableError as error:
-            raise CheckFailure(f"{sample}: its capabilities say yes, but {error}") from error
+            raise CheckFailure(f"{sample}: its capabilities allow the pair, but bind refuses it: {error}") from error
 
 
 @check(CostModelSpec)
 def check_costmodel_costs_are_sound(subject: Subject) -> None:
-    """One cost per mapping: finite and not negative where valid, infinite where not, never NaN; some are valid."""
+    """Costs are finite and not negative for valid mappings, and infinite for others; some are valid."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
@@ -69,23 +69,25 @@ def check_costmodel_costs_are_sound(subject: Subject) -> None:
         if not costs.valid.any():
             batch = sample.batch(_MANY)
             costs = evaluator.evaluate_batch(batch)
-        require(bool(costs.valid.any()), f"{sample}: not one of {len(batch)} mappings is valid; many of them are legal")
+        require(bool(costs.valid.any()), f"{sample}: none of {len(batch)} mappings is valid, although many are legal")
 
 
 @check(CostModelSpec)
 def check_costmodel_cycles_suffice_for_the_work(subject: Subject) -> None:
-    """No fewer cycles than operations over compute units, by the batch and explained."""
+    """Batches and reports have at least as many cycles as operations per compute unit."""
     for sample, evaluator in _bound(subject):
         least, batch = least_cycles(sample.problem, sample.architecture), sample.batch(8)
         costs = evaluator.evaluate_batch(batch)
         reported = [report.cycles for _, report in _explained(evaluator, batch) if report.cycles is not None]
         fewest = min([*costs.cycles[costs.valid].tolist(), *reported], default=least)
-        require(fewest >= least, f"{sample}: {fewest:g} cycles; all compute units together need {least:g}")
+        require(
+            fewest >= least, f"{sample}: {fewest:g} cycles; the operations need at least {least:g} on all compute units"
+        )
 
 
 @check(CostModelSpec)
 def check_costmodel_energy_is_the_sum_of_its_parts(subject: Subject) -> None:
-    """Energies of levels, networks and compute, where they are told, add up to the report's; those of tensors to the level's."""
+    """Reported energies add up: levels, networks and compute to the total, tensors to their level."""
     for sample, evaluator in _bound(subject):
         for _, report in _explained(evaluator, sample.batch(8)):
             wrong = next(faults_of_parts(report), None) if report.energy_pj is not None else None
@@ -94,7 +96,7 @@ def check_costmodel_energy_is_the_sum_of_its_parts(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_utilization_is_a_fraction(subject: Subject) -> None:
-    """A utilization, where one is told, is between 0 and 1."""
+    """A reported utilization is between 0 and 1."""
     for sample, evaluator in _bound(subject):
         for _, report in _explained(evaluator, sample.batch(8)):
             wrong = next(faults_of_utilization(report), None)
@@ -111,7 +113,7 @@ def _explained(evaluator: Evaluator, batch: MappingBatch) -> Iterator[tuple[int,
 
 @check(CostModelSpec)
 def check_costmodel_batch_equals_one_by_one(subject: Subject) -> None:
-    """A batch, single mappings and `explain` give the same figures."""
+    """Batches, single mappings and `explain` give equal results."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch(16)
         costs = evaluator.evaluate_batch(batch)
@@ -126,7 +128,7 @@ def check_costmodel_batch_equals_one_by_one(subject: Subject) -> None:
                 one[0] == figures[0][0] and _close(one[1], figures[0][1]) and _close(one[2], figures[0][2])
                 for one in figures
             )
-            require(agree, f"{sample}: (valid, energy, cycles) by batch, alone and explained: {figures}")
+            require(agree, f"{sample}: (valid, energy, cycles) in a batch, alone and explained:  {figures}")
 
 
 def _figure(value: float | None) -> float:
@@ -135,7 +137,7 @@ def _figure(value: float | None) -> float:
 
 @check(CostModelSpec)
 def check_costmodel_order_is_irrelevant(subject: Subject) -> None:
-    """A cost depends on the mapping alone, not on its neighbours: shuffled and cut batches cost the same."""
+    """A cost depends on the mapping alone: shuffled and divided batches cost the same."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
         whole = evaluator.evaluate_batch(batch)
@@ -146,12 +148,12 @@ def check_costmodel_order_is_irrelevant(subject: Subject) -> None:
         require(_same(whole, unshuffled), f"{sample}: costs change when the batch is shuffled")
         first = evaluator.evaluate_batch(batch.take(slice(0, 5)))
         cut = Costs(whole.valid[:5], whole.energy_pj[:5], whole.cycles[:5])
-        require(_same(cut, first), f"{sample}: costs change when the batch is cut")
+        require(_same(cut, first), f"{sample}: costs change when the batch is divided")
 
 
 @check(CostModelSpec)
 def check_costmodel_takes_an_empty_batch(subject: Subject) -> None:
-    """No mappings, no costs, no error."""
+    """An empty batch has no costs and raises no error."""
     for sample, evaluator in _bound(subject):
         costs = evaluator.evaluate_batch(sample.batch(1).take(slice(0, 0)))
         sizes = {len(costs.valid), len(costs.energy_pj), len(costs.cycles)}
@@ -160,12 +162,12 @@ def check_costmodel_takes_an_empty_batch(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_rejects_what_does_not_cover(subject: Subject) -> None:
-    """A mapping that leaves iterations out, or does more than there are, is invalid, and `explain` says why."""
+    """A mapping with missing or surplus iterations is invalid, and `explain` gives a reason."""
     for sample, evaluator in _bound(subject):
         dimension = int(np.argmax(sample.problem.sizes))
         for what, batch in (
-            ("does more iterations than there are", _larger(sample.batch(8), dimension)),
-            ("leaves iterations out", _unfinished(sample.batch(8), dimension)),
+            ("has surplus iterations", _larger(sample.batch(8), dimension)),
+            ("lacks iterations", _unfinished(sample.batch(8), dimension)),
         ):
             _all_rejected(evaluator, batch, f"{sample}: a mapping that {what}")
 
@@ -185,7 +187,7 @@ def _unfinished(batch: MappingBatch, dimension: int) -> MappingBatch:
 
 @check(CostModelSpec)
 def check_costmodel_rejects_what_does_not_fit(subject: Subject) -> None:
-    """A mapping whose tiles exceed a memory is invalid, and `explain` says why."""
+    """A mapping whose tiles exceed a memory is invalid, and `explain` gives a reason."""
     for sample in map(cramped, subject.samples()):
         evaluator = subject.make().bind(sample.problem, sample.architecture)
         _all_rejected(evaluator, sample.batch(8), f"{sample}: a mapping that needs more words than the memory has")
@@ -195,14 +197,16 @@ def _all_rejected(evaluator: Evaluator, batch: MappingBatch, what: str) -> None:
     costs = evaluator.evaluate_batch(batch)
     require(not costs.valid.any(), f"{what} is valid in a batch")
     report = evaluator.explain(batch[0])
-    require(not report.valid, f"{what} is valid in explain")
+    require(not report.valid, f"{what} is valid according to explain")
     require(bool(report.reasons), f"{what} is rejected without a reason")
 
 
 @check(CostModelSpec)
 def check_costmodel_reports_add_up(subject: Subject) -> None:
-    """A report of a valid mapping has all figures, the problem's operations, and EDP is energy times cycles; limits, if it
-    has them, explain its cycles."""
+    """A report of a valid mapping is complete: MACs match the problem, and EDP is energy times cycles.
+
+    Limits, if reported, explain its cycles.
+    """
     for sample, evaluator in _bound(subject):
         for mapping in sample.batch(8):
             report = evaluator.explain(mapping)
@@ -211,7 +215,9 @@ def check_costmodel_reports_add_up(subject: Subject) -> None:
             if report.valid:
                 figures = (report.edp, report.energy_pj, report.cycles)
                 if report.edp is None or report.energy_pj is None or report.cycles is None:
-                    raise CheckFailure(f"{sample}: a valid mapping without figures: EDP, energy, cycles = {figures}")
+                    raise CheckFailure(
+                        f"{sample}: a report of a valid mapping is incomplete: EDP, energy, cycles = {figures}"
+                    )
                 require(
                     _close(report.edp, report.energy_pj * report.cycles), f"{sample}: EDP, energy, cycles = {figures}"
                 )
@@ -219,7 +225,7 @@ def check_costmodel_reports_add_up(subject: Subject) -> None:
 
 @check(CostModelSpec)
 def check_costmodel_candidates_cost_what_their_batch_does(subject: Subject) -> None:
-    """A model that takes candidates as they are gives them the costs of their tile sizes, whatever they leave out."""
+    """A model that evaluates candidates directly gives them the costs of their tile sizes."""
     for sample, evaluator in _bound(subject):
         if not isinstance(evaluator, CandidateEvaluator):
             continue
@@ -230,12 +236,12 @@ def check_costmodel_candidates_cost_what_their_batch_does(subject: Subject) -> N
                 np.allclose(one, other, rtol=1e-9)
                 for one, other in ((mine.energy_pj, batch.energy_pj), (mine.cycles, batch.cycles))
             )
-            require(alike, f"{sample}: candidates cost something else than the batch that they are")
+            require(alike, f"{sample}: candidates and their batch have different costs")
 
 
 @check(CostModelSpec)
 def check_costmodel_leaves_no_trace(subject: Subject) -> None:
-    """Evaluating changes neither the batch nor later costs, nor does binding another problem."""
+    """Evaluating changes neither the batch nor later costs, and neither does binding another problem."""
     samples = subject.samples()
     for sample, evaluator in _bound(subject):
         batch = sample.batch()
@@ -245,14 +251,14 @@ def check_costmodel_leaves_no_trace(subject: Subject) -> None:
         for other in samples:
             subject.make().bind(other.problem, other.architecture).evaluate_batch(other.batch(4))
         second = evaluator.evaluate_batch(batch)
-        require(_same(kept, second), f"{sample}: the same batch has other costs the second time")
-        require(_same(kept, first), f"{sample}: costs that were returned changed afterwards")
+        require(_same(kept, second), f"{sample}: a second evaluation of the same batch gives different costs")
+        require(_same(kept, first), f"{sample}: returned costs changed afterwards")
         require(before == content(batch), f"{sample}: the batch was written to")
 
 
 @check(CostModelSpec)
 def check_costmodel_can_be_pickled(subject: Subject) -> None:
-    """A bound model travels to other processes and evaluates there as here."""
+    """A bound model can be pickled, and its copy evaluates equally in another process."""
     for sample, evaluator in _bound(subject):
         batch = sample.batch(8)
         try:
@@ -261,14 +267,13 @@ def check_costmodel_can_be_pickled(subject: Subject) -> None:
             raise CheckFailure(f"{sample}: the evaluator cannot be pickled: {error}") from error
         require(
             _same(evaluator.evaluate_batch(batch), again.evaluate_batch(batch)),
-            f"{sample}: the copy evaluates otherwise",
+            f"{sample}: the copy gives different costs",
         )
 
 
 @check(CostModelSpec)
 def check_costmodel_bounds_hold(subject: Subject) -> None:
-    """A model that offers bounds on partial mappings: none exceeds the cost of a mapping that completes it, of tiles that do not
-    divide neither, where it takes them."""
+    """A bound on partial mappings never exceeds the cost of a completion, ragged tiles included."""
     for sample, evaluator in _bound(subject):
         if not isinstance(evaluator, Bounder):
             continue
@@ -280,20 +285,22 @@ def check_costmodel_bounds_hold(subject: Subject) -> None:
                 bounds = evaluator.bound(batch, entries)
                 require(
                     bool((bounds.valid | ~costs.valid).all()),
-                    f"{where}: the bound on {entries} entries says that no completion is valid, but one is",
+                    f"{where}: the bound on {entries} entries excludes valid completions, but one exists",
                 )
                 for name in ("energy_pj", "cycles"):
                     low, cost = getattr(bounds, name)[costs.valid], getattr(costs, name)[costs.valid]
                     require(
                         bool((low <= cost).all()),
-                        f"{where}: {name} of {entries} entries is bounded by {low}; whole mappings cost {cost}",
+                        f"{where}: {name} of {entries} entries has the bound {low}, but complete mappings cost {cost}",
                     )
 
 
 @check(CostModelSpec)
 def check_costmodel_relaxation_holds(subject: Subject) -> None:
-    """A model that offers a relaxation: the energy that follows from it is never above the cost of a mapping, nor is what every
-    mapping of a space takes, of tiles that do not divide neither."""
+    """A relaxation never exceeds the cost of a mapping, ragged tiles included.
+
+    The check covers the energy of single mappings, and the lower bounds of the whole space.
+    """
     for sample, evaluator in _bound(subject):
         relaxation = evaluator.relaxation(sample.space.skeleton) if isinstance(evaluator, Relaxable) else None
         if relaxation is None:
@@ -304,7 +311,7 @@ def check_costmodel_relaxation_holds(subject: Subject) -> None:
                 cost = getattr(drawn, name).min()
                 require(
                     low <= cost * (1 + 1e-9),
-                    f"{sample}, {space.factors} factors: a mapping has {name} {cost}; by the relaxation at least {low}",
+                    f"{sample}, {space.factors} factors: a mapping has {name} {cost}, below the relaxation's bound of {low}",
                 )
         batch = sample.batch()
         costs = evaluator.evaluate_batch(batch)
@@ -312,5 +319,5 @@ def check_costmodel_relaxation_holds(subject: Subject) -> None:
             least = least_energy(relaxation, sample.problem, mapping) if valid else 0.0
             require(
                 least <= cost * (1 + 1e-9),
-                f"{sample}: a mapping costs {cost} pJ; by the relaxation at least {least}",
+                f"{sample}: a mapping costs {cost} pJ, below the relaxation's bound of {least}",
             )

@@ -45,9 +45,9 @@ def _answer(estimator: Estimator, question: Question) -> Estimate | Reason:
 
 @check(EstimatorSpec)
 def check_estimator_answers_its_examples(subject: Subject) -> None:
-    """Every component that the spec lists is answered for its example, for each action that it has."""
+    """Every component in the spec has an estimate for its example and each of its actions."""
     spec, estimator = _spec(subject), subject.make()
-    require(bool(spec.components), "the spec lists no components, so that it would never be asked")
+    require(bool(spec.components), "the spec lists no components, so the estimator would never be queried")
     answered = set()
     for question in questions(subject):
         answer = _answer(estimator, question)
@@ -56,12 +56,12 @@ def check_estimator_answers_its_examples(subject: Subject) -> None:
         else:
             require(question[0] not in COMPONENTS, f"estimate{question} is refused: {answer}")
     silent = [name for name in spec.components if name not in answered]
-    require(not silent, f"no action of {', '.join(silent)} is answered for the spec's own example")
+    require(not silent, f"{', '.join(silent)}: no action has an estimate for the spec's example")
 
 
 @check(EstimatorSpec)
 def check_estimator_answers_the_same_twice(subject: Subject) -> None:
-    """One question has one answer: estimating has no hidden state and no chance in it."""
+    """The same question has the same answer: there is no hidden state and no randomness."""
     estimator, asked = subject.make(), list(questions(subject))
     first = [_answer(estimator, question) for question in asked]
     again = [_answer(estimator, question) for question in reversed(asked)][::-1]
@@ -72,7 +72,7 @@ def check_estimator_answers_the_same_twice(subject: Subject) -> None:
 
 @check(EstimatorSpec)
 def check_estimator_area_and_leakage_are_of_the_component(subject: Subject) -> None:
-    """What a component covers and leaks does not depend on the action that is asked for."""
+    """Area and leakage of a component do not depend on the action."""
     estimator = subject.make()
     for name in _spec(subject).components:
         answers = [_answer(estimator, question) for question in questions(subject) if question[0] == name]
@@ -82,7 +82,7 @@ def check_estimator_area_and_leakage_are_of_the_component(subject: Subject) -> N
 
 @check(EstimatorSpec)
 def check_estimator_refuses_the_unknown(subject: Subject) -> None:
-    """A component, action or attribute that it does not know is refused with a reason: a misspelt size is never ignored."""
+    """An unknown component, action or attribute is refused with a reason, never ignored."""
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
         for question in (
@@ -95,7 +95,7 @@ def check_estimator_refuses_the_unknown(subject: Subject) -> None:
 
 @check(EstimatorSpec)
 def check_estimator_survives_odd_sizes(subject: Subject) -> None:
-    """Sizes and nodes that cannot be, or are missing, are refused with a reason; nothing is raised."""
+    """Missing or impossible sizes and nodes are refused with a reason, and never raise an error."""
     estimator = subject.make()
     for name, attributes, action, node in questions(subject):
         for key in attributes:

@@ -23,7 +23,7 @@ def _suffixes(subject: Subject) -> tuple[str, ...]:
 
 @check(FrontendSpec)
 def check_frontend_recognises_without_raising(subject: Subject) -> None:
-    """`recognises` answers True or False to any text."""
+    """`recognises` returns True or False for any text."""
     frontend: Frontend = subject.make()
     for source in (*ODD_SOURCES, *subject.sources, *(f"none{suffix}" for suffix in _suffixes(subject))):
         try:
@@ -35,7 +35,7 @@ def check_frontend_recognises_without_raising(subject: Subject) -> None:
 
 @check(FrontendSpec)
 def check_frontend_recognises_its_sources(subject: Subject) -> None:
-    """What it loads without a library name, it recognises, or the host would never ask it."""
+    """Every source without a library name is recognised, as otherwise the host never loads it."""
     frontend: Frontend = subject.make()
     for source in subject.sources:
         known = frontend.recognises(source) or source.endswith(_suffixes(subject) or ("\0",))
@@ -49,13 +49,13 @@ def check_frontend_loads_its_sources(subject: Subject) -> None:
     for source in subject.all_sources():
         workload: object = frontend.load(source)
         if not isinstance(workload, Workload):
-            raise CheckFailure(f"load({source!r}) returned {type(workload).__name__}, a Workload is expected")
+            raise CheckFailure(f"load({source!r}) returned {type(workload).__name__}; expected a Workload")
         require(bool(workload.layers), f"{source}: a workload without layers")
 
 
 @check(FrontendSpec)
 def check_frontend_loads_the_same_twice(subject: Subject) -> None:
-    """One source is one workload: loading has no hidden state and no chance in it."""
+    """The same source gives the same workload: there is no hidden state and no randomness."""
     frontend: Frontend = subject.make()
     for source in subject.all_sources():
         first, again, other = frontend.load(source), frontend.load(source), subject.make().load(source)
@@ -64,7 +64,7 @@ def check_frontend_loads_the_same_twice(subject: Subject) -> None:
 
 @check(FrontendSpec)
 def check_frontend_workloads_can_be_written(subject: Subject) -> None:
-    """A workload written as YAML and read again is the same."""
+    """A workload written as YAML and read again is equal."""
     frontend: Frontend = subject.make()
     for source in subject.all_sources():
         workload = frontend.load(source)
@@ -73,7 +73,7 @@ def check_frontend_workloads_can_be_written(subject: Subject) -> None:
 
 @check(FrontendSpec)
 def check_frontend_refuses_clearly(subject: Subject) -> None:
-    """What it cannot read, an absent file or nonsense, is an InputError (or another of Tilewright's), never a crash."""
+    """Absent and invalid sources raise InputError or another TilewrightError."""
     frontend: Frontend = subject.make()
     with tempfile.TemporaryDirectory() as folder:
         nonsense = [Path(folder) / f"nonsense{suffix}" for suffix in _suffixes(subject)]

@@ -73,7 +73,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
         )
         return proposed
     good = isinstance(proposed, list | tuple) and all(isinstance(each, Mapping) for each in proposed)
-    require(good, f"it yields {type(proposed).__name__}; Candidates, a MappingBatch or a list of Mapping are expected")
+    require(good, f"it yields {type(proposed).__name__}; expected Candidates, a MappingBatch or a list of Mapping")
     assert isinstance(proposed, list | tuple)
     require(bool(proposed), "it yields an empty list; end the search instead")
     return MappingBatch.pack(sample.problem, list(proposed))
@@ -118,12 +118,12 @@ def _accepted(subject: Subject) -> Iterator[Sample]:
             refusals.append(f"{sample}: {error}")
         else:
             yield sample
-    require(len(refusals) < len(subject.samples()), "it refuses every task of the corpus: " + "; ".join(refusals))
+    require(len(refusals) < len(subject.samples()), "it refuses every task of the test corpus: " + "; ".join(refusals))
 
 
 @check(MapperSpec)
 def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
-    """Every proposal is a mapping of the problem onto the architecture; only capacity and fanout may be exceeded."""
+    """Every proposal maps the problem onto the architecture; only capacity and fanout may be exceeded."""
     for sample in _accepted(subject):
         seen = 0
         for proposal in driven(subject.make(), sample, _run()):
@@ -131,11 +131,11 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
                 proposal.proposed, Candidates
             ):  # tile sizes are capped at the dimension and would hide surplus trips
                 covered = (proposal.proposed.trips.prod(axis=1) == sample.problem.sizes).all()
-                require(bool(covered), f"{sample}: it proposes trips whose product is not the dimension's size")
+                require(bool(covered), f"{sample}: the product of proposed trips is not the dimension's size")
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
                 verdict = legality(sample.problem, sample.architecture, mapping)
                 faults = [str(reason) for reason in verdict.reasons if reason.code not in LEFT_TO_MODELS]
-                require(not faults, f"{sample}: it proposes a mapping that breaks {'; '.join(faults)}")
+                require(not faults, f"{sample}: a proposed mapping violates {'; '.join(faults)}")
                 seen += 1
             if seen >= EXAMINED:
                 break
@@ -143,14 +143,14 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
 
 @check(MapperSpec)
 def check_mapper_keeps_to_the_constraints(subject: Subject) -> None:
-    """What it proposes, and what is legal of that, keeps the rules of the task's map space."""
+    """Every legal proposal satisfies the rules of the task's map space."""
     for sample in _constrained(subject):
         seen = 0
         for proposal in driven(subject.make(), sample, _run()):
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
                 if legality(sample.problem, sample.architecture, mapping):
                     broken = sample.space.obeyed(mapping).reasons
-                    require(not broken, f"{sample}, constrained: it proposes a mapping that breaks {broken[:1]}")
+                    require(not broken, f"{sample}, constrained: a proposed mapping violates {broken[:1]}")
                 seen += 1
             if seen >= EXAMINED:
                 break
@@ -171,7 +171,7 @@ def _constrained(subject: Subject) -> Iterator[Sample]:
 
 @check(MapperSpec)
 def check_mapper_keeps_its_deadline(subject: Subject) -> None:
-    """A search with a deadline yields or ends soon after it: long steps ask `run.exhausted`."""
+    """A search with a deadline yields or ends soon after it: long steps check `run.exhausted`."""
     for sample in itertools.islice(_accepted(subject), 1):
         evaluator = PlainModel().bind(sample.problem, sample.architecture)
         _search(subject.make(), sample, 50)  # compiles kernels before the deadline counts
@@ -184,11 +184,11 @@ def check_mapper_keeps_its_deadline(subject: Subject) -> None:
 
 @check(MapperSpec)
 def check_mapper_finds_a_valid_mapping(subject: Subject) -> None:
-    """On small tasks where most mappings are valid it finds one within a few thousand evaluations."""
+    """On small tasks with mostly valid mappings, a few thousand evaluations find a valid one."""
     for sample in _accepted(subject):
         result = _search(subject.make(), sample, ENOUGH)
         if result.error is not None:
-            raise CheckFailure(f"{sample}: the search broke: {result.error}")
+            raise CheckFailure(f"{sample}: the search failed: {result.error}")
         require(result.best is not None, f"{sample}: no valid mapping among {result.evaluated} proposals")
 
 
@@ -207,7 +207,7 @@ def _global_chance(seed: int) -> Iterator[None]:
 
 @check(MapperSpec)
 def check_mapper_same_seed_same_proposals(subject: Subject) -> None:
-    """`run.rng` is the only source of chance: one seed gives one sequence of proposals, whatever else was drawn."""
+    """One seed gives one sequence of proposals: `run.rng` is the only source of randomness."""
     for sample in _accepted(subject):
         sequences = []
         for elsewhere in (1, 2):
@@ -220,7 +220,7 @@ def check_mapper_same_seed_same_proposals(subject: Subject) -> None:
 
 @check(MapperSpec)
 def check_mapper_keeps_no_state(subject: Subject) -> None:
-    """A mapper holds options only: a second search of the same object is like the first."""
+    """A mapper stores only its options: a second search with the same object repeats the first."""
     mapper = subject.make()
     for sample in _accepted(subject):
         first, second = (
@@ -231,7 +231,7 @@ def check_mapper_keeps_no_state(subject: Subject) -> None:
 
 @check(MapperSpec)
 def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
-    """A batch belongs to the host once it is yielded: it is not written to any more."""
+    """A mapper does not write to a batch that it has yielded."""
     for sample in _accepted(subject):
         proposals = list(driven(subject.make(), sample, _run()))
         require(
@@ -254,7 +254,7 @@ def check_mapper_can_be_stopped_anywhere(subject: Subject) -> None:
                 proposals.close()
             except RuntimeError as error:
                 raise CheckFailure(
-                    f"{sample}: it goes on after being closed: {error}; let GeneratorExit pass"
+                    f"{sample}: it continues after being closed: {error}; do not catch GeneratorExit"
                 ) from error
 
 
@@ -279,22 +279,22 @@ class _Hopeless(PlainEvaluator):
 
 @check(MapperSpec)
 def check_mapper_survives_a_hopeless_task(subject: Subject) -> None:
-    """Where every cost is infinite it goes on or gives up; it neither crashes nor claims a bound."""
+    """If every cost is infinite, the search continues or ends, without an error or a bound."""
     for sample in _accepted(subject):
         evaluator = _Hopeless(sample.problem, sample.architecture)
         result = search(subject.make(), Task(sample.space), evaluator, Budget(ENOUGH), seed=7)
         if result.error is not None and not isinstance(result.error, REFUSALS):
-            raise CheckFailure(f"{sample}: all costs infinite, and the search broke: {result.error}")
+            raise CheckFailure(f"{sample}: all costs are infinite, and the search failed: {result.error}")
         bound = result.lower_bound
         require(
             bound is None or not np.isfinite(bound) or bound <= 0,
-            f"{sample}: it proves a lower bound of {bound} without having seen a single finite cost",
+            f"{sample}: it reports a lower bound of {bound}, although all costs are infinite",
         )
 
 
 @check(MapperSpec)
 def check_mapper_proves_true_bounds(subject: Subject) -> None:
-    """A lower bound, where one is given, is not above the best of all mappings of the space."""
+    """A lower bound never exceeds the cost of the best mapping in the space."""
     for sample in subject.samples():
         if sample.space.size > ENOUGH:
             continue
@@ -305,7 +305,10 @@ def check_mapper_proves_true_bounds(subject: Subject) -> None:
             for _ in driven(subject.make(), sample, run):
                 pass
         bound = run.lower_bound
-        require(bound is None or bound <= best * (1 + 1e-9), f"{sample}: the bound is {bound}, a mapping costs {best}")
+        require(
+            bound is None or bound <= best * (1 + 1e-9),
+            f"{sample}: the bound is {bound}, but but a mapping costs {best}",
+        )
 
 
 def _search(mapper: Mapper, sample: Sample, evaluations: int) -> Result:

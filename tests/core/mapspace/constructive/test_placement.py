@@ -61,7 +61,7 @@ def test_orders_are_combined_once() -> None:
 
 
 def test_what_cannot_fit_is_said() -> None:
-    with pytest.raises(NoValidMappingError, match="no mapping to start from"):
+    with pytest.raises(NoValidMappingError, match="no start mapping fits"):
         Placement.each(cramped(SAMPLES[1]).space, np.random.default_rng(0))
     assert isinstance(run("local", cramped(SAMPLES[1]).space).error, NoValidMappingError)
 
