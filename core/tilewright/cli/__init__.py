@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
-from tilewright.cli.common import ended, named_estimators
+from tilewright.cli.common import exit_with_code, named_estimators
 from tilewright.cli.hardware import estimate, explore, export, report, space
 from tilewright.cli.options import names_of, with_traceback
 from tilewright.cli.streams import stdout_for_results
@@ -78,4 +78,4 @@ def main() -> NoReturn:
     interrupted before there was a result.
     """
     with stdout_for_results():
-        ended(app)
+        exit_with_code(app)

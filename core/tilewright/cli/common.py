@@ -35,7 +35,7 @@ class Shown(Protocol):
     def tables(self) -> Sequence[Table | str]: ...
 
 
-def show(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str] = ()) -> None:
+def print_result(result: Shown, json: bool, quiet: bool = False, messages: Iterable[str] = ()) -> None:
     """Print a result to stdout, as JSON or as tables, and messages to stderr.
 
     With `quiet`, only errors are printed to stderr.
@@ -109,7 +109,7 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
     return tw.estimators(*names, **own)
 
 
-def ended(app: typer.Typer) -> NoReturn:
+def exit_with_code(app: typer.Typer) -> NoReturn:
     """Run a command and exit with its code."""
     try:
         code = _command(app)(prog_name="tilewright", standalone_mode=False)
@@ -124,7 +124,7 @@ def ended(app: typer.Typer) -> NoReturn:
             error = _misused(error)
         if not isinstance(error, TilewrightError):
             raise
-        tell(error)
+        print_error(error)
         sys.exit(error.exit_code)
     if code == 130:
         note("interrupted")
@@ -137,7 +137,7 @@ def _command(app: typer.Typer) -> Any:
     return typer.main.get_command(app)
 
 
-def tell(error: TilewrightError, data: dict[str, Any] | None = None) -> None:
+def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> None:
     """Print an error.
 
     Args:

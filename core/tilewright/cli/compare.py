@@ -35,10 +35,10 @@ def compare_command(
 ) -> None:
     """Run every mapper under every cost model, and evaluate each best mapping with all models."""
     import tilewright as tw
-    from tilewright.cli.common import show
+    from tilewright.cli.common import print_result
 
     report = tw.compare(flags.loaded(workload), arch, mappers=mappers, models=models, **flags.settings())
-    show(report, flags.json, flags.quiet, report.messages())
+    print_result(report, flags.json, flags.quiet, report.messages())
     if report.unwritten is not None:
         raise typer.Exit(report.unwritten.exit_code)
     if report.complete and any(row.reports for row in report.searches):

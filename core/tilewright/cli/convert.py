@@ -45,13 +45,13 @@ def convert_command(
     Parts that the target cannot express are refused with all reasons, or dropped with --lossy.
     """
     import tilewright as tw
-    from tilewright.cli.common import note, print_json, reading, tell
+    from tilewright.cli.common import note, print_error, print_json, reading
     from tilewright.errors import NotConformableError
 
     try:
         made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense, dataflow))
     except NotConformableError as error:
-        tell(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
+        print_error(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
         raise typer.Exit(error.exit_code) from None
     notes = [f"warning: {warning}" for warning in made.warnings] + [f"dropped {field}" for field in made.dropped]
     if output is not None:

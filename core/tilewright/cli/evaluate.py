@@ -41,7 +41,7 @@ def evaluate_command(
     A file written by `map` is complete; --problem and --arch replace its parts.
     """
     import tilewright as tw
-    from tilewright.cli.common import key_values, reading, show
+    from tilewright.cli.common import key_values, print_result, reading
     from tilewright.errors import InputError, PluginError
 
     given = [*(files or []), *([] if mapping is None else [mapping])]
@@ -59,4 +59,4 @@ def evaluate_command(
     if report.failures:
         raise PluginError(report.failures[0])
     shown = report.explained() if explain else report
-    show(shown, json, quiet, [f"warning: {warning}" for warning in report.warnings])
+    print_result(shown, json, quiet, [f"warning: {warning}" for warning in report.warnings])

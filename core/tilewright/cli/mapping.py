@@ -69,13 +69,13 @@ def map_command(
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, print_tables, show
+    from tilewright.cli.common import key_values, print_result, print_tables
 
     if pareto is not None:
         if algorithms or cluster or graph:
             raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
         fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
-        show(fronts, flags.json, flags.quiet, fronts.messages())
+        print_result(fronts, flags.json, flags.quiet, fronts.messages())
         raise typer.Exit(
             _code(
                 fronts.complete and not fronts.stopped,
@@ -89,7 +89,7 @@ def map_command(
         "algorithm_options": key_values(algorithm_option, "--algorithm-option"),
     }
     report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **ways, **flags.settings())
-    show(report, flags.json, flags.quiet, report.messages())
+    print_result(report, flags.json, flags.quiet, report.messages())
     if graph and not flags.json:
         from tilewright.schema.workload import graph_table
 

@@ -46,7 +46,7 @@ def verify_command(
     cost of its mapping. Exit code 0 if everything is right, 1 if not.
     """
     import tilewright as tw
-    from tilewright.cli.common import key_values, show
+    from tilewright.cli.common import key_values, print_result
 
     own: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by}
     others: dict[str, object] = {"--samples": samples, "--limit": limit}
@@ -54,11 +54,11 @@ def verify_command(
     if certificate is not None:
         asked = {name: value for name, value in (("samples", samples), ("limit", limit)) if value is not None}
         checked = tw.verify_certificate(certificate, **asked)
-        show(checked, json, quiet, [f"warning: {warning}" for warning in checked.warnings])
+        print_result(checked, json, quiet, [f"warning: {warning}" for warning in checked.warnings])
         raise typer.Exit(0 if checked.right else 1)
     assert mapping is not None
     found = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
-    show(found, json, quiet)
+    print_result(found, json, quiet)
     raise typer.Exit(0 if found.right else 1)
 
 
@@ -98,7 +98,7 @@ def diff_stats_command(
     if all causes are known, 1 if not.
     """
     import tilewright as tw
-    from tilewright.cli.common import key_values, reading, show
+    from tilewright.cli.common import key_values, print_result, reading
 
     found = tw.diff_stats(
         recorded,
@@ -108,5 +108,5 @@ def diff_stats_command(
         model_options=key_values(model_option, "--model-option"),
         reading=reading(values, dense, None),
     )
-    show(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
+    print_result(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
     raise typer.Exit(1 if found.unexplained else 0)

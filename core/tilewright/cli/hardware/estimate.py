@@ -25,7 +25,7 @@ def estimate_command(
 ) -> None:
     """Print energy, area and leakage of a component, with their source and accuracy."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, show
+    from tilewright.cli.common import key_values, print_result
 
     sizes = key_values(size, "--size")
-    show(tw.estimate(component, sizes, technology_nm=technology, estimator=estimator), json)
+    print_result(tw.estimate(component, sizes, technology_nm=technology, estimator=estimator), json)

@@ -85,7 +85,7 @@ def explore_command(
     being worse in another of them.
     """
     import tilewright as tw
-    from tilewright.cli.common import note, show
+    from tilewright.cli.common import note, print_result
 
     report = tw.explore(
         workload, space, weights=_whole(weights), mapper=mapper, model=model or api.MODEL, points=points, objective=objective,
@@ -96,7 +96,7 @@ def explore_command(
         note("ended before all points were tried; the same command continues")
     if output is not None:
         note(f"written to {report.save(output)}")
-    show(report, json, quiet, report.messages())
+    print_result(report, json, quiet, report.messages())
     if report.failure is not None:
         raise typer.Exit(report.failure.exit_code)
     if not report.complete:

@@ -23,10 +23,10 @@ def export_command(
 ) -> None:
     """Write the points of an exploration, or all its layers, as CSV or Parquet. Without -o, print them."""
     import tilewright as tw
-    from tilewright.cli.common import note, show
+    from tilewright.cli.common import note, print_result
 
     report = tw.explored(store, exploration)
     if output is not None:
         note(f"written to {report.save(output, layers=layers)}")
         return
-    show(report, json)
+    print_result(report, json)

@@ -17,6 +17,6 @@ def space_command(
     """Count the points of an architecture space, and report which are valid and why the others are not."""
     import tilewright as tw
     from tilewright.api.hardware.spaces import SpaceReport
-    from tilewright.cli.common import show
+    from tilewright.cli.common import print_result
 
-    show(SpaceReport.of(tw.architecture_space(space), points), json)
+    print_result(SpaceReport.of(tw.architecture_space(space), points), json)
