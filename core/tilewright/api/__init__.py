@@ -1,7 +1,7 @@
 """Functions behind `import tilewright`, and the default plugins."""
 
 MAPPER = "optimal"
-OTHERWISE = "quickflow"
+FALLBACK_MAPPER = "quickflow"
 """Fallback mapper for layers where `optimal` can prove nothing, and for comparing many architectures."""
 MODEL = "timeloop"
 DIRECTIVE_MODEL = "maestro"

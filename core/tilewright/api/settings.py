@@ -160,13 +160,13 @@ class Plan:
         """
         named = api.MAPPER if mapper is None else mapper
         both = mapper is None and not settings.get("mapper_options")
-        plan = cls.of(workload, arch, [named, *([api.OTHERWISE] if both else [])], [model], settings)
+        plan = cls.of(workload, arch, [named, *([api.FALLBACK_MAPPER] if both else [])], [model], settings)
         (built,) = plan.models
         if built.error is not None:
             raise built.error
         configuration = plan.configuration(named, built)
         if both:
-            configuration = replace(configuration, otherwise=plan.configuration(api.OTHERWISE, built))
+            configuration = replace(configuration, otherwise=plan.configuration(api.FALLBACK_MAPPER, built))
         return plan, configuration
 
     @property

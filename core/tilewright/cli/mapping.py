@@ -30,7 +30,7 @@ def map_command(
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="NAME",
-            help=f"mapper; `tilewright plugins` lists all  [default: {api.MAPPER}, or {api.OTHERWISE} for layers "
+            help=f"mapper; `tilewright plugins` lists all  [default: {api.MAPPER}, or {api.FALLBACK_MAPPER} for layers "
             "where it can prove nothing]",
         ),
     ] = None,

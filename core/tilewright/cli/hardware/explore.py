@@ -29,7 +29,7 @@ def explore_command(
         typer.Option(
             autocompletion=options.names_of("mapper"),
             metavar="NAME",
-            help=f"mapper for each layer  [default: {api.MAPPER}, or {api.OTHERWISE} for layers where it can prove nothing]",
+            help=f"mapper for each layer  [default: {api.MAPPER}, or {api.FALLBACK_MAPPER} for layers where it can prove nothing]",
         ),
     ] = None,
     model: Annotated[
