@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 Number = int | float
 Values = Mapping[str, object]
 
-_MOST_CHARACTERS = 300
+_MAX_CHARACTERS = 300
 _LARGEST = 2**80
 OPERATIONS: dict[type[ast.operator], Callable[[Number, Number], Number]] = {
     ast.Add: operator.add,
@@ -51,8 +51,8 @@ def evaluate(text: str, values: Values) -> Number:
     >>> evaluate("kb * 1024 // 2", {"kb": 3})
     1536
     """
-    if len(text) > _MOST_CHARACTERS:
-        raise ExpressionError(f"longer than {_MOST_CHARACTERS} characters")
+    if len(text) > _MAX_CHARACTERS:
+        raise ExpressionError(f"longer than {_MAX_CHARACTERS} characters")
     try:
         with warnings.catch_warnings(action="ignore"):  # syntax warnings about literals
             tree = ast.parse(text.strip(), mode="eval")
@@ -69,7 +69,7 @@ def variables(text: str) -> frozenset[str]:
     """
     try:
         with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(text.strip()[:_MOST_CHARACTERS], mode="eval")
+            tree = ast.parse(text.strip()[:_MAX_CHARACTERS], mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}

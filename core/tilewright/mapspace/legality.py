@@ -37,7 +37,7 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
-MOST_TOLD = 1000
+MAX_EXPLAINED = 1000
 """Maximum number of violations that are explained."""
 
 
@@ -64,11 +64,11 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     rules = rules_of(problem, architecture, skeleton)
     scratch = scratch_of(rules, faults=4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2)
     count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), scratch)
-    told = scratch.faults[: min(count, MOST_TOLD)].tolist()
+    told = scratch.faults[: min(count, MAX_EXPLAINED)].tolist()
     more = (
         ()
-        if count <= MOST_TOLD
-        else (Reason(code="more", where="", message=f"{count - MOST_TOLD:,} further violations"),)
+        if count <= MAX_EXPLAINED
+        else (Reason(code="more", where="", message=f"{count - MAX_EXPLAINED:,} further violations"),)
     )
     return Verdict(
         reasons=(

@@ -41,7 +41,7 @@ from tilewright.schema.workload import Workload
 STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
 LOOKED_AT = 1000
 """Number of points among which to look for a valid architecture before the strategy starts."""
-MOST_TOLD = 5
+MAX_REASONS = 5
 """Maximum number of reasons listed if no point is a valid architecture."""
 FILE = f"explorations-{VERSION}.sqlite"
 """File name of the store in the cache folder; the store of an earlier version stays unchanged."""
@@ -218,7 +218,7 @@ def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
         if point.architecture is not None:
             return point.architecture
     told = Counter("; ".join(map(str, point.reasons)) for point in tried)
-    said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MOST_TOLD))
+    said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MAX_REASONS))
     raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a valid architecture:{said}")
 
 
