@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tilewright.api.words import at_least, checked
+from tilewright.api.call_arguments import at_least, checked
 from tilewright.run.written.checks import Check, checks
 from tilewright.schema.document import Document, read_document, validate
 from tilewright.schema.mapped.certificate import Certificate

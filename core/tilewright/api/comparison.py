@@ -8,11 +8,11 @@ from contextlib import contextmanager, suppress
 from typing import Unpack
 
 from tilewright import api
+from tilewright.api.call_arguments import checked, names_of
 from tilewright.api.comparison_report import ComparisonReport, save_row
 from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
 from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
-from tilewright.api.words import checked, names_of
 from tilewright.errors import OptionError, PluginError
 from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tilewright.api.call_arguments import checked
 from tilewright.api.evaluation import Files, paths_of
-from tilewright.api.words import checked
 from tilewright.conversion.conversion import Conversion
 from tilewright.conversion.conversion import convert as convert_files
 from tilewright.errors import InputError

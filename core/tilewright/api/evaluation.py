@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import api
+from tilewright.api.call_arguments import checked, names_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
 from tilewright.api.load.kinds import is_file_name
-from tilewright.api.words import checked, names_of, options_by_name
 from tilewright.conversion.recognition import read
 from tilewright.errors import InputError
 from tilewright.files import is_file

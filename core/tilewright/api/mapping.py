@@ -10,11 +10,11 @@ from typing import Any, Literal, Unpack
 
 from tilewright import api
 from tilewright.algorithms.expansion import BuiltAlgorithm, Expansion
+from tilewright.api.call_arguments import checked, names_of, one_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
 from tilewright.api.mapping_report import MappingReport
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
-from tilewright.api.words import checked, names_of, one_of, options_by_name
 from tilewright.errors import PluginError
 from tilewright.exploration.cluster import Cluster
 from tilewright.interrupts import keeping

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from tilewright import api
+from tilewright.api.call_arguments import at_least, budget_of, objective_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.api.load.foreign import foreign
 from tilewright.api.load.kinds import is_foreign
 from tilewright.api.progress import is_shown
-from tilewright.api.words import at_least, budget_of, objective_of, options_by_name
 from tilewright.errors import InputError, OutputError, PluginError
 from tilewright.files import RunFolder, cache_folder
 from tilewright.plugin.capabilities import Capabilities

@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from tilewright import api
 from tilewright.algorithms.equality import Equality, executed
+from tilewright.api.call_arguments import checked
 from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
 from tilewright.api.load import Source, load_mapping
-from tilewright.api.words import checked
 from tilewright.errors import InputError, PluginError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import RecordedFigure

@@ -100,7 +100,7 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
         InputError, UnknownPluginError: A name or an option is invalid.
     """
     import tilewright as tw
-    from tilewright.api.words import options_by_name
+    from tilewright.api.call_arguments import options_by_name
     from tilewright.errors import InputError
 
     if not names:

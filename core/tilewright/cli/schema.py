@@ -21,7 +21,7 @@ def schema_command(
     ],
 ) -> None:
     """Print the JSON schema of a kind of file."""
-    from tilewright.api.words import one_of
+    from tilewright.api.call_arguments import one_of
     from tilewright.cli.common import print_json
     from tilewright.exploration.space import ArchitectureSpace
     from tilewright.schema.architecture import Architecture

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Unpack
 
 from tilewright import api
+from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.front.points import Front, front_of
 from tilewright.api.front.report import FrontReport, save_points
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
-from tilewright.api.words import at_least, checked
 from tilewright.errors import CallError, PluginError
 from tilewright.interrupts import asked_to_stop, keeping
 from tilewright.plugin.costmodel import CostModel

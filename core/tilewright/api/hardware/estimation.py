@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.api.words import checked
+from tilewright.api.call_arguments import checked
 from tilewright.errors import InputError, NotEstimatedError, Reason
 from tilewright.estimation.asking import Answer, Estimators, Question, current, using
 from tilewright.plugin.estimator import COMPONENTS, Attribute

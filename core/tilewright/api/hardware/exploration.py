@@ -14,13 +14,13 @@ from typing import Any, Unpack, get_args
 import numpy as np
 
 from tilewright import api
+from tilewright.api.call_arguments import at_least, checked, one_of
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.load import load_workload
 from tilewright.api.load.kinds import is_foreign
 from tilewright.api.progress import exploration_progress
 from tilewright.api.settings import Plan, Settings, Sources
-from tilewright.api.words import at_least, checked, one_of
 from tilewright.errors import InputError
 from tilewright.exploration.cluster import Cluster
 from tilewright.exploration.database import VERSION

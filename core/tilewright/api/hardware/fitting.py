@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tilewright.api.call_arguments import checked, names_of
 from tilewright.api.hardware.fits import Fit, advice, fit_of, fit_table
 from tilewright.api.load import Source
 from tilewright.api.settings import Plan, Settings, Sources
-from tilewright.api.words import checked, names_of
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec

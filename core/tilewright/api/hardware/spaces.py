@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import library
-from tilewright.api.words import checked
+from tilewright.api.call_arguments import checked
 from tilewright.errors import UnknownNameError
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.schema.document import Document, read_document, suggestion, validate

@@ -8,6 +8,7 @@ from collections.abc import Mapping as MappingOf
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
 from tilewright import library
+from tilewright.api.call_arguments import one_of
 from tilewright.api.load.foreign import foreign_architecture, foreign_workload
 from tilewright.api.load.kinds import (
     PLACES,
@@ -19,7 +20,6 @@ from tilewright.api.load.kinds import (
     is_foreign,
     sign_of,
 )
-from tilewright.api.words import one_of
 from tilewright.errors import InputError, PluginError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tilewright.api.call_arguments import checked
 from tilewright.api.hardware.exploration import explored
 from tilewright.api.page.contents import of_exploration, of_folder
 from tilewright.api.page.document import document
-from tilewright.api.words import checked
 from tilewright.errors import InputError
 from tilewright.files import write_text
 

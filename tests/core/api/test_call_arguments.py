@@ -7,7 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import errors
-from tilewright.api.words import at_least, names_of, options_by_name
+from tilewright.api.call_arguments import at_least, names_of, options_by_name
 
 GEMM = "nk,km->nm; n=4 k=4 m=4"
 NEVER = "absent.yaml"
