@@ -168,7 +168,7 @@ class RunFolder:
         self.path = made(path)
         self.failure: OutputError | None = None
 
-    def claim(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
+    def acquire(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
         """Acquire the folder for this run.
 
         Files of an earlier run of the same work are removed. Those of this very run are kept, so

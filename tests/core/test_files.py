@@ -74,7 +74,7 @@ def test_names_of_files_are_plain_and_short(words: list[str]) -> None:
 def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
     def claimed(content: str, run: str, resume: bool = False, force: bool = False) -> RunFolder:
         folder = RunFolder(tmp_path / "out")
-        folder.claim(f"{content} by x", content, run, resume=resume, force=force)
+        folder.acquire(f"{content} by x", content, run, resume=resume, force=force)
         return folder
 
     names = {"001_a.yaml", "summary.json", MARK}
@@ -106,8 +106,8 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
 def test_a_damaged_mark_is_another_runs(tmp_path: Path, damage: str) -> None:
     (tmp_path / MARK).write_text(damage)
     with pytest.raises(InputError, match="another run: unknown"):
-        RunFolder(tmp_path).claim("net", "net", "1")
-    RunFolder(tmp_path).claim("net", "net", "1", force=True)
+        RunFolder(tmp_path).acquire("net", "net", "1")
+    RunFolder(tmp_path).acquire("net", "net", "1", force=True)
     assert json.loads((tmp_path / MARK).read_text())["run"] == "1"
 
 

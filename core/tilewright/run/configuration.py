@@ -112,9 +112,9 @@ def claim(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Make it the folder of a run: these searches of each layer of this workload. See `RunFolder.claim`."""
+    """Make it the folder of a run: these searches of each layer of this workload. See `RunFolder.acquire`."""
     content = of_data([(each.name, each.problem.content_key) for each in workload.layers])
     searches = [(name, None if point is None else point.data) for name, point in points]
     names = ", ".join(dict.fromkeys(name for name, _ in points))
     run = of_data([content, searches])
-    folder.claim(f"{workload.name} by {names}", content, run, resume=resume, force=force)
+    folder.acquire(f"{workload.name} by {names}", content, run, resume=resume, force=force)
