@@ -44,7 +44,7 @@ class FrontPoint:
         """State of the proof as text: yes, the largest possible saving, or no."""
         return proof(self.gap) or "no"
 
-    def settled(self, most_cycles: float, bound: float | None) -> FrontPoint:
+    def extended(self, most_cycles: float, bound: float | None) -> FrontPoint:
         """Return the point for a larger cycle limit, with `bound` for the mappings that it adds."""
         if most_cycles <= self.most_cycles:
             return self
@@ -160,9 +160,9 @@ def _with(points: list[FrontPoint], layer: MappedLayer, cycles: int, energy: flo
     bound = None if layer.result is None else layer.result.lower_bound
     for number, point in enumerate(points):
         if point.cycles <= cycles and point.energy_pj <= energy * SAME:
-            return [*points[:number], point.settled(cap, bound), *points[number + 1 :]]
+            return [*points[:number], point.extended(cap, bound), *points[number + 1 :]]
     worse = [point for point in points if point.cycles >= cycles and point.energy_pj * SAME >= energy]
     new = FrontPoint(layer, energy, cycles, cap, bound)
     for point in worse:
-        new = new.settled(point.most_cycles, point.bound)
+        new = new.extended(point.most_cycles, point.bound)
     return sorted([new, *(point for point in points if point not in worse)], key=lambda point: point.cycles)
