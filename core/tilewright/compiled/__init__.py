@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from tilewright.compiled.arithmetic import product as product
 from tilewright.compiled.arithmetic import total as total
+from tilewright.compiled.lane_vectors import FEW as FEW
+from tilewright.compiled.lane_vectors import LANES as LANES
 from tilewright.compiled.lanes import alike as alike
 from tilewright.compiled.lanes import among as among
 from tilewright.compiled.lanes import bits as bits
@@ -34,10 +36,8 @@ from tilewright.compiled.lanes import few as few
 from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
-from tilewright.compiled.rows import FEW as FEW
-from tilewright.compiled.rows import LANES as LANES
-from tilewright.compiled.turning import soon as soon
-from tilewright.compiled.turning import turn as turn
+from tilewright.compiled.transpose import soon as soon
+from tilewright.compiled.transpose import turn as turn
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -56,7 +56,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wra
 _OF_KERNELS: dict[str, Any] = {"nogil": True} | _OPTIONS
 _OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True} | _OPTIONS
 if _TRIED[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TRIED[1]:
-    from tilewright.compiled.quickly import KernelCompiler, PartCompiler
+    from tilewright.compiled.fast_lowering import KernelCompiler, PartCompiler
     from tilewright.compiled.structures import structure as structure
 
     _OF_KERNELS["pipeline_class"], _OF_PARTS["pipeline_class"] = KernelCompiler, PartCompiler

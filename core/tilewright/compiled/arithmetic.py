@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
-from tilewright.compiled.rows import GIVEN, KINDS, Row, lower, rows_of, rows_of_numbers, spread, typed
+from tilewright.compiled.lane_vectors import GIVEN, KINDS, Row, lower, rows_of, rows_of_numbers, spread, typed
 
 _COMPARED = {
     operator.lt: "<",

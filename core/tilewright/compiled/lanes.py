@@ -22,7 +22,7 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
-from tilewright.compiled.rows import FEW, KINDS, LANES, Row, rows_of_numbers, spread, typed
+from tilewright.compiled.lane_vectors import FEW, KINDS, LANES, Row, rows_of_numbers, spread, typed
 
 Number = TypeVar("Number", bound=np.generic)
 

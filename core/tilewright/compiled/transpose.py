@@ -11,8 +11,8 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
+from tilewright.compiled.lane_vectors import LANES, typed
 from tilewright.compiled.lanes import Number
-from tilewright.compiled.rows import LANES, typed
 
 _BLOCK = 8
 """Numbers of each mapping that are transposed together: as many 64-bit numbers as a register holds."""
