@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 from tilewright.compiled import (
     FEW,
     LANES,
-    alike,
-    among,
-    bits,
     compiled,
-    eight,
-    every,
-    few,
     floats,
     integers,
     interpreted,
     lanes,
+    load8,
+    load_padded8,
+    pack_bits,
+    prefetch,
     product,
-    soon,
+    splat8,
+    splat16,
     total,
-    turn,
+    transpose_to_lanes,
+    unpack_bits,
 )
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False) | st.sampled_from((0.0, 1.0, np.inf, np.nan))
@@ -43,7 +43,7 @@ def of_floats(a: NDArray[Any], b: NDArray[Any], number: float, found: NDArray[An
     found[0][:], found[1][:], found[2][:], found[3][:] = x + y, x - number, number * y, x / y
     found[4][:], found[5][:] = np.minimum(x, number), np.maximum(x, y)
     found[6][:], found[7][:] = np.floor(x), np.ceil(y)
-    found[8][:], found[9][:] = np.where(x < y, x, number), every(number)
+    found[8][:], found[9][:] = np.where(x < y, x, number), splat16(number)
     truths[0][:], truths[1][:], truths[2][:] = x < y, x <= number, x > y
     truths[3][:], truths[4][:], truths[5][:] = number >= y, x == y, x != y
     truths[6][:] = (x < y) | ~(y < number) & (x != number)
@@ -68,10 +68,10 @@ def of_integers(
 def of_eight(
     a: NDArray[Any], b: NDArray[Any], short: NDArray[Any], number: int, found: NDArray[Any], ones: NDArray[Any]
 ) -> float:
-    x, y = eight(a), eight(b)
-    found[0][:], found[1][:], found[2][:], found[3][:] = x // y, number // y, x // 7, few(short)
-    found[4][:], found[5][:] = alike(number), np.where(among(number), x, 0)
-    ones[0], ones[1], ones[2] = total(x), bits(x < y), x[number & 7]
+    x, y = load8(a), load8(b)
+    found[0][:], found[1][:], found[2][:], found[3][:] = x // y, number // y, x // 7, load_padded8(short)
+    found[4][:], found[5][:] = splat8(number), np.where(unpack_bits(number), x, 0)
+    ones[0], ones[1], ones[2] = total(x), pack_bits(x < y), x[number & 7]
     ones[3], ones[4] = product(x & 63), number if np.any(x == y) else 0
     return float(product(floats(x & 7)) + total(floats(x)))
 
@@ -85,11 +85,11 @@ def turned(
     found: NDArray[Any],
     rest: NDArray[Any],
 ) -> None:
-    soon(numbers[0, 0])
-    turn(numbers[first : first + LANES], found)
-    turn(bytes[first : first + LANES], rest)
-    turn(bytes[first : first + LANES, 1:2], rest[1:])
-    turn(truths[first : first + LANES], rest.view(np.bool_)[2:])
+    prefetch(numbers[0, 0])
+    transpose_to_lanes(numbers[first : first + LANES], found)
+    transpose_to_lanes(bytes[first : first + LANES], rest)
+    transpose_to_lanes(bytes[first : first + LANES, 1:2], rest[1:])
+    transpose_to_lanes(truths[first : first + LANES], rest.view(np.bool_)[2:])
 
 
 @given(row(NUMBERS, np.float64), row(NUMBERS, np.float64), NUMBERS)
@@ -131,7 +131,7 @@ def test_eight(a: NDArray[Any], b: NDArray[Any], length: int, number: int) -> No
     np.testing.assert_array_equal(ours, theirs)
     np.testing.assert_array_equal(one, other)
     assert ours[0].tolist() == [x // y for x, y in zip(a.tolist(), b.tolist(), strict=True)]
-    assert bits(among(number)) == number % 2**FEW
+    assert pack_bits(unpack_bits(number)) == number % 2**FEW
 
 
 @given(st.integers(2, 9), st.integers(1, 8), st.integers(0, 4), st.randoms(use_true_random=False))

@@ -27,17 +27,17 @@ from tilewright.compiled.arithmetic import product as product
 from tilewright.compiled.arithmetic import total as total
 from tilewright.compiled.lane_vectors import FEW as FEW
 from tilewright.compiled.lane_vectors import LANES as LANES
-from tilewright.compiled.lanes import alike as alike
-from tilewright.compiled.lanes import among as among
-from tilewright.compiled.lanes import bits as bits
-from tilewright.compiled.lanes import eight as eight
-from tilewright.compiled.lanes import every as every
-from tilewright.compiled.lanes import few as few
 from tilewright.compiled.lanes import floats as floats
 from tilewright.compiled.lanes import integers as integers
 from tilewright.compiled.lanes import lanes as lanes
-from tilewright.compiled.transpose import soon as soon
-from tilewright.compiled.transpose import turn as turn
+from tilewright.compiled.lanes import load8 as load8
+from tilewright.compiled.lanes import load_padded8 as load_padded8
+from tilewright.compiled.lanes import pack_bits as pack_bits
+from tilewright.compiled.lanes import splat8 as splat8
+from tilewright.compiled.lanes import splat16 as splat16
+from tilewright.compiled.lanes import unpack_bits as unpack_bits
+from tilewright.compiled.transpose import prefetch as prefetch
+from tilewright.compiled.transpose import transpose_to_lanes as transpose_to_lanes
 from tilewright.digests import of_code
 
 Function = TypeVar("Function", bound=Callable[..., object])

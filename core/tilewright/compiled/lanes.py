@@ -32,22 +32,22 @@ def lanes(row: NDArray[Number]) -> NDArray[Number]:
     return row.astype(np.int64) if row.dtype == np.uint8 else row.copy()
 
 
-def eight(row: NDArray[Number]) -> NDArray[Number]:
+def load8(row: NDArray[Number]) -> NDArray[Number]:
     """Return a copy of a row of `FEW` numbers. `//` of such rows is exact for integers below 2**53."""
     return lanes(row)
 
 
-def few(row: NDArray[np.int64]) -> NDArray[np.int64]:
+def load_padded8(row: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a copy of at most `FEW` integers, padded with ones."""
     return np.append(row, np.ones(FEW - len(row), row.dtype))
 
 
-def every(number: float | bool) -> NDArray[Any]:
+def splat16(number: float | bool) -> NDArray[Any]:
     """Return a row with the same number in all `LANES` lanes."""
     return np.full(LANES, number)
 
 
-def alike(number: int) -> NDArray[Any]:
+def splat8(number: int) -> NDArray[Any]:
     """Return a row with the same integer in all `FEW` lanes; unlimited integers if interpreted."""
     return np.full(FEW, number, object)
 
@@ -62,12 +62,12 @@ def floats(row: NDArray[Any]) -> NDArray[np.float64]:
     return row.astype(np.float64)
 
 
-def among(bits: int) -> NDArray[np.bool_]:
+def unpack_bits(bits: int) -> NDArray[np.bool_]:
     """Return the lowest `FEW` bits of a number as booleans, lowest first."""
     return np.array([bits >> place & 1 for place in range(FEW)], dtype=np.bool_)
 
 
-def bits(row: NDArray[np.bool_]) -> int:
+def pack_bits(row: NDArray[np.bool_]) -> int:
     """Return the number with these bits, lowest first."""
     return sum(1 << place for place, each in enumerate(row.tolist()) if each)
 
@@ -88,10 +88,10 @@ def _type_of_lanes(count: int) -> Callable[[Any], Any]:
 
 
 typed(lanes, _type_of_lanes(LANES))
-typed(eight, _type_of_lanes(FEW))
+typed(load8, _type_of_lanes(FEW))
 
 
-@lower_builtin(eight, types.Array)
+@lower_builtin(load8, types.Array)
 @lower_builtin(lanes, types.Array)
 def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,), loaded = given.args, given.return_type
@@ -104,11 +104,11 @@ def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.zext(row, loaded.vector) if kind.dtype == types.uint8 else row
 
 
-typed(few, lambda row: _type_of_lanes(FEW)(row) if getattr(row, "dtype", None) == types.int64 else None)
+typed(load_padded8, lambda row: _type_of_lanes(FEW)(row) if getattr(row, "dtype", None) == types.int64 else None)
 
 
-@lower_builtin(few, types.Array)
-def _load_few(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(load_padded8, types.Array)
+def _load_padded(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,), loaded = given.args, given.return_type
     array = context.make_array(kind)(context, builder, values[0])
     number, truths = ir.IntType(64), ir.VectorType(ir.IntType(1), FEW)
@@ -154,28 +154,28 @@ def _one(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.extract_element(*values)
 
 
-typed(among, lambda number: Row(types.boolean, FEW) if isinstance(number, types.Integer) else None)
-typed(bits, lambda row: types.int64 if row == Row(types.boolean, FEW) else None)
+typed(unpack_bits, lambda number: Row(types.boolean, FEW) if isinstance(number, types.Integer) else None)
+typed(pack_bits, lambda row: types.int64 if row == Row(types.boolean, FEW) else None)
 
 
-@lower_builtin(among, types.Integer)
-def _among(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(unpack_bits, types.Integer)
+def _unpack(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.bitcast(builder.trunc(values[0], ir.IntType(FEW)), given.return_type.vector)
 
 
-@lower_builtin(bits, Row)
-def _bits(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(pack_bits, Row)
+def _pack(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.zext(builder.bitcast(values[0], ir.IntType(FEW)), KINDS[types.int64])
 
 
-typed(every, lambda number: Row(number) if number in KINDS else None)
-typed(alike, lambda number: Row(types.int64, FEW) if isinstance(number, types.Integer) else None)
+typed(splat16, lambda number: Row(number) if number in KINDS else None)
+typed(splat8, lambda number: Row(types.int64, FEW) if isinstance(number, types.Integer) else None)
 
 
-@lower_builtin(alike, types.Integer)
-@lower_builtin(every, types.Number)
-@lower_builtin(every, types.Boolean)
-def _every(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(splat8, types.Integer)
+@lower_builtin(splat16, types.Number)
+@lower_builtin(splat16, types.Boolean)
+def _splat(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return spread(context, builder, values[0], given.args[0], given.return_type)
 
 

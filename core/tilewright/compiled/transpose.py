@@ -17,10 +17,10 @@ from tilewright.compiled.lanes import Number
 _BLOCK = 8
 """Numbers of each mapping that are transposed together: as many 64-bit numbers as a register holds."""
 _BYTES = ir.IntType(8).as_pointer()
-_TURNED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
+_TRANSPOSED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
 
 
-def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
+def transpose_to_lanes(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
     """Transpose the numbers of `LANES` mappings [B, slot, dimension] into rows [slot, dimension, B].
 
     The numbers of one mapping must be contiguous. `rows` may have further slots, which do not
@@ -29,21 +29,21 @@ def turn(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
     rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
 
 
-def soon(row: NDArray[np.generic]) -> None:
+def prefetch(row: NDArray[np.generic]) -> None:
     """Prefetch the beginning of a row."""
 
 
-def _type_of_turn(numbers: Any, rows: Any) -> types.Type | None:
+def _type_of_transpose(numbers: Any, rows: Any) -> types.Type | None:
     arrays = isinstance(numbers, types.Array) and isinstance(rows, types.Array) and numbers.ndim == rows.ndim == 3
-    return types.none if arrays and rows.layout == "C" and (numbers.dtype, rows.dtype) in _TURNED else None
+    return types.none if arrays and rows.layout == "C" and (numbers.dtype, rows.dtype) in _TRANSPOSED else None
 
 
-typed(turn, _type_of_turn)
-typed(soon, lambda row: types.none if isinstance(row, types.Array) else None)
+typed(transpose_to_lanes, _type_of_transpose)
+typed(prefetch, lambda row: types.none if isinstance(row, types.Array) else None)
 
 
-@lower_builtin(turn, types.Array, types.Array)
-def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(transpose_to_lanes, types.Array, types.Array)
+def _transpose(context: Any, builder: Any, given: Any, values: Any) -> Any:
     numbers, rows = (
         context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
     )
@@ -67,7 +67,7 @@ def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
                 loaded.append(builder.load(builder.bitcast(place, ir.VectorType(kind, width).as_pointer())))
                 loaded[-1].align = size
             place = builder.gep(rows.data, [builder.mul(at, constant(LANES))])
-            for row, turned in enumerate(_turned(builder, loaded, width)):
+            for row, turned in enumerate(_transposed(builder, loaded, width)):
                 if turned.type != stored:
                     turned = builder.sitofp(turned, stored)
                 to = builder.bitcast(builder.gep(place, [constant(LANES * row)]), stored.as_pointer())
@@ -81,7 +81,7 @@ def _turn(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _turned(builder: Any, loaded: list[Any], width: int) -> list[Any]:
+def _transposed(builder: Any, loaded: list[Any], width: int) -> list[Any]:
     """Transpose `LANES` vectors of `width` numbers into `width` vectors of `LANES` numbers."""
 
     def taken(a: Any, b: Any, places: list[int]) -> Any:
@@ -107,8 +107,8 @@ def _turned(builder: Any, loaded: list[Any], width: int) -> list[Any]:
     return squares[0]
 
 
-@lower_builtin(soon, types.Array)
-def _soon(context: Any, builder: Any, given: Any, values: Any) -> Any:
+@lower_builtin(prefetch, types.Array)
+def _prefetch(context: Any, builder: Any, given: Any, values: Any) -> Any:
     place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, _BYTES)
     number = ir.IntType(32)
     called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])

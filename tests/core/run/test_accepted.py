@@ -208,7 +208,9 @@ def test_a_mapper_is_given_what_it_declares_to_take() -> None:
 
     assert mapped(EVEN).error is None and seen == [accepted(whole, EVEN, "p")]
     error = mapped(Capabilities(max_dimensions=2)).error
-    assert str(error).startswith("mapper watching does not support this: dimensions of gemm: 3 given, at most 2 accepted")
+    assert str(error).startswith(
+        "mapper watching does not support this: dimensions of gemm: 3 given, at most 2 accepted"
+    )
 
 
 LOOPS = """

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, kernel_call, kernel_part, lanes
+from tilewright.compiled import LANES, compiled, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread
 from tilewright.mapspace.rules.tables import (
@@ -119,7 +119,7 @@ def judge(
         spread(keep, first, scratch.kept)
     good = _are_kept(rules, scratch.kept)
     for e in range(len(slots)):
-        used, slot = every(1.0), slots[e, 1]
+        used, slot = splat16(1.0), slots[e, 1]
         if slot >= 0:
             most = np.inf if lax_fanout else float(rules.entry[e].sub_clusters)
             most = most if rules.entry[e].unrolls else 1.0
@@ -130,7 +130,7 @@ def judge(
     if len(tiles) > 0:
         spread(tiles, first, scratch.inside[1:])
         for d in range(tiles.shape[2]):
-            scratch.inside[0, d][:] = every(float(rules.sizes[d]))
+            scratch.inside[0, d][:] = splat16(float(rules.sizes[d]))
     else:
         good = good & lay_out(rules.sizes, scratch)
     hold_all(rules, slots, scratch)
@@ -139,7 +139,7 @@ def judge(
     if len(order) > 0:
         spread(order, first, scratch.order)
         for row in range(order.shape[1]):
-            named = every(0)
+            named = splat16(0)
             for position in range(order.shape[2]):
                 named = named | (1 << (lanes(scratch.order[row, position]) & 63))  # out of range: no dimension's bit
             good = good & (named == (1 << order.shape[2]) - 1)
@@ -186,7 +186,7 @@ def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
 @kernel_part
 def _are_kept(rules: Rules, kept: Bools) -> Bools:
     """Return whether the rules of `_kept` hold, for mappings in SIMD lanes, [B]."""
-    good = every(True)
+    good = splat16(True)
     for t in range(kept.shape[1]):
         good = good & lanes(kept[0, t])
         for e in range(len(kept)):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, every, kernel_part, lanes, soon, structure, turn
+from tilewright.compiled import LANES, kernel_part, lanes, prefetch, splat16, structure, transpose_to_lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 
@@ -60,7 +60,7 @@ def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
     """
     last = first + LANES
     if last <= len(numbers):
-        turn(numbers[first:last], rows)
+        transpose_to_lanes(numbers[first:last], rows)
     else:
         for b in range(LANES):
             n = min(first + b, len(numbers) - 1)
@@ -77,7 +77,7 @@ def fetch(numbers: NDArray[Any], n: int) -> None:
     """
     if n < len(numbers):
         for s in range(numbers.shape[1]):
-            soon(numbers[n, s])
+            prefetch(numbers[n, s])
 
 
 @kernel_part
@@ -88,9 +88,9 @@ def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
         Whether the trips are valid, [B]: each is at least 1, leaves no piece empty, and all
         together cover the dimension.
     """
-    trips, inside, good = scratch.trips, scratch.inside, every(True)
+    trips, inside, good = scratch.trips, scratch.inside, splat16(True)
     for d in range(len(sizes)):
-        size, tile = float(sizes[d]), every(1.0)
+        size, tile = float(sizes[d]), splat16(1.0)
         for s in range(len(trips) - 1, -1, -1):
             here = lanes(trips[s, d])
             good = good & (here >= 1.0) & ((here - 1.0) * tile < size)
@@ -136,9 +136,9 @@ def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
 @kernel_part
 def words_of(terms: Terms, tensor: int, tiles: Floats) -> Floats:
     """Return the words [B] of tiles [D, B] in SIMD lanes; the vector form of `tile_words`."""
-    words, side = every(1.0), every(1.0)
+    words, side = splat16(1.0), splat16(1.0)
     for p in range(terms.start[tensor], terms.start[tensor + 1]):
         side = side + float(terms.term[p].coefficient) * (lanes(tiles[terms.term[p].dimension]) - 1.0)
         if terms.term[p].last:
-            words, side = words * side, every(1.0)
+            words, side = words * side, splat16(1.0)
     return words

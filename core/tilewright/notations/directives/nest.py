@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import among, bits, eight, few, for_kernel, integer, kernel_part, product
+from tilewright.compiled import for_kernel, integer, kernel_part, load8, load_padded8, pack_bits, product, unpack_bits
 from tilewright.mapspace.batch import Bools, Ints, Positions
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 
@@ -162,20 +162,20 @@ def _lay_out(nests: Nests, n: int, scratch: Scratch) -> None:
     trips, inside = scratch.trips, scratch.inside
     if len(nests.trips):
         for slot in range(len(trips) - 1, -1, -1):
-            here = few(nests.trips[n, slot])
+            here = load_padded8(nests.trips[n, slot])
             trips[slot][:] = here
-            inside[slot][:] = eight(inside[slot + 1]) * here
-            scratch.looping[slot] = bits(here > 1)
+            inside[slot][:] = load8(inside[slot + 1]) * here
+            scratch.looping[slot] = pack_bits(here > 1)
         return
-    outer = few(nests.temporal[n, 0])
+    outer = load_padded8(nests.temporal[n, 0])
     inside[0][:] = outer
     for slot in range(len(trips)):
         tiles = nests.spatial if nests.slots[slot, 1] else nests.temporal
-        inner = few(tiles[n, nests.slots[slot, 0]])
+        inner = load_padded8(tiles[n, nests.slots[slot, 0]])
         here = np.where(outer == inner, 1, (outer + inner - 1) // inner)
         trips[slot][:] = here
         inside[slot + 1][:] = inner
-        scratch.looping[slot] = bits(here > 1)
+        scratch.looping[slot] = pack_bits(here > 1)
         outer = inner
 
 
@@ -193,7 +193,7 @@ def _find_unrolled(nests: Nests, n: int, last: int, fault: Ints, scratch: Scratc
         if entry < last:
             last_unrolled = slot
         else:
-            lanes *= product(eight(scratch.trips[slot]))
+            lanes *= product(load8(scratch.trips[slot]))
         for tensor in range(nests.unicast.shape[2]):
             if len(nests.unicast) and nests.unicast[n, entry, tensor]:
                 fault[0], fault[1] = UNICAST, entry
@@ -292,12 +292,12 @@ def _idle(letters: Letters, nests: Nests, order: Ints, stepping: int) -> int:
 @kernel_part
 def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> None:
     """Compute sizes and offsets of the directives; those of Y and X are in inputs."""
-    tiles = eight(nests.cast.whole)
+    tiles = load8(nests.cast.whole)
     for level in range(table.levels[0]):
         order, tile, stepping = table.order[level], scratch.tiles[level], scratch.stepping[level]
         mapped, pair = table.unrolled[level], NOWHERE
         cut = stepping if mapped == NOWHERE else stepping | 1 << mapped
-        tiles = np.where(among(cut), eight(tile), tiles)
+        tiles = np.where(unpack_bits(cut), load8(tile), tiles)
         tile[:] = tiles
         if mapped == NOWHERE:
             mapped = _idle(letters, nests, order, stepping)
@@ -314,7 +314,7 @@ def _measure(letters: Letters, nests: Nests, table: Table, scratch: Scratch) -> 
         sizes = offsets = tiles
         for each in range(len(letters.pairs)):
             letter, window = letters.pairs[each, 0], letters.pairs[each, 1]
-            this, stride = among(1 << letter), letters.strides[letter]
+            this, stride = unpack_bits(1 << letter), letters.strides[letter]
             sizes = np.where(this, (tile[letter] - 1) * stride + tile[window], sizes)
             offsets = np.where(this, tile[window] if pair == window else tile[letter] * stride, offsets)
         table.size[level][:] = sizes

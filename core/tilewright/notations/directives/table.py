@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import FEW, among, eight, for_kernel, integer, kernel_part
+from tilewright.compiled import FEW, for_kernel, integer, kernel_part, load8, unpack_bits
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
 
@@ -127,7 +127,7 @@ def fill_in(letters: Letters, table: Table) -> None:
     wide are rounded and their offsets replaced.
     """
     count = table.order.shape[1]
-    sizes = offsets = eight(letters.sizes)  # sizes and offsets of the enclosing level
+    sizes = offsets = load8(letters.sizes)  # sizes and offsets of the enclosing level
     for level in range(table.levels[0]):
         order, size, offset = table.order[level], table.size[level], table.offset[level]
         own, have = 0, 0
@@ -148,7 +148,10 @@ def fill_in(letters: Letters, table: Table) -> None:
                 if not have >> letter & 1:
                     missing -= 1
                     order[missing] = letter
-        sizes, offsets = np.where(among(have), eight(size), sizes), np.where(among(have), eight(offset), offsets)
+        sizes, offsets = (
+            np.where(unpack_bits(have), load8(size), sizes),
+            np.where(unpack_bits(have), load8(offset), offsets),
+        )
         size[:] = sizes
         offset[:] = offsets
         for pair in range(len(letters.pairs)):
@@ -158,4 +161,4 @@ def fill_in(letters: Letters, table: Table) -> None:
                 steps = (size[letter] + stride - width) // stride
                 size[letter] = steps * min(stride, width) + max(width - stride, 0)
                 offset[letter] = steps * (min(stride, width) if level else stride)
-                sizes, offsets = eight(size), eight(offset)
+                sizes, offsets = load8(size), load8(offset)

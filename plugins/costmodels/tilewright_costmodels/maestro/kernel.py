@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.compiled import alike, among, compiled, eight, kernel_part, product, total
+from tilewright.compiled import compiled, kernel_part, load8, product, splat8, total, unpack_bits
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.scratch import fetch
 from tilewright.notations.directives.nest import Nests, Scratch, write_directives
@@ -265,7 +265,7 @@ def _add_phases_in_order(
         if moved == NOWHERE:
             _add_first_step(dimensions, hardware, level, sub, group, scratch)
             continue
-        times = np.where(among(1 << moved), alike(occurrences), 0)
+        times = np.where(unpack_bits(1 << moved), splat8(occurrences), 0)
         _add_steps(dimensions, hardware, level, sub, group, times, phase, moved, scratch)
         _check_counters(level, sub, group, times, scratch)
     return phases
@@ -310,7 +310,7 @@ def _write_counts(dimensions: Letters, hardware: Hardware, innermost: int, scrat
     counts[L2, OUTPUT, at.READS], counts[L2, OUTPUT, at.UPDATES] = held[OUTPUT], sums.egress
     counts[L1, OUTPUT, at.READS] = counts[L1, OUTPUT, at.UPDATES] = sums.all_macs
     for tensor in range(3):
-        elements = np.where(among(dimensions.tensors[tensor]), eight(scratch.tiles[innermost].full), 1)
+        elements = np.where(unpack_bits(dimensions.tensors[tensor]), load8(scratch.tiles[innermost].full), 1)
         scratch.required[L1, tensor] = 2 * product(elements)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tilewright.compiled import alike, among, eight, kernel_part, product
+from tilewright.compiled import kernel_part, load8, product, splat8, unpack_bits
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters
 from tilewright_costmodels.maestro.tables import INPUT, OUTPUT, AnalysisScratch, PhaseGroup
@@ -68,10 +68,12 @@ def count_work(
     state, info = scratch.states[level, sub], scratch.levels[level]
     at_work, init_edge, partial_last = clusters_at_work(level, sub, edges, scratch)
     spatial_dims, up, tiles = info.spatial_dims, dimensions.tensors[OUTPUT], scratch.tiles[level]
-    extents = np.where(among(state.init_edge | edges), eight(tiles.part_outputs), eight(tiles.outputs))
-    tile = product(np.where(among(up & ~spatial_dims), extents, 1))  # elements of the output along temporal dimensions
+    extents = np.where(unpack_bits(state.init_edge | edges), load8(tiles.part_outputs), load8(tiles.outputs))
+    tile = product(
+        np.where(unpack_bits(up & ~spatial_dims), extents, 1)
+    )  # elements of the output along temporal dimensions
     sums = product(
-        np.where(among(up | spatial_dims), 1, extents)
+        np.where(unpack_bits(up | spatial_dims), 1, extents)
     )  # operations per output element along temporal dimensions
     first = first_up = last = other_up = last_up = 1  # along spatial dimensions: operations, and elements of the output
     for dimension in (info.spatial, info.second_spatial):
@@ -110,7 +112,7 @@ def _spatial_elements(
         shared: dimensions along which only new elements are sent, [L].
     """
     info, tiles = scratch.levels[level], scratch.tiles[level]
-    first = other = last = alike(1)
+    first = other = last = splat8(1)
     for dimension in (info.spatial, info.second_spatial):
         if dimension == NOWHERE or not own >> dimension & 1:
             continue
@@ -132,7 +134,7 @@ def first_ingress(
     state, own = scratch.states[level, sub], dimensions.tensors[tensor]
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
     if own & scratch.levels[level].spatial_dims:
-        tile *= _spatial_elements(own, state.init_edge, alike(0), level, group, scratch)[0]
+        tile *= _spatial_elements(own, state.init_edge, splat8(0), level, group, scratch)[0]
     return tile
 
 
@@ -143,14 +145,14 @@ def ingress_by_mover(
     """Return the elements of an input sent down in the phases of a group, by the dimension that moved last, [L]."""
     state, info, tiles = scratch.states[level, sub], scratch.levels[level], scratch.tiles[level]
     own = dimensions.tensors[tensor]
-    inside: Ints = eight(tiles.inside)
+    inside: Ints = load8(tiles.inside)
     no_restart = (inside & (own & ~state.unrolled)) == 0  # no loop inside restarts
     tile: int = state.input_tile if tensor == INPUT else state.filter_tile
-    sent = np.where(no_restart & among(~info.spatial_dims), tile // eight(tiles.full) * eight(tiles.new), tile)
+    sent = np.where(no_restart & unpack_bits(~info.spatial_dims), tile // load8(tiles.full) * load8(tiles.new), tile)
     if own & info.spatial_dims:
-        shared = np.where(no_restart, inside | eight(dimensions.bit), inside)
+        shared = np.where(no_restart, inside | load8(dimensions.bit), inside)
         sent = sent * _spatial_elements(own, own, shared, level, group, scratch)
-    return np.where(among(own), sent, 0)
+    return np.where(unpack_bits(own), sent, 0)
 
 
 @kernel_part
@@ -178,7 +180,7 @@ def occurrences_by_mover(
         frequent phase.
     """
     state, movers, tiles = scratch.states[level, sub], scratch.movers[level, sub], scratch.tiles[level]
-    times = commonest = alike(0)
+    times = commonest = splat8(0)
     outside = all_outside = 1
     for index in range(state.movers):
         dimension = movers[index].dimension
@@ -187,8 +189,8 @@ def occurrences_by_mover(
             continue
         all_outside *= moves
         if not (edges | steady) & tiles.inside[dimension]:
-            times = np.where(among(1 << dimension), outside * moves, times)
-            commonest = np.where(among(1 << dimension), all_outside, commonest)
+            times = np.where(unpack_bits(1 << dimension), outside * moves, times)
+            commonest = np.where(unpack_bits(1 << dimension), all_outside, commonest)
         outside *= moves if (edges | steady) >> dimension & 1 else moves + 1
     return times, commonest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import among, bits, eight, floats, kernel_part, product
+from tilewright.compiled import floats, kernel_part, load8, pack_bits, product, unpack_bits
 from tilewright.mapspace.batch import Ints
 from tilewright.notations.directives.table import NOWHERE, Letters, Table
 from tilewright_costmodels.maestro.tables import DIVISIBLE, FILTER, FINE, INPUT, MOVES, AnalysisScratch, Hardware
@@ -38,12 +38,12 @@ def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: An
         info.spatial, info.second_spatial, info.sub_clusters = spatial, pair, clusters
         info.spatial_dims = 1 << spatial if pair == NOWHERE else 1 << spatial | 1 << pair
         info.lanes = table.lanes[0] if level + 1 == table.levels[0] else 0
-        full, offset = eight(table.size[level]), eight(table.offset[level])
-        static_size = largest = eight(dimensions.sizes)
+        full, offset = load8(table.size[level]), load8(table.offset[level])
+        static_size = largest = load8(dimensions.sizes)
         if level:
             outer = scratch.tiles[level - 1]
-            static_size, largest = eight(outer.full), np.maximum(eight(outer.full), eight(outer.part))
-            static_size = np.minimum(static_size, eight(outer.static_size))
+            static_size, largest = load8(outer.full), np.maximum(load8(outer.full), load8(outer.part))
+            static_size = np.minimum(static_size, load8(outer.static_size))
         steps = np.where(full < static_size, static_size - full, 0) // offset
         rest = static_size - (steps + 1) * offset
         rest = np.where(rest < 0, static_size, rest)
@@ -58,7 +58,7 @@ def cut_tiles(dimensions: Letters, hardware: Hardware, table: Table, scratch: An
         outputs, part_outputs = full, part
         for each in range(len(dimensions.pairs)):
             dimension, window = dimensions.pairs[each, 0], dimensions.pairs[each, 1]
-            this = among(1 << dimension)
+            this = unpack_bits(1 << dimension)
             outputs = np.where(this, tile.full[dimension] - tile.full[window] + 1, outputs)
             part_outputs = np.where(this, tile.part[dimension] - tile.part[window] + 1, part_outputs)
         tile.outputs[:] = outputs
@@ -87,22 +87,22 @@ def find_states(dimensions: Letters, order: Ints, level: int, sub: int, scratch:
     """
     state, info, error = scratch.states[level, sub], scratch.levels[level], scratch.errors[level, sub]
     tile = scratch.tiles[level]
-    full, offset, actual_size = eight(tile.full), eight(tile.offset), eight(dimensions.sizes)
+    full, offset, actual_size = load8(tile.full), load8(tile.offset), load8(dimensions.sizes)
     if level:
         outer = scratch.tiles[level - 1]
-        actual_size = np.where(among(sub), eight(outer.part), eight(outer.full))
+        actual_size = np.where(unpack_bits(sub), load8(outer.part), load8(outer.full))
     temporal = ~info.spatial_dims
     times = np.where(full < actual_size, actual_size - full, 0) // offset
     tile.steady_times[:] = times
     tile.actual_size[:] = actual_size
-    moving = bits(full < actual_size) & temporal
-    init_edge = bits(actual_size < full) & temporal
-    unrolled = bits(actual_size <= full) & temporal
-    edges, partial_last = bits((full < actual_size) & (times * offset + full < actual_size)) & temporal, 0
-    stuck = bits((full < actual_size) & (eight(tile.static_size) <= full)) & temporal
-    extents = np.where(actual_size < full, eight(tile.part), full)
-    state.input_tile = product(np.where(among(dimensions.tensors[INPUT] & temporal), extents, 1))
-    state.filter_tile = product(np.where(among(dimensions.tensors[FILTER] & temporal), extents, 1))
+    moving = pack_bits(full < actual_size) & temporal
+    init_edge = pack_bits(actual_size < full) & temporal
+    unrolled = pack_bits(actual_size <= full) & temporal
+    edges, partial_last = pack_bits((full < actual_size) & (times * offset + full < actual_size)) & temporal, 0
+    stuck = pack_bits((full < actual_size) & (load8(tile.static_size) <= full)) & temporal
+    extents = np.where(actual_size < full, load8(tile.part), full)
+    state.input_tile = product(np.where(unpack_bits(dimensions.tensors[INPUT] & temporal), extents, 1))
+    state.filter_tile = product(np.where(unpack_bits(dimensions.tensors[FILTER] & temporal), extents, 1))
     for dimension in (info.spatial, info.second_spatial):
         if dimension == NOWHERE:
             continue

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, structure
+from tilewright.compiled import LANES, compiled, kernel_part, lanes, splat16, structure
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
@@ -96,15 +96,15 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
         reported: keep energies and cycles by level, tensor and memory.
     """
     levels, tensors = hardware.memory_index.shape
-    energy, compute_cycles = every(hardware.compute_energy_pj), lanes(counts.compute_cycles[group])
+    energy, compute_cycles = splat16(hardware.compute_energy_pj), lanes(counts.compute_cycles[group])
     ragged = lanes(counts.ragged[group])
     for m in range(len(hardware.memory)):
-        counts.read_rate[group, m][:] = counts.write_rate[group, m][:] = every(0.0)
-        counts.in_use[group, m][:] = every(1.0)
+        counts.read_rate[group, m][:] = counts.write_rate[group, m][:] = splat16(0.0)
+        counts.in_use[group, m][:] = splat16(1.0)
     for tensor in range(tensors):
         for level in range(levels):
             m, instances = hardware.memory_index[level, tensor], lanes(counts.instances[group, level])
-            memory_energy = every(0.0)
+            memory_energy = splat16(0.0)
             if m >= 0:
                 memory, slices = hardware.memory[m], hardware.slices[level, tensor]
                 reads = lanes(counts.reads[group, level, tensor]) * slices

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, inlined, kernel_part, lanes
+from tilewright.compiled import LANES, compiled, inlined, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.judge import judge
 from tilewright.mapspace.rules.scratch import fetch, words_of
@@ -86,12 +86,12 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
     linked_units = inputs.link_transfers and np.any(lanes(nest.subclusters[levels - 1]) > 1.0)
     tile_reuse.follow_tile(inputs, tensor, bool(info.may_overlap or linked_units))
     if inputs.reported:
-        counts.tile_words[group, 0, tensor][:] = every(info.words)
+        counts.tile_words[group, 0, tensor][:] = splat16(info.words)
     # `content`: accesses to a level from inside, in words per instance; `unforwarded`: fraction of
     # them that no neighbour forwards
-    content = every(0.0)
-    keeps = every(False)
-    unforwarded = every(1.0)
+    content = splat16(0.0)
+    keeps = splat16(False)
+    unforwarded = splat16(1.0)
     for number in range(levels):
         next_mapping = first + LANES + tensor * levels + number  # prefetch one mapping of the next group
         fetch(inputs.mappings.trips, next_mapping)
@@ -106,9 +106,14 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
         keeps = lanes(inputs.scratch.kept[here.holds, tensor])
         has_fanout = subclusters > 1.0
         counted = inner_keeps | at_compute  # a bypassed inner level only scales the accesses of its parent
-        deliveries, shared_coordinate, windowed, may_forward = every(1.0), every(False), every(False), every(False)
+        deliveries, shared_coordinate, windowed, may_forward = (
+            splat16(1.0),
+            splat16(False),
+            splat16(False),
+            splat16(False),
+        )
         # compute has no register, so every operation fetches its words
-        words, tile, overlap = iterations, every(1.0), every(0.0)
+        words, tile, overlap = iterations, splat16(1.0), splat16(0.0)
         if not at_compute:
             # every advance of the innermost relevant loop `c`, and every restart of it, moves a
             # whole tile
@@ -134,7 +139,7 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
             deliveries = tile_reuse.look_up_deliveries(
                 inputs, first, tensor, level, needs_lookup, ~(shared_coordinate | may_forward), deliveries
             )
-        sent, received, linked = words * deliveries, words * subclusters, every(0.0)
+        sent, received, linked = words * deliveries, words * subclusters, splat16(0.0)
         accesses = sent  # accesses of the parent, before forwarding
         if np.any(may_forward):
             forwarded, saved, linked = tile_reuse.count_forwarded(
@@ -177,8 +182,8 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
             counts.links[group, level, tensor][:] = np.where(counted, linked, 0.0)
             _count_network(inputs, group, level, tensor, words, factor)
     if pieces is not None:
-        _write_ragged_accesses(inputs, pieces, group, NONE, tensor, keeps, unforwarded, every(0.0))
-    _write_accesses(inputs, pieces, group, NONE, tensor, keeps, content, every(0.0), every(0.0))
+        _write_ragged_accesses(inputs, pieces, group, NONE, tensor, keeps, unforwarded, splat16(0.0))
+    _write_accesses(inputs, pieces, group, NONE, tensor, keeps, content, splat16(0.0), splat16(0.0))
 
 
 @kernel_part
@@ -206,7 +211,7 @@ def _write_ragged_accesses(
     content = lanes(pieces.sent[tensor, level]) * unforwarded
     first_content = lanes(pieces.first_sent[tensor, level]) * unforwarded
     entered, first_entered = lanes(pieces.received[tensor, level]), lanes(pieces.first_received[tensor, level])
-    reads, fills, updates = content + entered * forwarded, entered, every(0.0)
+    reads, fills, updates = content + entered * forwarded, entered, splat16(0.0)
     busiest_reads, busiest_writes = first_content + first_entered * forwarded, first_entered
     if info.is_output:
         partition = lanes(pieces.partition[tensor, level])
@@ -244,7 +249,7 @@ def _write_accesses(
         peer: average words that one instance receives from neighbours.
     """
     counts = inputs.counts
-    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(received + peer), every(0.0)
+    reads, fills, updates = np.floor(content + peer + 0.5), np.floor(received + peer), splat16(0.0)
     if inputs.tensors.info[tensor].is_output:
         # first-read elision: the first partial sum of a word is written, not added. A box with
         # holes contains more words than exist, hence the maximum
@@ -273,7 +278,7 @@ def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, wor
     counts, deliveries = inputs.counts, inputs.deliveries
     below, ragged = inputs.hardware.level[level], lanes(counts.ragged[group])
     rows, sizes = tile_reuse.sort_deliveries(inputs, level, words), lanes(deliveries.sizes)
-    hops, routers, ingresses = every(0.0), every(0.0), every(0.0)
+    hops, routers, ingresses = splat16(0.0), splat16(0.0), splat16(0.0)
     for row in range(rows):
         hops_of_row = lanes(deliveries.hops[row]) * np.where(ragged, factor, 1.0)
         sent = np.floor(lanes(deliveries.accesses[row]) * factor + 0.5)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, Index, Records, integer, kernel_call, kernel_part, records, soon, structure
+from tilewright.compiled import LANES, Index, Records, integer, kernel_call, kernel_part, prefetch, records, structure
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -287,7 +287,7 @@ def bit_of(shift: Any) -> Any:
 @kernel_part
 def prefetch_pattern(cache: FanoutCache, b: int) -> None:
     """Prefetch the pool entry that `find_pattern` reads first for lane `b`."""
-    soon(cache.pool[max(cache.table[cache.hashes[b] & (len(cache.table) - 1)], 0) :])
+    prefetch(cache.pool[max(cache.table[cache.hashes[b] & (len(cache.table) - 1)], 0) :])
 
 
 @kernel_call

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, every, kernel_part, lanes, structure
+from tilewright.compiled import LANES, compiled, kernel_part, lanes, splat16, structure
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Rules
@@ -172,9 +172,15 @@ def build_nest(inputs: KernelInput, group: int, may_be_ragged: bool) -> None:
     """
     hardware, nest, trips, dims = inputs.hardware, inputs.nest, inputs.scratch.trips, inputs.scratch.trips.shape[1]
     _place_loops(inputs)
-    live, used_x, used_y, instances, trips_outside = lanes(nest.live), every(1.0), every(1.0), every(1.0), every(1.0)
+    live, used_x, used_y, instances, trips_outside = (
+        lanes(nest.live),
+        splat16(1.0),
+        splat16(1.0),
+        splat16(1.0),
+        splat16(1.0),
+    )
     for number in range(len(hardware.level)):
-        level, subclusters = hardware.level[number], every(1.0)
+        level, subclusters = hardware.level[number], splat16(1.0)
         inputs.counts.instances[group, number][:] = instances
         for s in range(level.start, level.stop):
             slot = hardware.slot[s]
@@ -193,7 +199,7 @@ def build_nest(inputs: KernelInput, group: int, may_be_ragged: bool) -> None:
         instances = instances * subclusters
         nest.subclusters[number][:] = subclusters
     nest.live[:] = live
-    ragged = every(False)
+    ragged = splat16(False)
     if may_be_ragged:
         for s in range(len(trips)):
             for d in range(dims):
@@ -215,7 +221,7 @@ def _place_loops(inputs: KernelInput) -> None:
                 loop_dims |= 1 << d
         nest.loop_dims[s] = loop_dims
         for position in range(dims if loop_dims and slot.temporal else 0):
-            dimension, trips = lanes(scratch.order[slot.order, position]), every(1.0)
+            dimension, trips = lanes(scratch.order[slot.order, position]), splat16(1.0)
             for d in range(dims):
                 if loop_dims >> d & 1:
                     trips = np.where(dimension == d, lanes(scratch.trips[s, d]), trips)

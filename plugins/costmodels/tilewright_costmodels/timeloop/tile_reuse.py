@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, every, integers, kernel_call, kernel_part, lanes
+from tilewright.compiled import LANES, integers, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop import multicast
@@ -28,13 +28,13 @@ def partition_output(inputs: KernelInput, group: int, tensor: int) -> None:
     terms = inputs.rules.terms
     counts = inputs.counts
     nest = inputs.nest
-    partition = every(inputs.tensors.info[tensor].words)
+    partition = splat16(inputs.tensors.info[tensor].words)
     for level in range(len(hardware.level)):
         outer = hardware.level[max(0, level - 1)]
         if level > 0 and np.any(lanes(nest.subclusters[level - 1]) > 1.0):
             # the ratio of two levels' parts is that of one tile to the union of the tiles of all
             # sub-clusters
-            union, side = every(1.0), every(1.0)
+            union, side = splat16(1.0), splat16(1.0)
             for t in range(terms.start[tensor], terms.start[tensor + 1]):
                 term = terms.term[t]
                 tile = lanes(scratch.inside[hardware.level[level].start, term.dimension])
@@ -43,7 +43,7 @@ def partition_output(inputs: KernelInput, group: int, tensor: int) -> None:
                         tile = tile * lanes(scratch.trips[s, term.dimension])
                 side = side + float(term.coefficient) * (tile - 1.0)
                 if term.last:
-                    union, side = union * side, every(1.0)
+                    union, side = union * side, splat16(1.0)
             words = words_of(terms, tensor, scratch.inside[hardware.level[level].start])
             beyond_exact, divided = partition * words >= 2.0**53, np.floor(partition * words / union)
             if np.any(beyond_exact):
@@ -89,8 +89,8 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
         with_shift: also compute how far the loops shift the tile.
     """
     hardware, nest, inside, info = inputs.hardware, inputs.nest, inputs.scratch.inside, inputs.tensors.info[tensor]
-    visits, sweeps, c_dimension = every(1.0), every(1.0), every(0)
-    c_stride, c_shift, step_sum = every(0.0), every(0), every(0)
+    visits, sweeps, c_dimension = splat16(1.0), splat16(1.0), splat16(0)
+    c_stride, c_shift, step_sum = splat16(0.0), splat16(0), splat16(0)
     for number in range(len(hardware.level)):
         level = hardware.level[number]
         for s in range(level.start, level.stop):
@@ -107,7 +107,7 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
                 if with_shift:
                     sweeps = np.where(relevant, lanes(nest.trips_outside[p]), sweeps)
                     c_dimension = np.where(relevant, dimension, c_dimension)
-                    step = every(0)
+                    step = splat16(0)
                     for each in range(info.relevant_dims):
                         d = inputs.tensors.dims[tensor, each]
                         is_d = dimension == 1 << np.int64(d)
@@ -128,7 +128,7 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
 def _unicast_lanes(inputs: KernelInput, first: int, tensor: int, slot: int) -> Ints:
     """Return `is_unicast` of the mappings in all lanes, [B]: 0 or 1."""
     if len(inputs.mappings.unicast) == 0:
-        return every(0 if inputs.hardware.may_share[slot, tensor] else 1)
+        return splat16(0 if inputs.hardware.may_share[slot, tensor] else 1)
     for b in range(LANES):
         inputs.nest.shift[b] = is_unicast(inputs, min(first + b, len(inputs.mappings.unicast) - 1), tensor, slot)
     return lanes(inputs.nest.shift)
@@ -150,11 +150,11 @@ def count_different_tiles(inputs: KernelInput, first: int, tensor: int, level: i
     loops move one coordinate, it is only an upper bound, and `multicast` must compute it.
     """
     info, here, trips = inputs.tensors.info[tensor], inputs.hardware.level[level], inputs.scratch.trips
-    different, unrolled_coordinates, repeated = every(1.0), every(1), every(0)
+    different, unrolled_coordinates, repeated = splat16(1.0), splat16(1), splat16(0)
     for s in range(here.start, here.stop):
         slot = inputs.hardware.slot[s]
         if not slot.temporal:
-            used, tiles = lanes(inputs.scratch.used[slot.entry]), every(1.0)
+            used, tiles = lanes(inputs.scratch.used[slot.entry]), splat16(1.0)
             for each in range(info.relevant_dims):
                 d = inputs.tensors.dims[tensor, each]
                 unrolled, coordinates = lanes(trips[s, d]), inputs.tensors.projection[tensor, d].windowed
@@ -177,7 +177,7 @@ def revisits(inputs: KernelInput, tensor: int, level: int) -> tuple[Floats, Floa
     nest, relevant_bits = inputs.nest, inputs.tensors.info[tensor].relevant_bits
     step_sum = lanes(nest.step_sum[level])  # when loop p advances, the steps of all loops inside it are undone
     c_advance = step_sum + lanes(nest.c_shift[level])
-    stays, credited = every(0.0), every(0.0)
+    stays, credited = splat16(0.0), splat16(0.0)
     for p in range(nest.loop_start[inputs.hardware.level[level].stop]):
         advance, relevant = lanes(nest.advance_sum[p]), (lanes(nest.dimension[p]) & relevant_bits) != 0
         advances = lanes(nest.trips_outside[p + 1]) - lanes(nest.trips_outside[p])
@@ -193,13 +193,13 @@ def tile_overlap(inputs: KernelInput, tensor: int, level: int) -> Floats:
     inside_row = inputs.hardware.level[level].stop
     c_dimension = lanes(nest.c_dimension[level])
     c_stride = lanes(nest.c_stride[level])
-    volume, side = every(1.0), every(1.0)
+    volume, side = splat16(1.0), splat16(1.0)
     for t in range(terms.start[tensor], terms.start[tensor + 1]):
         term = terms.term[t]
         moved = np.where(c_dimension == 1 << np.int64(term.dimension), c_stride, 0.0)
         side = side + float(term.coefficient) * (lanes(inputs.scratch.inside[inside_row, term.dimension]) - 1.0 - moved)
         if term.last:
-            volume, side = volume * np.maximum(side, 0.0), every(1.0)
+            volume, side = volume * np.maximum(side, 0.0), splat16(1.0)
     return volume
 
 
@@ -228,10 +228,10 @@ def count_forwarded(
         deliveries: deliveries per word without forwarding.
     """
     nest = inputs.nest
-    nest.forwarded[:] = nest.saved[:] = nest.received[:] = every(0.0)
+    nest.forwarded[:] = nest.saved[:] = nest.received[:] = splat16(0.0)
     nest.deliveries[:] = deliveries
-    step_sum, usual_shift = lanes(nest.step_sum[level]), every(0)
-    visits, new_words, usual_words = lanes(nest.visits[level]), tile - overlap, every(0.0)
+    step_sum, usual_shift = lanes(nest.step_sum[level]), splat16(0)
+    visits, new_words, usual_words = lanes(nest.visits[level]), tile - overlap, splat16(0.0)
     further_trips = visits / lanes(nest.sweeps[level]) - 1.0
     if not at_compute:
         usual_shift = lanes(nest.c_shift[level])
@@ -330,7 +330,7 @@ def _describe_fanout(inputs: KernelInput, first: int, tensor: int, level: int, a
     """
     cache, here = inputs.cache, inputs.hardware.level[level]
     cache.fanout[0] = fanout = multicast.pack_fanout(level, tensor)
-    loops, hash_value, next_shift = 0, every(fanout), every(1)
+    loops, hash_value, next_shift = 0, splat16(fanout), splat16(1)
     for s in range(here.start, here.stop):
         slot, loop_dims = inputs.hardware.slot[s], inputs.nest.loop_dims[s]
         if not slot.temporal and loop_dims:
@@ -360,7 +360,7 @@ def _loop_at(inputs: KernelInput, tensor: int, s: int, position: int) -> tuple[I
     slot = inputs.hardware.slot[s]
     if not slot.ordered:
         return _loop(inputs, tensor, s, position)
-    dimension, trips, shift = lanes(inputs.scratch.order[slot.order, position]), every(1), every(0)
+    dimension, trips, shift = lanes(inputs.scratch.order[slot.order, position]), splat16(1), splat16(0)
     for d in range(inputs.scratch.trips.shape[1]):
         if inputs.nest.loop_dims[s] >> d & 1:
             trips_of_d, shift_of_d = _loop(inputs, tensor, s, d)
@@ -392,7 +392,7 @@ def sort_deliveries(inputs: KernelInput, level: int, words: Floats) -> int:
         lanes(inputs.nest.subclusters[level]) == 1.0
     )  # a single sub-cluster receives each word directly, without hops
     needs_sorting = lanes(inputs.nest.live) & ~single & ((lanes(deliveries.sizes) > 1) | (lanes(deliveries.noted) > 1))
-    deliveries.sizes[:] = np.where(~needs_sorting & (single | (words != 0.0)), every(1), 0)
+    deliveries.sizes[:] = np.where(~needs_sorting & (single | (words != 0.0)), splat16(1), 0)
     deliveries.multicast[0][:] = np.where(single, 1, lanes(deliveries.multicast[0]))
     deliveries.scatter[0][:] = np.where(single, 1, lanes(deliveries.scatter[0]))
     deliveries.accesses[0][:] = words * np.where(single, 1.0, lanes(deliveries.first_scatter))
