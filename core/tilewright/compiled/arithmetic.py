@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
-from tilewright.compiled.lane_vectors import GIVEN, KINDS, Row, lower, rows_of, rows_of_numbers, spread, typed
+from tilewright.compiled.lane_vectors import GIVEN, KINDS, LaneVector, broadcast, lower, rows_of, rows_of_numbers, typed
 
 _COMPARED = {
     operator.lt: "<",
@@ -88,7 +88,7 @@ def _round(builder: Any, name: str, a: Any) -> Any:
 
 
 def _rounding(function: Any, name: str) -> None:
-    typed(function, lambda a: a if isinstance(a, Row) and a.kind == types.float64 else None)
+    typed(function, lambda a: a if isinstance(a, LaneVector) and a.kind == types.float64 else None)
     lower(function, 1, lambda builder, _, a: _round(builder, name, a))
 
 
@@ -132,12 +132,12 @@ def _type_of_quotient(a: Any, b: Any) -> Any:
 
 typed(operator.floordiv, _type_of_quotient)
 lower(operator.floordiv, 2, _whole_quotient)
-typed(operator.invert, lambda a: a if isinstance(a, Row) and a.kind == types.boolean else None)
+typed(operator.invert, lambda a: a if isinstance(a, LaneVector) and a.kind == types.boolean else None)
 lower(operator.invert, 1, lambda builder, _, a: builder.not_(a))
 
 
 def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
-    if not (isinstance(condition, Row) and condition.kind == types.boolean):
+    if not (isinstance(condition, LaneVector) and condition.kind == types.boolean):
         return None
     row = rows_of(a, b)
     if row is None and a == b and a in KINDS:  # both values are scalars
@@ -148,17 +148,17 @@ def _type_of_where(condition: Any, a: Any, b: Any) -> Any:
 typed(np.where, _type_of_where)
 for _pair in itertools.product(GIVEN, repeat=2):
 
-    @lower_builtin(np.where, Row, *_pair)
+    @lower_builtin(np.where, LaneVector, *_pair)
     def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
         row, kinds = given.return_type, given.args[1:]
-        a, b = (spread(context, builder, value, each, row) for value, each in zip(values[1:], kinds, strict=True))
+        a, b = (broadcast(context, builder, value, each, row) for value, each in zip(values[1:], kinds, strict=True))
         return builder.select(values[0], a, b)
 
 
-typed(np.any, lambda a: types.boolean if isinstance(a, Row) and a.kind == types.boolean else None)
+typed(np.any, lambda a: types.boolean if isinstance(a, LaneVector) and a.kind == types.boolean else None)
 
 
-@lower_builtin(np.any, Row)
+@lower_builtin(np.any, LaneVector)
 def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
     found = builder.bitcast(values[0], ir.IntType(given.args[0].count))
     return builder.icmp_unsigned("!=", found, ir.Constant(found.type, 0))
@@ -167,7 +167,7 @@ def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
 def _reduction(function: Callable[..., object], of_floats: str, of_ints: str) -> None:
     typed(function, lambda row: row.kind if rows_of_numbers(row) else None)
 
-    @lower_builtin(function, Row)
+    @lower_builtin(function, LaneVector)
     def lowered(context: Any, builder: Any, given: Any, values: Any) -> Any:
         (kind,), (row,) = given.args, values
         combine, half = getattr(builder, of_floats if kind.kind == types.float64 else of_ints), kind.count

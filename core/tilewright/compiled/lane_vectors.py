@@ -23,28 +23,28 @@ KINDS: dict[Any, ir.Type] = {
 }
 
 
-class Row(types.Type):
+class LaneVector(types.Type):
     """Numba type of a lane vector with `count` elements of type `kind`."""
 
     def __init__(self, kind: Any, count: int = LANES) -> None:
         self.kind, self.count = kind, count
         super().__init__(name=f"Row({kind}, {count})")
 
-    def of(self, kind: Any) -> Row:
+    def of(self, kind: Any) -> LaneVector:
         """Return the type of a row with the same length and another element type."""
-        return Row(kind, self.count)
+        return LaneVector(kind, self.count)
 
     @property
     def vector(self) -> ir.VectorType:
         return ir.VectorType(KINDS[self.kind], self.count)
 
 
-GIVEN = Row, types.Number, types.Boolean
+GIVEN = LaneVector, types.Number, types.Boolean
 
 
-@register_default(Row)
+@register_default(LaneVector)
 class _Model(PrimitiveModel):
-    def __init__(self, models: Any, kind: Row) -> None:
+    def __init__(self, models: Any, kind: LaneVector) -> None:
         super().__init__(models, kind, kind.vector)
 
 
@@ -63,12 +63,12 @@ def typed(function: Callable[..., object], typer: Callable[..., types.Type | Non
 
 def rows_of(*given: Any) -> Any:
     """Return the row type that rows and scalars combine to, or None if their types do not match."""
-    rows = {each for each in given if isinstance(each, Row)}
+    rows = {each for each in given if isinstance(each, LaneVector)}
     if len(rows) != 1:
         return None
     row = rows.pop()
     allowed = {types.float64: types.Number, types.int64: types.Integer, types.boolean: types.Boolean}[row.kind]
-    return row if all(isinstance(each, (Row, allowed)) for each in given) else None
+    return row if all(isinstance(each, (LaneVector, allowed)) for each in given) else None
 
 
 def rows_of_numbers(*given: Any) -> Any:
@@ -77,9 +77,9 @@ def rows_of_numbers(*given: Any) -> Any:
     return None if row is None or row.kind == types.boolean else row
 
 
-def spread(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:
+def broadcast(context: Any, builder: Any, value: Any, kind: Any, wanted: Any) -> Any:
     """Return a value as a vector: a scalar is copied into every lane, a vector is returned unchanged."""
-    if isinstance(kind, Row):
+    if isinstance(kind, LaneVector):
         return value
     number = context.cast(builder, value, kind, wanted.kind)
     if wanted.kind == types.boolean:
@@ -100,9 +100,9 @@ def lower(function: Callable[..., object], count: int, make: Callable[..., Any])
         return make(
             builder,
             row,
-            *(spread(context, builder, value, each, row) for value, each in zip(values, given.args, strict=True)),
+            *(broadcast(context, builder, value, each, row) for value, each in zip(values, given.args, strict=True)),
         )
 
     for each in itertools.product(GIVEN, repeat=count):
-        if Row in each:
+        if LaneVector in each:
             lower_builtin(function, *each)(lowered)

@@ -22,7 +22,7 @@ from numba.core import cgutils, types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
-from tilewright.compiled.lane_vectors import FEW, KINDS, LANES, Row, rows_of_numbers, spread, typed
+from tilewright.compiled.lane_vectors import FEW, KINDS, LANES, LaneVector, broadcast, rows_of_numbers, typed
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -82,7 +82,7 @@ def _type_of_lanes(count: int) -> Callable[[Any], Any]:
         if not isinstance(row, types.Array) or row.ndim != 1 or row.layout != "C":
             return None
         kind = types.int64 if row.dtype == types.uint8 else row.dtype
-        return Row(kind, count) if kind in KINDS else None
+        return LaneVector(kind, count) if kind in KINDS else None
 
     return typer
 
@@ -114,7 +114,7 @@ def _load_padded(context: Any, builder: Any, given: Any, values: Any) -> Any:
     number, truths = ir.IntType(64), ir.VectorType(ir.IntType(1), FEW)
     (length,) = cgutils.unpack_tuple(builder, array.shape, 1)
     places = ir.Constant(ir.VectorType(number, FEW), list(range(FEW)))
-    there = builder.icmp_signed("<", places, spread(context, builder, length, types.int64, loaded))
+    there = builder.icmp_signed("<", places, broadcast(context, builder, length, types.int64, loaded))
     place = builder.bitcast(array.data, loaded.vector.as_pointer())
     called = ir.FunctionType(loaded.vector, [place.type, ir.IntType(32), truths, loaded.vector])
     name = f"llvm.masked.load.v{FEW}i64.p0v{FEW}i64"
@@ -126,19 +126,19 @@ def _load_padded(context: Any, builder: Any, given: Any, values: Any) -> Any:
 
 
 def _converted(kind: Any, wanted: Any) -> Callable[[Any], Any]:
-    return lambda row: row.of(wanted) if isinstance(row, Row) and row.kind == kind else None
+    return lambda row: row.of(wanted) if isinstance(row, LaneVector) and row.kind == kind else None
 
 
 typed(integers, _converted(types.float64, types.int64))
 typed(floats, _converted(types.int64, types.float64))
 
 
-@lower_builtin(integers, Row)
+@lower_builtin(integers, LaneVector)
 def _integers(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.fptosi(values[0], given.return_type.vector)
 
 
-@lower_builtin(floats, Row)
+@lower_builtin(floats, LaneVector)
 def _floats(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.sitofp(values[0], given.return_type.vector)
 
@@ -149,13 +149,13 @@ typed(
 )
 
 
-@lower_builtin(operator.getitem, Row, types.Integer)
+@lower_builtin(operator.getitem, LaneVector, types.Integer)
 def _one(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.extract_element(*values)
 
 
-typed(unpack_bits, lambda number: Row(types.boolean, FEW) if isinstance(number, types.Integer) else None)
-typed(pack_bits, lambda row: types.int64 if row == Row(types.boolean, FEW) else None)
+typed(unpack_bits, lambda number: LaneVector(types.boolean, FEW) if isinstance(number, types.Integer) else None)
+typed(pack_bits, lambda row: types.int64 if row == LaneVector(types.boolean, FEW) else None)
 
 
 @lower_builtin(unpack_bits, types.Integer)
@@ -163,24 +163,24 @@ def _unpack(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.bitcast(builder.trunc(values[0], ir.IntType(FEW)), given.return_type.vector)
 
 
-@lower_builtin(pack_bits, Row)
+@lower_builtin(pack_bits, LaneVector)
 def _pack(context: Any, builder: Any, given: Any, values: Any) -> Any:
     return builder.zext(builder.bitcast(values[0], ir.IntType(FEW)), KINDS[types.int64])
 
 
-typed(splat16, lambda number: Row(number) if number in KINDS else None)
-typed(splat8, lambda number: Row(types.int64, FEW) if isinstance(number, types.Integer) else None)
+typed(splat16, lambda number: LaneVector(number) if number in KINDS else None)
+typed(splat8, lambda number: LaneVector(types.int64, FEW) if isinstance(number, types.Integer) else None)
 
 
 @lower_builtin(splat8, types.Integer)
 @lower_builtin(splat16, types.Number)
 @lower_builtin(splat16, types.Boolean)
 def _splat(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    return spread(context, builder, values[0], given.args[0], given.return_type)
+    return broadcast(context, builder, values[0], given.args[0], given.return_type)
 
 
 def _type_of_setitem(row: Any, places: Any, value: Any) -> Any:
-    if not (_row(row) and isinstance(places, types.SliceType) and isinstance(value, Row)):
+    if not (_row(row) and isinstance(places, types.SliceType) and isinstance(value, LaneVector)):
         return None
     return types.none if (value.kind, row.dtype) in {(row.dtype, row.dtype), (types.int64, types.float64)} else None
 
@@ -188,7 +188,7 @@ def _type_of_setitem(row: Any, places: Any, value: Any) -> Any:
 typed(operator.setitem, _type_of_setitem)
 
 
-@lower_builtin(operator.setitem, types.Array, types.SliceType, Row)
+@lower_builtin(operator.setitem, types.Array, types.SliceType, LaneVector)
 def _store(context: Any, builder: Any, given: Any, values: Any) -> Any:
     kind, _, value = given.args
     start, row = context.make_array(kind)(context, builder, values[0]).data, values[2]
