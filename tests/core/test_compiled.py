@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tilewright.compiled import for_kernel, structure
+from tilewright.compiled import for_kernel, passed_by_pointer
 
 PART = """
 from tilewright.compiled import kernel_part
@@ -131,13 +131,13 @@ def test_ctrl_c_while_llvm_calls_back_is_not_lost(tmp_path: Path) -> None:
     assert (found.stdout, found.stderr) == ("interrupted\n", "")
 
 
-@structure
+@passed_by_pointer
 class Inner(NamedTuple):
     most: float
     open: bool
 
 
-@structure
+@passed_by_pointer
 class Outer(NamedTuple):
     number: int
     sizes: NDArray[np.int64]

@@ -57,12 +57,12 @@ _OF_KERNELS: dict[str, Any] = {"nogil": True} | _OPTIONS
 _OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True} | _OPTIONS
 if _TRIED[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TRIED[1]:
     from tilewright.compiled.fast_lowering import KernelCompiler, PartCompiler
-    from tilewright.compiled.structures import structure as structure
+    from tilewright.compiled.structures import passed_by_pointer as passed_by_pointer
 
     _OF_KERNELS["pipeline_class"], _OF_PARTS["pipeline_class"] = KernelCompiler, PartCompiler
 else:
 
-    def structure(kind: Tuple) -> Tuple:
+    def passed_by_pointer(kind: Tuple) -> Tuple:
         """Return the named tuple unchanged; this numba passes it field by field."""
         return kind
 

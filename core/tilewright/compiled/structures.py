@@ -31,7 +31,7 @@ The fields before them count references, which kernels do not use.
 """
 
 
-def structure(kind: Tuple) -> Tuple:
+def passed_by_pointer(kind: Tuple) -> Tuple:
     """Decorate a named tuple of numbers, contiguous arrays and such tuples, which kernels only read."""
 
     @typeof_impl.register(kind)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, kernel_part, lanes, prefetch, splat16, structure, transpose_to_lanes
+from tilewright.compiled import LANES, kernel_part, lanes, passed_by_pointer, prefetch, splat16, transpose_to_lanes
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 
 
-@structure
+@passed_by_pointer
 class Scratch(NamedTuple):
     """Scratch arrays for B = `LANES` mappings of S slots in SIMD lanes.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, for_kernel, inlined, integer, structure, table
+from tilewright.compiled import Index, Records, for_kernel, inlined, integer, passed_by_pointer, table
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
@@ -27,7 +27,7 @@ of the cluster may hold the tensor. ORDER: an order does not name every dimensio
 NONE = integer(0)
 
 
-@structure
+@passed_by_pointer
 class Terms(NamedTuple):
     """Coordinates of all tensors. Shapes: T tensors, P terms in total."""
 
@@ -37,7 +37,7 @@ class Terms(NamedTuple):
     """Dimension and coefficient of each term, and whether it is the last of its coordinate, [P]."""
 
 
-@structure
+@passed_by_pointer
 class Rules(NamedTuple):
     """Data of the legality rules. Shapes: E entries, T tensors, D dimensions, M memories."""
 

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, kernel_part, lanes, splat16, structure
+from tilewright.compiled import LANES, compiled, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 
-@structure
+@passed_by_pointer
 class Counts(NamedTuple):
     """Counts of G groups of B mappings in SIMD lanes, and their costs.
 

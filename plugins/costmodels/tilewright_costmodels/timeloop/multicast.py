@@ -16,7 +16,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, Index, Records, integer, kernel_call, kernel_part, prefetch, records, structure
+from tilewright.compiled import (
+    LANES,
+    Index,
+    Records,
+    integer,
+    kernel_call,
+    kernel_part,
+    passed_by_pointer,
+    prefetch,
+    records,
+)
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
@@ -48,7 +58,7 @@ _SINGLE = (1, 0, 1, 0, 0, 1, 1)
 """Pattern of a fanout with one sub-cluster, at the start of the pool."""
 
 
-@structure
+@passed_by_pointer
 class FanoutCache(NamedTuple):
     """Cache of delivery patterns. Shapes: C sub-clusters, U spatial loops of a level, B mappings in SIMD lanes.
 
@@ -82,7 +92,7 @@ class FanoutCache(NamedTuple):
     """Hash table of deliveries. An entry is taken if its stamp is the current one."""
 
 
-@structure
+@passed_by_pointer
 class Deliveries(NamedTuple):
     """Deliveries below one level. Shapes: T tensors, L levels, G sizes of deliveries, B mappings in SIMD lanes."""
 

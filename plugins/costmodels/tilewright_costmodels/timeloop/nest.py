@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import LANES, compiled, kernel_part, lanes, splat16, structure
+from tilewright.compiled import LANES, compiled, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Rules
@@ -15,7 +15,7 @@ from tilewright_costmodels.timeloop.multicast import Deliveries, FanoutCache
 from tilewright_costmodels.timeloop.tables import Hardware, Mappings, Tables, Tensors
 
 
-@structure
+@passed_by_pointer
 class Nest(NamedTuple):
     """Temporal loops of B mappings, one per SIMD lane, and derived quantities.
 
@@ -81,7 +81,7 @@ class Nest(NamedTuple):
     """[B]: `bit_of` all shifts between neighbours."""
 
 
-@structure
+@passed_by_pointer
 class KernelInput(NamedTuple):
     """Input of the kernel: tables, mappings and scratch arrays."""
 

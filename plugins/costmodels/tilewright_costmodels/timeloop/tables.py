@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import Index, Records, for_kernel, structure, table
+from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, table
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
@@ -22,7 +22,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 
 
-@structure
+@passed_by_pointer
 class Tensors(NamedTuple):
     """Tables of the problem. Shapes: T tensors, D dimensions."""
 
@@ -52,7 +52,7 @@ class Tensors(NamedTuple):
     """Coordinates, as in `Terms`."""
 
 
-@structure
+@passed_by_pointer
 class Hardware(NamedTuple):
     """Tables of an architecture under a skeleton. Shapes: S slots, L levels, M memories, T tensors."""
 
@@ -83,7 +83,7 @@ class Hardware(NamedTuple):
     cycles_per_operation: float
 
 
-@structure
+@passed_by_pointer
 class Mappings(NamedTuple):
     """`n` mappings as trips. Arrays with one row hold for all mappings."""
 

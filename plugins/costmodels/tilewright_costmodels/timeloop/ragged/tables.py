@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import LANES, Index, Records, integer, records, structure
+from tilewright.compiled import LANES, Index, Records, integer, passed_by_pointer, records
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright_costmodels.timeloop.tables import Tables
 
@@ -28,7 +28,7 @@ before them. UNMOVED counts pieces for which no loop of the dimension, from `lim
 advances."""
 
 
-@structure
+@passed_by_pointer
 class Pieces(NamedTuple):
     """Pieces of one mapping. Shapes: D dimensions, S slots, Y sizes, T tensors, L levels, B mappings in SIMD lanes."""
 

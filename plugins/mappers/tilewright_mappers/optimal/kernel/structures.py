@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.compiled import structure
+from tilewright.compiled import passed_by_pointer
 from tilewright.mapspace.batch import Bools, Floats, Ints
 
 NON_STATIONARY, STATIONARY, SLIDING = 0, 1, 2
@@ -18,7 +18,7 @@ Its tile was moved by some loop; by none; along one window only.
 NEVER, ALWAYS, OPTIONAL = 0, 1, 2
 
 
-@structure
+@passed_by_pointer
 class ProblemArrays(NamedTuple):
     """Problem as arrays.
 
@@ -68,7 +68,7 @@ class ProblemArrays(NamedTuple):
     """Values of a coordinate that its tiles cover together, per combination of tile counts (Lemma 10)."""
 
 
-@structure
+@passed_by_pointer
 class StateLayout(NamedTuple):
     """Column offsets of a state. The first integers are the key of Lemma 3."""
 
@@ -120,7 +120,7 @@ class StateLayout(NamedTuple):
     """Number of numbers."""
 
 
-@structure
+@passed_by_pointer
 class FanoutLevel(NamedTuple):
     """Spatial slots of the current level, outermost first, padded to K slots."""
 
@@ -142,7 +142,7 @@ class FanoutLevel(NamedTuple):
     """No fanout is outside this level."""
 
 
-@structure
+@passed_by_pointer
 class StorageEntry(NamedTuple):
     """Storage entry. Axes: T tensors, M memories."""
 
@@ -170,7 +170,7 @@ class StorageEntry(NamedTuple):
     """[M]: usable slices."""
 
 
-@structure
+@passed_by_pointer
 class OuterContext(NamedTuple):
     """Context outside a boundary. Axes: S slots, T tensors, D dimensions, M memories."""
 
@@ -241,7 +241,7 @@ class OuterContext(NamedTuple):
     """[T]: pJ per value written into the memory where the tensor is stationary."""
 
 
-@structure
+@passed_by_pointer
 class CostFunction(NamedTuple):
     """Objective, and the rules of the cost model."""
 
@@ -265,7 +265,7 @@ class CostFunction(NamedTuple):
     """[J]: words per cycle of each limited port."""
 
 
-@structure
+@passed_by_pointer
 class StateRows(NamedTuple):
     """States, one per row, with columns as in `StateLayout`."""
 
@@ -273,7 +273,7 @@ class StateRows(NamedTuple):
     integers: Ints
 
 
-@structure
+@passed_by_pointer
 class StateTable(NamedTuple):
     """Table of states with a hash index."""
 
@@ -292,7 +292,7 @@ class StateTable(NamedTuple):
     """Decision that led to each state."""
 
 
-@structure
+@passed_by_pointer
 class SearchScratch(NamedTuple):
     """Scratch arrays for one state."""
 
@@ -324,7 +324,7 @@ class SearchScratch(NamedTuple):
     within: Floats
 
 
-@structure
+@passed_by_pointer
 class SearchContext(NamedTuple):
     """Everything that stays constant during a search, and its scratch arrays."""
 
@@ -336,7 +336,7 @@ class SearchContext(NamedTuple):
     """Maximum bound of a state that is kept."""
 
 
-@structure
+@passed_by_pointer
 class Stage(NamedTuple):
     """One stage. Fields of other kinds of stages have any value."""
 
