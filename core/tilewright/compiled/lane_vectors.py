@@ -28,7 +28,7 @@ class LaneVector(types.Type):
 
     def __init__(self, kind: Any, count: int = LANES) -> None:
         self.kind, self.count = kind, count
-        super().__init__(name=f"Row({kind}, {count})")
+        super().__init__(name=f"LaneVector({kind}, {count})")
 
     def of(self, kind: Any) -> LaneVector:
         """Return the type of a row with the same length and another element type."""
