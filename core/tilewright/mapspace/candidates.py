@@ -15,7 +15,7 @@ from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import reshared
 from tilewright.mapspace.limits import Limits
-from tilewright.mapspace.rules.judge import judge
+from tilewright.mapspace.rules.legality_kernel import check_trips
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread
 from tilewright.mapspace.rules.tables import Orders, Rules
 from tilewright.schema.architecture import Memory
@@ -167,7 +167,7 @@ class Candidates:
     def legal(self) -> Bools:
         """Return whether each candidate is legal, bool [n], assuming that tiles divide as in the space."""
         rules, legal = self.space.tile_rules, np.ones(len(self), dtype=np.bool_)
-        _judge_all(
+        _check_all(
             rules=rules,
             slots=self.space.slots_of_entries,
             trips=for_kernel(self.trips),
@@ -218,17 +218,17 @@ class Candidates:
 
 
 @compiled
-def _judge_all(
+def _check_all(
     rules: Rules, slots: Ints, trips: Ints, order: Orders, keep: Bools, legal: Bools, scratch: Scratch
 ) -> None:
-    """Clear `legal` for mappings that break a rule; see `judge` for the arguments."""
+    """Clear `legal` for mappings that break a rule; see `check_trips` for the arguments."""
     for first in range(0, len(trips), LANES):
-        judge(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
+        check_trips(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
 
 
 @compiled
 def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
-    """Write the slices needed in every memory of limited capacity, [n, M]; see `judge` for the arguments."""
+    """Write the slices needed in every memory of limited capacity, [n, M]; see `check_trips` for the arguments."""
     for first in range(0, len(trips), LANES):
         spread(trips, first, scratch.trips)
         spread(keep, first, scratch.kept)

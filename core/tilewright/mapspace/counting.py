@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tilewright.compiled import compiled
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.factoring.cuts import lefts, takes
-from tilewright.mapspace.factoring.rooms import Room, room_of, settled, shares_of
+from tilewright.mapspace.factoring.fanouts import Room, room_of, shares_of, tighten_single_dimension_fanouts
 from tilewright.mapspace.skeleton import Slot
 from tilewright.schema.constraints import Cutting
 
@@ -158,7 +158,7 @@ class _Counter:
     def __init__(self, sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting) -> None:
         axes = sorted(range(len(sizes)), key=lambda dim: -sizes[dim])  # gives the kernel long rows to add
         self.left = [lefts(sizes[dim], cutting) for dim in axes]
-        slots, self.shared = settled(slots, sizes)
+        slots, self.shared = tighten_single_dimension_fanouts(slots, sizes)
         self.slots = [
             replace(
                 slot,

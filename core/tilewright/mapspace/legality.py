@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.mapspace.rules.judge import judge_tiles
+from tilewright.mapspace.rules.legality_kernel import check_tiles
 from tilewright.mapspace.rules.scratch import Scratch, hold_tiles, scratch_of
 from tilewright.mapspace.rules.tables import (
     BACKING,
@@ -63,7 +63,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     skeleton = Skeleton.of(mapping)
     rules = rules_of(problem, architecture, skeleton)
     scratch = scratch_of(rules, faults=4 * len(skeleton) * (len(problem.sizes) + len(problem.tensors)) ** 2)
-    count, _ = _judged(rules, MappingBatch.pack(problem, [mapping]), scratch)
+    count, _ = _check_batch(rules, MappingBatch.pack(problem, [mapping]), scratch)
     told = scratch.faults[: min(count, MAX_EXPLAINED)].tolist()
     more = (
         ()
@@ -95,7 +95,7 @@ def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBat
     if not known or not targets or any(_misplaced(architecture, batch.skeleton)):
         return np.full(len(batch), WHOLE, dtype=np.int8)
     rules = rules_of(problem, architecture, batch.skeleton)
-    return _judged(rules, batch, scratch_of(rules))[1]
+    return _check_batch(rules, batch, scratch_of(rules))[1]
 
 
 def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:
@@ -103,11 +103,11 @@ def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> 
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
 
 
-def _judged(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, Codes]:
+def _check_batch(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, Codes]:
     """Return the number of violations of the last mapping, and the first violated code of each."""
     codes = np.empty(len(batch), dtype=np.int8)
     absent = np.zeros((0, *batch.order.shape[1:]), dtype=np.int8)
-    count = judge_tiles(
+    count = check_tiles(
         rules=rules,
         temporal=for_kernel(batch.temporal),
         spatial=for_kernel(batch.spatial),

@@ -23,7 +23,7 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import EXACT, exactly
 from tilewright.mapspace.factoring import faults
 from tilewright.mapspace.factoring.cuts import quotients, takes
-from tilewright.mapspace.factoring.rooms import Room, room_of, rooms_of, settled, shares_of
+from tilewright.mapspace.factoring.fanouts import Room, room_of, rooms_of, shares_of, tighten_single_dimension_fanouts
 from tilewright.mapspace.skeleton import Slot
 
 MAX_CHANCES = 100_000_000
@@ -83,7 +83,7 @@ class Ragged:
         self.inside_out = list(reversed(range(len(slots))))
         self.spatial = [index for index, slot in enumerate(slots) if slot.spatial]
         self.temporal = [index for index, slot in enumerate(slots) if not slot.spatial]
-        self.settled, self.shared = settled(slots, sizes)
+        self.settled, self.shared = tighten_single_dimension_fanouts(slots, sizes)
         self.whole = [room_of(slots[index]) for index in self.shared]
 
     @cached_property

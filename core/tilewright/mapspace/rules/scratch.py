@@ -16,7 +16,7 @@ from tilewright.mapspace.rules.tables import NONE, Orders, Rules, Terms
 class Scratch(NamedTuple):
     """Scratch arrays for B = `LANES` mappings of S slots in SIMD lanes.
 
-    `judge` leaves results here that cost models reuse.
+    `check_trips` leaves results here that cost models reuse.
     """
 
     trips: Floats

@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, inlined, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.mapspace.rules.judge import judge
+from tilewright.mapspace.rules.legality_kernel import check_trips
 from tilewright.mapspace.rules.scratch import fetch, words_of
 from tilewright.mapspace.rules.tables import NONE
 from tilewright_costmodels.timeloop import tile_reuse
@@ -37,7 +37,7 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
     order, keep = mappings.order, mappings.keep
     for first in range(0, len(valid), LANES):
         group, count = first // LANES if len(counts.ragged) > 1 else 0, min(LANES, len(valid) - first)
-        judge(
+        check_trips(
             inputs.rules,
             inputs.slots,
             mappings.trips,

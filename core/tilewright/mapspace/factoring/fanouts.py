@@ -39,7 +39,7 @@ def room_of(slot: Slot) -> Room:
     return Room(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
 
 
-def settled(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], list[int]]:
+def tighten_single_dimension_fanouts(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], list[int]]:
     """Return equivalent slots, and the indices of the fanouts that several dimensions can use.
 
     If only one dimension can be unrolled over a fanout, bounds on its trips replace the fanout's.

@@ -1,7 +1,7 @@
 """Legality kernels: tile sizes are checked one mapping at a time, trip counts in SIMD lanes.
 
-`judge_tiles` records every violation in a table, as (code, where, which, value, limit). It stops at
-the first one if the table has a single row. `judge` reports only whether all rules hold.
+`check_tiles` records every violation in a table, as (code, where, which, value, limit). It stops at
+the first one if the table has a single row. `check_trips` reports only whether all rules hold.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tilewright.mapspace.rules.tables import (
 
 
 @compiled
-def judge_tiles(
+def check_tiles(
     rules: Rules,
     temporal: Ints,
     spatial: Ints,
@@ -91,7 +91,7 @@ def judge_tiles(
 
 
 @kernel_part
-def judge(
+def check_trips(
     rules: Rules,
     slots: Ints,
     trips: Ints,
