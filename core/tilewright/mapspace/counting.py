@@ -140,7 +140,7 @@ def _primes(below: int) -> Iterator[int]:
         number -= 2
 
 
-class Options(NamedTuple):
+class CountingChoices(NamedTuple):
     """Choices of trips for one dimension, for each remaining size.
 
     State s has the choices start[s] to start[s + 1] - 1. A choice stands for `trips` different trip
@@ -169,7 +169,7 @@ class _Counter:
             for slot in slots
         ]
         self.takes = [[list(takes(left, cutting)) for left in each] for each in self.left]
-        self.options: dict[tuple[int, int, int], Options] = {}
+        self.options: dict[tuple[int, int, int], CountingChoices] = {}
 
     def count(self, prime: float) -> float:
         ways: Floats = np.zeros([len(each) for each in self.left])
@@ -196,7 +196,7 @@ class _Counter:
                 able += [pair for pair in trips if pair[0] > 0]
                 start.append(len(able))
             columns = np.array(able, dtype=np.int64).reshape(-1, 2).T
-            found = Options(np.array(start), columns[0].astype(np.float64), np.ascontiguousarray(columns[1]))
+            found = CountingChoices(np.array(start), columns[0].astype(np.float64), np.ascontiguousarray(columns[1]))
             self.options[dim, first, last] = found
         shape = math.prod(ways.shape[:dim]), ways.shape[dim], math.prod(ways.shape[dim + 1 :])
         result = np.zeros(shape)
