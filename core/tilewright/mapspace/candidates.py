@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
-from tilewright.mapspace.chains import reshared
+from tilewright.mapspace.chains import rebalanced
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules.legality_kernel import check_trips
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread
@@ -161,7 +161,7 @@ class Candidates:
         line, result = np.arange(len(self)), self.trips.copy()
         sizes = np.array(self.space.problem.sizes, dtype=np.int64)[np.broadcast_to(dimension, len(self))]
         chosen = (np.broadcast_to(slot, len(self)) for slot in (source, target))
-        result[line, :, dimension] = reshared(sizes, self.trips[line, :, dimension], trips, *chosen)
+        result[line, :, dimension] = rebalanced(sizes, self.trips[line, :, dimension], trips, *chosen)
         return replace(self, trips=result)
 
     def legal(self) -> Bools:

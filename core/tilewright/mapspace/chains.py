@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.mapspace.batch import Ints
 
 
-def settled(sizes: Ints, trips: Ints) -> Ints:
+def canonical(sizes: Ints, trips: Ints) -> Ints:
     """Return the canonical form of chains [n, slot] that cover dimensions of sizes [n]."""
     result, left = np.empty_like(trips), sizes
     for slot in range(trips.shape[1] - 1, -1, -1):
@@ -21,7 +21,7 @@ def settled(sizes: Ints, trips: Ints) -> Ints:
     return result
 
 
-def reshared(sizes: Ints, trips: Ints, wanted: Ints, source: Ints, target: Ints) -> Ints:
+def rebalanced(sizes: Ints, trips: Ints, wanted: Ints, source: Ints, target: Ints) -> Ints:
     """Return chains [n, slot] with `wanted` [n] trips in slot `target` [n].
 
     Slot `source` [n] gets the fewest trips that still cover the dimension.
@@ -30,4 +30,4 @@ def reshared(sizes: Ints, trips: Ints, wanted: Ints, source: Ints, target: Ints)
     result[line, target] = wanted
     result[line, source] = 1
     result[line, source] = -(-sizes // result.prod(axis=1))
-    return settled(sizes, result)
+    return canonical(sizes, result)
