@@ -20,7 +20,12 @@ from numpy.typing import NDArray
 from tilewright.compiled import compiled
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.factoring.cuts import lefts, takes
-from tilewright.mapspace.factoring.fanouts import Room, room_of, shares_of, tighten_single_dimension_fanouts
+from tilewright.mapspace.factoring.fanouts import (
+    RemainingFanout,
+    fanout_uses,
+    remaining_fanout,
+    tighten_single_dimension_fanouts,
+)
 from tilewright.mapspace.skeleton import Slot
 from tilewright.schema.constraints import Cutting
 
@@ -226,22 +231,22 @@ class _Counter:
 
     def _unroll(self, slot: Slot, ways: Floats, prime: float) -> Floats:
         """Return the ways before an unrolling whose product of trips must stay within the fanout."""
-        rooms: dict[Room, Floats] = {room_of(slot): ways}
+        fanouts: dict[RemainingFanout, Floats] = {remaining_fanout(slot): ways}
         for dim in range(ways.ndim):
-            after: dict[Room, Floats] = {}
+            after: dict[RemainingFanout, Floats] = {}
             options = self.takes[dim][-1]  # the choices of the whole dimension include those of every remainder
-            for room, array in rooms.items():
-                for share in shares_of(room):
-                    if not any(option.first <= share.last and share.first <= option.last for option in options):
+            for fanout, array in fanouts.items():
+                for use in fanout_uses(fanout):
+                    if not any(option.first <= use.last and use.first <= option.last for option in options):
                         continue
-                    part = self._take(array, dim, slot, share.first, share.last, prime)
+                    part = self._take(array, dim, slot, use.first, use.last, prime)
                     if part is not None:
-                        known = after.get(share.room)
-                        after[share.room] = part if known is None else _rest(known + part, prime)
-            rooms = after
+                        known = after.get(use.remaining)
+                        after[use.remaining] = part if known is None else _rest(known + part, prime)
+            fanouts = after
         total = np.zeros_like(ways)
-        for room, array in rooms.items():
-            if room.enough:
+        for fanout, array in fanouts.items():
+            if fanout.enough:
                 total += array
         return _rest(total, prime)
 

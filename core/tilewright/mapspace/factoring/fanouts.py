@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tilewright.mapspace.skeleton import Slot
 
 
-class Room(NamedTuple):
+class RemainingFanout(NamedTuple):
     """Remaining use of a fanout.
 
     The use may still grow by a factor up to `most`, and use must still grow by a factor above
@@ -26,17 +26,17 @@ class Room(NamedTuple):
         return self.lacking == 0
 
 
-class Share(NamedTuple):
-    """Interval of trip counts, `first` to `last`, that leave the same remaining fanout `room`."""
+class FanoutUse(NamedTuple):
+    """Interval of trip counts, `first` to `last`, that leave the same remaining fanout `remaining`."""
 
     first: int
     last: int
-    room: Room
+    remaining: RemainingFanout
 
 
-def room_of(slot: Slot) -> Room:
+def remaining_fanout(slot: Slot) -> RemainingFanout:
     """Return the remaining fanout of an unused slot, limited to what its bounds allow."""
-    return Room(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
+    return RemainingFanout(min(slot.most or 1, math.prod(slot.highest)), slot.least - 1)
 
 
 def tighten_single_dimension_fanouts(slots: Sequence[Slot], sizes: Sequence[int]) -> tuple[list[Slot], list[int]]:
@@ -59,21 +59,21 @@ def tighten_single_dimension_fanouts(slots: Sequence[Slot], sizes: Sequence[int]
 
 
 @cache
-def shares_of(room: Room) -> tuple[Share, ...]:
+def fanout_uses(fanout: RemainingFanout) -> tuple[FanoutUse, ...]:
     """Return the intervals of trips that a dimension may unroll over the remaining fanout."""
 
-    def shares() -> Iterator[Share]:
+    def uses() -> Iterator[FanoutUse]:
         first = 1
-        while first <= room.most:
-            most, lacking = room.most // first, room.lacking // first
-            last = min(room.most // most, room.lacking // lacking if lacking else room.most)
-            yield Share(first, last, Room(most, lacking))
+        while first <= fanout.most:
+            most, lacking = fanout.most // first, fanout.lacking // first
+            last = min(fanout.most // most, fanout.lacking // lacking if lacking else fanout.most)
+            yield FanoutUse(first, last, RemainingFanout(most, lacking))
             first = last + 1
 
-    return tuple(shares())
+    return tuple(uses())
 
 
 @cache
-def rooms_of(room: Room) -> tuple[Room, ...]:
+def reachable_fanouts(fanout: RemainingFanout) -> tuple[RemainingFanout, ...]:
     """Return all remaining fanouts that can follow, including the given one."""
-    return tuple(sorted({each.room for each in shares_of(room)}))
+    return tuple(sorted({each.remaining for each in fanout_uses(fanout)}))

@@ -3,7 +3,7 @@
 The size of the dimension need not be a multiple of the outermost tile size. A dimension has too
 many such factorisations for a table. Dimensions are processed in sequence, and the slots of each
 from the inside out. The state is the remaining size of the dimension (see `cuts`) and the remaining
-fanouts (see `rooms`).
+fanouts (see `fanouts`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import EXACT, exactly
 from tilewright.mapspace.factoring import faults
 from tilewright.mapspace.factoring.cuts import quotients, takes
-from tilewright.mapspace.factoring.fanouts import Room, room_of, rooms_of, shares_of, tighten_single_dimension_fanouts
+from tilewright.mapspace.factoring.fanouts import (
+    RemainingFanout,
+    fanout_uses,
+    reachable_fanouts,
+    remaining_fanout,
+    tighten_single_dimension_fanouts,
+)
 from tilewright.mapspace.skeleton import Slot
 
 MAX_CHANCES = 100_000_000
@@ -35,44 +41,44 @@ class Step:
     """Choices of trips of one slot for one dimension.
 
     A state combines the remaining size with the remaining fanout. Its index is the index of the
-    size, times `rooms`, plus the index of the fanout. State s has the choices start[s] to
+    size, times `fanout_states`, plus the index of the fanout. State s has the choices start[s] to
     start[s + 1] - 1. A choice stands for the `count` trip counts from `first` on, which all lead to state
     `after`.
     """
 
     axis: int | None
     """Index of the fanout among those that several dimensions use; None if the slot uses none of them."""
-    rooms: int
+    fanout_states: int
     start: Ints
     first: Ints
     count: Ints
     after: Ints
 
     @classmethod
-    def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: Room) -> Step:
+    def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: RemainingFanout) -> Step:
         """Return the choices of `lowest` to `highest` trips; `whole` is the unused fanout."""
         left = quotients(size)
         number = {each: index for index, each in enumerate(left)}
-        rooms = rooms_of(whole)
-        place = {room: index for index, room in enumerate(rooms)}
+        fanout_states = reachable_fanouts(whole)
+        place = {fanout_state: index for index, fanout_state in enumerate(fanout_states)}
         start, options = [0], []
         for each in left:
-            for room in rooms:
+            for fanout_state in fanout_states:
                 for take in takes(each, "ragged"):
-                    shares = shares_of(room) if axis is not None else ()
-                    for low, high, after in [(s.first, s.last, place[s.room]) for s in shares] or [(1, highest, 0)]:
+                    uses = fanout_uses(fanout_state) if axis is not None else ()
+                    for low, high, after in [(s.first, s.last, place[s.remaining]) for s in uses] or [(1, highest, 0)]:
                         first, last = max(take.first, low, lowest), min(take.last, high, highest)
                         if first <= last:
-                            options.append((first, last - first + 1, number[take.left] * len(rooms) + after))
+                            options.append((first, last - first + 1, number[take.left] * len(fanout_states) + after))
                 start.append(len(options))
         columns = np.array(options, dtype=np.int64).reshape(-1, 3).T
-        return cls(axis, len(rooms), np.array(start, dtype=np.int64), *columns)
+        return cls(axis, len(fanout_states), np.array(start, dtype=np.int64), *columns)
 
     def of_states(self, ways: NDArray[Any]) -> NDArray[Any]:
         """Return an array [size, remaining use of each fanout] as a matrix [state, all other fanouts]."""
         if self.axis is not None:
             ways = np.moveaxis(ways, 1 + self.axis, 1)
-        return ways.reshape(ways.shape[0] * self.rooms, -1)
+        return ways.reshape(ways.shape[0] * self.fanout_states, -1)
 
 
 class Ragged:
@@ -83,8 +89,8 @@ class Ragged:
         self.inside_out = list(reversed(range(len(slots))))
         self.spatial = [index for index, slot in enumerate(slots) if slot.spatial]
         self.temporal = [index for index, slot in enumerate(slots) if not slot.spatial]
-        self.settled, self.shared = tighten_single_dimension_fanouts(slots, sizes)
-        self.whole = [room_of(slots[index]) for index in self.shared]
+        self.tightened, self.shared = tighten_single_dimension_fanouts(slots, sizes)
+        self.whole = [remaining_fanout(slots[index]) for index in self.shared]
 
     @cached_property
     def _steps(self) -> list[list[Step | None]]:
@@ -97,12 +103,12 @@ class Ragged:
         for dim, size in enumerate(self.sizes):
             steps.append([])
             for index in self.inside_out:
-                slot = self.settled[index]
+                slot = self.tightened[index]
                 axis = self.shared.index(index) if index in self.shared else None
                 key = size, slot.lowest[dim], slot.highest[dim], axis
                 still = key[1] == 1 and (key[2] == 1 or (slot.spatial and slot.most == 1))
                 if not still and key not in made:
-                    made[key] = Step.of(*key, Room(1, 0) if axis is None else self.whole[axis])
+                    made[key] = Step.of(*key, RemainingFanout(1, 0) if axis is None else self.whole[axis])
                 steps[-1].append(None if still else made[key])
         return steps
 
@@ -112,10 +118,10 @@ class Ragged:
         Each list begins with the states before the first slot and ends with those after the last.
         Arrays are [remaining size, remaining use of each fanout].
         """
-        rooms = [rooms_of(whole) for whole in self.whole]
-        end = np.ones([len(each) for each in rooms], dtype=kind)
-        for axis, each in enumerate(rooms):
-            end[(slice(None),) * axis + ([not room.enough for room in each],)] = 0
+        fanout_states = [reachable_fanouts(whole) for whole in self.whole]
+        end = np.ones([len(each) for each in fanout_states], dtype=kind)
+        for axis, each in enumerate(fanout_states):
+            end[(slice(None),) * axis + ([not fanout_state.enough for fanout_state in each],)] = 0
         result = []
         for size, steps in reversed(list(zip(self.sizes, self._steps, strict=True))):
             ways = np.zeros((len(quotients(size)), *end.shape), dtype=kind)
@@ -130,7 +136,7 @@ class Ragged:
 
     def _all(self, ways: list[list[NDArray[Any]]]) -> Any:
         """Return the number of ways from the initial state."""
-        return ways[0][0][(-1, *(rooms_of(whole).index(whole) for whole in self.whole))]
+        return ways[0][0][(-1, *(reachable_fanouts(whole).index(whole) for whole in self.whole))]
 
     @cached_property
     def _chances(self) -> list[list[NDArray[np.float64]]]:
@@ -168,7 +174,7 @@ class Ragged:
         serves all states.
         """
         size = sum(
-            len(step.first) * math.prod(len(rooms_of(each)) for each in self.whole) // step.rooms
+            len(step.first) * math.prod(len(reachable_fanouts(each)) for each in self.whole) // step.fanout_states
             for step in {id(step): step for steps in self._steps for step in steps if step}.values()
         )
         if size > MAX_CHANCES:
@@ -266,8 +272,8 @@ class _Walk:
 
     def __init__(self, space: Ragged, n: int) -> None:
         self.space, self.n = space, n
-        self.sizes = [len(rooms_of(whole)) for whole in space.whole]
-        self.room = [np.full(n, rooms_of(whole).index(whole), dtype=np.int64) for whole in space.whole]
+        self.sizes = [len(reachable_fanouts(whole)) for whole in space.whole]
+        self.fanout_state = [np.full(n, reachable_fanouts(whole).index(whole), dtype=np.int64) for whole in space.whole]
         self.finished = 0
         self._begin()
 
@@ -278,14 +284,14 @@ class _Walk:
 
     def state(self, step: Step) -> Ints:
         """Return the state of each factorisation, [n]."""
-        return self.left if step.axis is None else self.left * step.rooms + self.room[step.axis]
+        return self.left if step.axis is None else self.left * step.fanout_states + self.fanout_state[step.axis]
 
     def others(self, step: Step) -> Ints:
         """Return the remaining use of all other fanouts as one index, [n]."""
         number = np.zeros(self.n, dtype=np.int64)
-        for axis, (room, size) in enumerate(zip(self.room, self.sizes, strict=True)):
+        for axis, (fanout_state, size) in enumerate(zip(self.fanout_state, self.sizes, strict=True)):
             if axis != step.axis:
-                number = number * size + room
+                number = number * size + fanout_state
         return number
 
     def line(self, step: Step) -> Ints:
@@ -295,9 +301,9 @@ class _Walk:
     def take(self, slot: int, step: Step, option: Ints, more: Ints) -> None:
         """Apply one choice to each factorisation, with its first trip count plus `more` trips."""
         self.trips[:, slot] = step.first[option] + more
-        self.left, room = np.divmod(step.after[option], step.rooms)
+        self.left, fanout_state = np.divmod(step.after[option], step.fanout_states)
         if step.axis is not None:
-            self.room[step.axis] = room
+            self.fanout_state[step.axis] = fanout_state
 
     def finish(self) -> Ints:
         """Return the trips of the current dimension, [n, slot], and begin the next one."""
