@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import compiled
 from tilewright.errors import SpaceTooLargeError
-from tilewright.mapspace.factoring.cuts import lefts, takes
+from tilewright.mapspace.factoring.cuts import lefts, trip_intervals
 from tilewright.mapspace.factoring.fanouts import (
     RemainingFanout,
     fanout_uses,
@@ -173,7 +173,7 @@ class _Counter:
             )
             for slot in slots
         ]
-        self.takes = [[list(takes(left, cutting)) for left in each] for each in self.left]
+        self.trip_intervals = [[list(trip_intervals(left, cutting)) for left in each] for each in self.left]
         self.options: dict[tuple[int, int, int], CountingChoices] = {}
 
     def count(self, prime: float) -> float:
@@ -196,7 +196,7 @@ class _Counter:
         if (dim, first, last) not in self.options:
             number = {left: index for index, left in enumerate(self.left[dim])}
             start, able = [0], []
-            for options in self.takes[dim]:
+            for options in self.trip_intervals[dim]:
                 trips = [(min(o.last, last) - max(o.first, first) + 1, number[o.left]) for o in options]
                 able += [pair for pair in trips if pair[0] > 0]
                 start.append(len(able))
@@ -234,7 +234,9 @@ class _Counter:
         fanouts: dict[RemainingFanout, Floats] = {remaining_fanout(slot): ways}
         for dim in range(ways.ndim):
             after: dict[RemainingFanout, Floats] = {}
-            options = self.takes[dim][-1]  # the choices of the whole dimension include those of every remainder
+            options = self.trip_intervals[dim][
+                -1
+            ]  # the choices of the whole dimension include those of every remainder
             for fanout, array in fanouts.items():
                 for use in fanout_uses(fanout):
                     if not any(option.first <= use.last and use.first <= option.last for option in options):

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from tilewright.schema.constraints import Cutting
 
 
-class Take(NamedTuple):
+class TripInterval(NamedTuple):
     """Interval of trip counts, `first` to `last`, that leave the same remaining size `left`."""
 
     first: int
@@ -46,7 +46,7 @@ def quotients(number: int) -> tuple[int, ...]:
     >>> quotients(7)
     (1, 2, 3, 4, 7)
     """
-    return tuple(sorted(take.left for take in _rounded(number)))
+    return tuple(sorted(interval.left for interval in _rounded(number)))
 
 
 def lefts(size: int, cutting: Cutting) -> tuple[int, ...]:
@@ -54,24 +54,24 @@ def lefts(size: int, cutting: Cutting) -> tuple[int, ...]:
     return divisors(size) if cutting == "perfect" else quotients(size)
 
 
-def takes(left: int, cutting: Cutting) -> Iterator[Take]:
+def trip_intervals(left: int, cutting: Cutting) -> Iterator[TripInterval]:
     """Yield the intervals of trips that leave the same size, one per size."""
     return _exact(left) if cutting == "perfect" else _rounded(left)
 
 
-def _exact(left: int) -> Iterator[Take]:
-    return (Take(each, each, left // each) for each in divisors(left))
+def _exact(left: int) -> Iterator[TripInterval]:
+    return (TripInterval(each, each, left // each) for each in divisors(left))
 
 
-def _rounded(left: int) -> Iterator[Take]:
+def _rounded(left: int) -> Iterator[TripInterval]:
     """Yield the intervals of trips with the same rounded quotient.
 
-    >>> [tuple(take) for take in _rounded(7)]
+    >>> [tuple(each) for each in _rounded(7)]
     [(1, 1, 7), (2, 2, 4), (3, 3, 3), (4, 6, 2), (7, 7, 1)]
     """
     first = 1
     while first <= left:
         after = -(-left // first)
         last = left if after == 1 else (left - 1) // (after - 1)
-        yield Take(first, last, after)
+        yield TripInterval(first, last, after)
         first = last + 1

@@ -22,7 +22,7 @@ from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import EXACT, exactly
 from tilewright.mapspace.factoring import faults
-from tilewright.mapspace.factoring.cuts import quotients, takes
+from tilewright.mapspace.factoring.cuts import quotients, trip_intervals
 from tilewright.mapspace.factoring.fanouts import (
     RemainingFanout,
     fanout_uses,
@@ -64,12 +64,14 @@ class Step:
         start, options = [0], []
         for each in left:
             for fanout_state in fanout_states:
-                for take in takes(each, "ragged"):
+                for interval in trip_intervals(each, "ragged"):
                     uses = fanout_uses(fanout_state) if axis is not None else ()
                     for low, high, after in [(s.first, s.last, place[s.remaining]) for s in uses] or [(1, highest, 0)]:
-                        first, last = max(take.first, low, lowest), min(take.last, high, highest)
+                        first, last = max(interval.first, low, lowest), min(interval.last, high, highest)
                         if first <= last:
-                            options.append((first, last - first + 1, number[take.left] * len(fanout_states) + after))
+                            options.append(
+                                (first, last - first + 1, number[interval.left] * len(fanout_states) + after)
+                            )
                 start.append(len(options))
         columns = np.array(options, dtype=np.int64).reshape(-1, 3).T
         return cls(axis, len(fanout_states), np.array(start, dtype=np.int64), *columns)
