@@ -37,7 +37,7 @@ MAX_CHANCES = 100_000_000
 
 
 @dataclass(frozen=True)
-class Step:
+class SlotChoices:
     """Choices of trips of one slot for one dimension.
 
     A state combines the remaining size with the remaining fanout. Its index is the index of the
@@ -55,7 +55,7 @@ class Step:
     after: Ints
 
     @classmethod
-    def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: RemainingFanout) -> Step:
+    def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: RemainingFanout) -> SlotChoices:
         """Return the choices of `lowest` to `highest` trips; `whole` is the unused fanout."""
         left = quotients(size)
         number = {each: index for index, each in enumerate(left)}
@@ -95,24 +95,24 @@ class Ragged:
         self.whole = [remaining_fanout(slots[index]) for index in self.shared]
 
     @cached_property
-    def _steps(self) -> list[list[Step | None]]:
+    def _slot_choices(self) -> list[list[SlotChoices | None]]:
         """Choices of each slot per dimension, from the inside out.
 
         None stands for a slot that has exactly one trip.
         """
-        made: dict[tuple[int, int, int, int | None], Step] = {}
-        steps: list[list[Step | None]] = []
+        made: dict[tuple[int, int, int, int | None], SlotChoices] = {}
+        slot_choices: list[list[SlotChoices | None]] = []
         for dim, size in enumerate(self.sizes):
-            steps.append([])
+            slot_choices.append([])
             for index in self.inside_out:
                 slot = self.tightened[index]
                 axis = self.shared.index(index) if index in self.shared else None
                 key = size, slot.lowest[dim], slot.highest[dim], axis
                 still = key[1] == 1 and (key[2] == 1 or (slot.spatial and slot.most == 1))
                 if not still and key not in made:
-                    made[key] = Step.of(*key, RemainingFanout(1, 0) if axis is None else self.whole[axis])
-                steps[-1].append(None if still else made[key])
-        return steps
+                    made[key] = SlotChoices.of(*key, RemainingFanout(1, 0) if axis is None else self.whole[axis])
+                slot_choices[-1].append(None if still else made[key])
+        return slot_choices
 
     def _ways(self, kind: Any, modulus: int | None = None) -> list[list[NDArray[Any]]]:
         """Return the ways to finish from each state, per dimension and slot, from the inside out.
@@ -125,12 +125,12 @@ class Ragged:
         for axis, each in enumerate(fanout_states):
             end[(slice(None),) * axis + ([not fanout_state.enough for fanout_state in each],)] = 0
         result = []
-        for size, steps in reversed(list(zip(self.sizes, self._steps, strict=True))):
+        for size, slot_choices in reversed(list(zip(self.sizes, self._slot_choices, strict=True))):
             ways = np.zeros((len(quotients(size)), *end.shape), dtype=kind)
             ways[0] = end
             found = [ways]
-            for step in reversed(steps):
-                ways = ways if step is None else _before(step, ways, modulus)
+            for choices in reversed(slot_choices):
+                ways = ways if choices is None else _before(choices, ways, modulus)
                 found.append(ways)
             result.append(found[::-1])
             end = np.asarray(ways[-1], dtype=kind)  # without fanouts, the element is an object and not an array
@@ -156,16 +156,16 @@ class Ragged:
 
     def draw(self, rng: np.random.Generator, count: int) -> list[Ints]:
         """Draw `count` factorisations uniformly; return their trips [n, slot], one array per dimension."""
-        walk = _Walk(self, count)
+        draft = _Draft(self, count)
         rows = []
-        for steps, tables in zip(self._steps, self._tables, strict=True):
-            for slot, step, table in zip(self.inside_out, steps, tables, strict=True):
-                if step is not None and table is not None:
-                    line = walk.line(step)
+        for slot_choices, tables in zip(self._slot_choices, self._tables, strict=True):
+            for slot, choices, table in zip(self.inside_out, slot_choices, tables, strict=True):
+                if choices is not None and table is not None:
+                    line = draft.line(choices)
                     wanted = line + np.minimum(rng.random(count), 1 - 1e-9)
-                    option = np.searchsorted(table, wanted, side="right") - walk.others(step) * len(step.first)
-                    walk.take(slot, step, option, (rng.random(count) * step.count[option]).astype(np.int64))
-            rows.append(walk.finish())
+                    option = np.searchsorted(table, wanted, side="right") - draft.others(choices) * len(choices.first)
+                    draft.take(slot, choices, option, (rng.random(count) * choices.count[option]).astype(np.int64))
+            rows.append(draft.finish())
         return rows
 
     @cached_property
@@ -176,8 +176,10 @@ class Ragged:
         serves all states.
         """
         size = sum(
-            len(step.first) * math.prod(len(reachable_fanouts(each)) for each in self.whole) // step.fanout_states
-            for step in {id(step): step for steps in self._steps for step in steps if step}.values()
+            len(choices.first) * math.prod(len(reachable_fanouts(each)) for each in self.whole) // choices.fanout_states
+            for choices in {
+                id(choices): choices for slot_choices in self._slot_choices for choices in slot_choices if choices
+            }.values()
         )
         if size > MAX_CHANCES:
             raise SpaceTooLargeError(
@@ -185,35 +187,38 @@ class Ragged:
                 hint="constrain what is unrolled where",
             )
         return [
-            [None if step is None else _summed(step, *pair) for step, pair in zip(steps, pairwise(ways), strict=True)]
-            for steps, ways in zip(self._steps, self._chances, strict=True)
+            [
+                None if choices is None else _summed(choices, *pair)
+                for choices, pair in zip(slot_choices, pairwise(ways), strict=True)
+            ]
+            for slot_choices, ways in zip(self._slot_choices, self._chances, strict=True)
         ]
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
         """Return trips [n, slot] of factorisations `start` to `stop` - 1, one array per dimension."""
         kind = np.int64 if self.count < EXACT else np.object_
         rest: NDArray[Any] = np.arange(start, stop, dtype=kind)
-        walk = _Walk(self, len(rest))
+        draft = _Draft(self, len(rest))
         rows = []
-        for steps, ways in zip(self._steps, self._exact, strict=True):
-            for slot, step, after in zip(self.inside_out, steps, ways[1:], strict=True):
-                if step is None:
+        for slot_choices, ways in zip(self._slot_choices, self._exact, strict=True):
+            for slot, choices, after in zip(self.inside_out, slot_choices, ways[1:], strict=True):
+                if choices is None:
                     continue
-                line, table = walk.line(step), step.of_states(after)
-                states = walk.state(step)
+                line, table = draft.line(choices), choices.of_states(after)
+                states = draft.state(choices)
                 option, more = np.zeros((2, len(rest)), dtype=np.int64)
                 for each in np.unique(line).tolist():
                     here = np.flatnonzero(line == each)
-                    options = slice(*step.start[states[here[0]] :][:2].tolist())
-                    way = table[step.after[options], walk.others(step)[here[0]]]
-                    ends = np.cumsum(way * step.count[options].astype(kind))
+                    options = slice(*choices.start[states[here[0]] :][:2].tolist())
+                    way = table[choices.after[options], draft.others(choices)[here[0]]]
+                    ends = np.cumsum(way * choices.count[options].astype(kind))
                     found = np.searchsorted(ends, rest[here], side="right")
                     rest[here] -= np.append(np.zeros(1, dtype=kind), ends)[found]
-                    option[here] = step.start[states[here[0]]] + found
+                    option[here] = choices.start[states[here[0]]] + found
                     more[here] = rest[here] // way[found]
                     rest[here] = rest[here] % way[found]
-                walk.take(slot, step, option, more)
-            rows.append(walk.finish())
+                draft.take(slot, choices, option, more)
+            rows.append(draft.finish())
         return rows
 
     @cached_property
@@ -269,7 +274,7 @@ class Ragged:
         return faults.of_fanouts([self.slots[index] for index in self.spatial], [describe[i] for i in self.spatial])
 
 
-class _Walk:
+class _Draft:
     """Progress of `n` factorisations that are built slot by slot."""
 
     def __init__(self, space: Ragged, n: int) -> None:
@@ -284,28 +289,30 @@ class _Walk:
         self.left = np.full(self.n, len(quotients(size)) - 1, dtype=np.int64)
         self.trips = np.ones((self.n, len(self.space.slots)), dtype=np.int64)
 
-    def state(self, step: Step) -> Ints:
+    def state(self, choices: SlotChoices) -> Ints:
         """Return the state of each factorisation, [n]."""
-        return self.left if step.axis is None else self.left * step.fanout_states + self.fanout_state[step.axis]
+        return (
+            self.left if choices.axis is None else self.left * choices.fanout_states + self.fanout_state[choices.axis]
+        )
 
-    def others(self, step: Step) -> Ints:
+    def others(self, choices: SlotChoices) -> Ints:
         """Return the remaining use of all other fanouts as one index, [n]."""
         number = np.zeros(self.n, dtype=np.int64)
         for axis, (fanout_state, size) in enumerate(zip(self.fanout_state, self.sizes, strict=True)):
-            if axis != step.axis:
+            if axis != choices.axis:
                 number = number * size + fanout_state
         return number
 
-    def line(self, step: Step) -> Ints:
+    def line(self, choices: SlotChoices) -> Ints:
         """Return the state and the remaining use of the other fanouts as one index, [n]."""
-        return self.others(step) * (len(step.start) - 1) + self.state(step)
+        return self.others(choices) * (len(choices.start) - 1) + self.state(choices)
 
-    def take(self, slot: int, step: Step, option: Ints, more: Ints) -> None:
+    def take(self, slot: int, choices: SlotChoices, option: Ints, more: Ints) -> None:
         """Apply one choice to each factorisation, with its first trip count plus `more` trips."""
-        self.trips[:, slot] = step.first[option] + more
-        self.left, fanout_state = np.divmod(step.after[option], step.fanout_states)
-        if step.axis is not None:
-            self.fanout_state[step.axis] = fanout_state
+        self.trips[:, slot] = choices.first[option] + more
+        self.left, fanout_state = np.divmod(choices.after[option], choices.fanout_states)
+        if choices.axis is not None:
+            self.fanout_state[choices.axis] = fanout_state
 
     def finish(self) -> Ints:
         """Return the trips of the current dimension, [n, slot], and begin the next one."""
@@ -315,27 +322,27 @@ class _Walk:
         return trips
 
 
-def _before(step: Step, ways: NDArray[Any], modulus: int | None) -> NDArray[Any]:
-    """Return the ways to finish from before a step, given the ways from after it."""
-    after = step.of_states(ways)
+def _before(choices: SlotChoices, ways: NDArray[Any], modulus: int | None) -> NDArray[Any]:
+    """Return the ways to finish from before a slot, given the ways from after it."""
+    after = choices.of_states(ways)
     before = np.zeros_like(after)
-    for state, (start, stop) in enumerate(zip(step.start[:-1].tolist(), step.start[1:].tolist(), strict=True)):
+    for state, (start, stop) in enumerate(zip(choices.start[:-1].tolist(), choices.start[1:].tolist(), strict=True)):
         if start < stop:
-            before[state] = step.count[start:stop].astype(after.dtype) @ after[step.after[start:stop]]
+            before[state] = choices.count[start:stop].astype(after.dtype) @ after[choices.after[start:stop]]
     if modulus is not None:
         before %= modulus
-    if step.axis is None:
+    if choices.axis is None:
         return before.reshape(ways.shape)
-    shape = np.moveaxis(ways, 1 + step.axis, 1).shape
-    return np.moveaxis(before.reshape(shape), 1, 1 + step.axis)
+    shape = np.moveaxis(ways, 1 + choices.axis, 1).shape
+    return np.moveaxis(before.reshape(shape), 1, 1 + choices.axis)
 
 
-def _summed(step: Step, before: NDArray[np.float64], after: NDArray[np.float64]) -> Floats:
+def _summed(choices: SlotChoices, before: NDArray[np.float64], after: NDArray[np.float64]) -> Floats:
     """Return the table of one slot, as described at `Ragged._tables`."""
-    options = np.diff(step.start)
+    options = np.diff(choices.start)
     states = np.repeat(np.arange(len(options)), options)
-    total = step.of_states(before)[states]
-    chances = step.of_states(after)[step.after] * step.count[:, None] / np.where(total > 0, total, 1.0)
+    total = choices.of_states(before)[states]
+    chances = choices.of_states(after)[choices.after] * choices.count[:, None] / np.where(total > 0, total, 1.0)
     sums = np.cumsum(np.concatenate([np.zeros((1, chances.shape[1])), chances]), axis=0)
-    limits = sums[1:] - sums[step.start[:-1]][states] + states[:, None]
+    limits = sums[1:] - sums[choices.start[:-1]][states] + states[:, None]
     return np.asarray((limits + len(options) * np.arange(chances.shape[1])).T.reshape(-1))
