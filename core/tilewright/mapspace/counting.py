@@ -32,7 +32,7 @@ from tilewright.schema.constraints import Cutting
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-EXACT = 2**62
+MAX_EXACT = 2**62
 """Limit below which counts are stored as int64; larger counts are Python integers."""
 MAX_FLOAT = 2**53
 """Limit below which integers are exact in floating point."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tilewright.errors import InvalidMappingError, NoValidMappingError
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.counting import EXACT, count_mappings
+from tilewright.mapspace.counting import MAX_EXACT, count_mappings
 from tilewright.mapspace.factoring.perfect import Perfect
 from tilewright.mapspace.factoring.ragged import Ragged
 from tilewright.mapspace.limits import Limits
@@ -158,7 +158,7 @@ class MapSpace(Limits):
             each = each * count
         ends = np.cumsum(each)
         total = int(ends[-1])
-        kind = np.int64 if total < EXACT else np.object_
+        kind = np.int64 if total < MAX_EXACT else np.object_
         ends, each = ends.astype(kind), each.astype(kind)
         for start in range(0, total, chunk):
             number: NDArray[Any] = np.arange(start, min(start + chunk, total), dtype=kind)
@@ -188,7 +188,7 @@ class MapSpace(Limits):
         rest = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
         order = self._problem_order(len(which))
         for block, slot in reversed(list(enumerate(self.temporal_slots))):
-            here = np.minimum(ways[block], EXACT).astype(np.int64)[which]
+            here = np.minimum(ways[block], MAX_EXACT).astype(np.int64)[which]
             order[:, block] = arrange(non_unit[which, slot], self.slots[slot].order, by_rank(rest % here))
             rest = rest // here
         return replace(candidates.take(which), order=order)

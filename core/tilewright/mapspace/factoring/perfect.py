@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.mapspace.counting import EXACT, prime_powers
+from tilewright.mapspace.counting import MAX_EXACT, prime_powers
 from tilewright.mapspace.factoring import faults
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Slot
@@ -122,7 +122,7 @@ class Perfect:
     def _choices(self) -> list[ComponentChoice]:
         follow, states = self._follow
         bound = math.prod(max(1, len(component.rows)) for component in self.components)
-        exact = np.int64 if bound < EXACT else np.object_
+        exact = np.int64 if bound < MAX_EXACT else np.object_
         least = np.array([1, *(self.slots[index].least for index in self.spatial)], dtype=np.int64)
         ways: NDArray[Any] = np.asarray((states >= least).all(axis=1), dtype=np.int64).astype(exact)
         choices = []
@@ -162,7 +162,7 @@ class Perfect:
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
         """Return the row indices of factorisations `start` to `stop` - 1, one array [n] per component."""
-        rest: NDArray[Any] = np.arange(start, stop, dtype=np.int64 if stop < EXACT else np.object_)
+        rest: NDArray[Any] = np.arange(start, stop, dtype=np.int64 if stop < MAX_EXACT else np.object_)
         state = np.zeros(len(rest), dtype=np.int64)
         line = np.arange(len(rest))
         rows = []

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import SpaceTooLargeError
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.mapspace.counting import EXACT, exactly
+from tilewright.mapspace.counting import MAX_EXACT, exactly
 from tilewright.mapspace.factoring import faults
 from tilewright.mapspace.factoring.cuts import quotients, trip_intervals
 from tilewright.mapspace.factoring.fanouts import (
@@ -196,7 +196,7 @@ class Ragged:
 
     def unrank(self, start: int, stop: int) -> list[Ints]:
         """Return trips [n, slot] of factorisations `start` to `stop` - 1, one array per dimension."""
-        kind = np.int64 if self.count < EXACT else np.object_
+        kind = np.int64 if self.count < MAX_EXACT else np.object_
         rest: NDArray[Any] = np.arange(start, stop, dtype=kind)
         draft = _Draft(self, len(rest))
         rows = []
@@ -223,7 +223,7 @@ class Ragged:
 
     @cached_property
     def _exact(self) -> list[list[NDArray[Any]]]:
-        return self._ways(np.int64 if self.count < EXACT else np.object_)
+        return self._ways(np.int64 if self.count < MAX_EXACT else np.object_)
 
     # -- decoding rows -------------------------------------------------------------------------------------
 
