@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
+from tilewright.mapspace.looporders import Prefix, ordering_trie, reuse_maximal
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.schema.mapping import Mapping
@@ -27,7 +27,7 @@ class SunstoneAccount(BatchEvaluator):
     def __init__(self, space: MapSpace, case: dict[str, Any]) -> None:
         self.problem: Problem = space.problem
         self.space, self.case = space, case
-        self.orders = promising(ordering_trie(space.problem))
+        self.orders = reuse_maximal(ordering_trie(space.problem))
         self.known: dict[bytes, float] = {}
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:

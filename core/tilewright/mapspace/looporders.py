@@ -139,7 +139,7 @@ def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> lis
     return list(grow(Prefix((), frozenset()), list(wanted)))
 
 
-def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
+def reuse_maximal(nodes: Sequence[Prefix]) -> list[Prefix]:
     """Return one node per maximal set of reuse: no other node offers the same and more."""
     first: dict[frozenset[tuple[int, int]], Prefix] = {}
     for node in nodes:
@@ -148,10 +148,10 @@ def promising(nodes: Sequence[Prefix]) -> list[Prefix]:
 
 
 def distinct_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) -> Positions:
-    """Return one complete loop order per promising prefix, outermost first, int8 [k, position].
+    """Return one complete loop order per reuse-maximal prefix, outermost first, int8 [k, position].
 
     If no loop offers reuse, one order is returned.
     """
     dims = range(len(problem.dimensions))
-    prefixes = [node.loops for node in promising(ordering_trie(problem, tensors))] or [()]
+    prefixes = [node.loops for node in reuse_maximal(ordering_trie(problem, tensors))] or [()]
     return np.array([[*(d for d in dims if d not in loops), *reversed(loops)] for loops in prefixes], dtype=np.int8)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from support.problems import problem_of
-from tilewright.mapspace.looporders import distinct_reuse_orders, ordering_trie, promising
+from tilewright.mapspace.looporders import distinct_reuse_orders, ordering_trie, reuse_maximal
 from tilewright.schema.problem import Problem
 
 KERNELS = {
@@ -22,13 +22,15 @@ KERNELS = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_orders_kept_are_as_many_as_the_paper_counts(name: str) -> None:
     kernel, count = KERNELS[name]
-    assert len(promising(ordering_trie(kernel))) == count
+    assert len(reuse_maximal(ordering_trie(kernel))) == count
     assert len(distinct_reuse_orders(kernel)) == count
 
 
 def test_the_orders_of_the_one_dimensional_convolution_are_those_of_figure_4() -> None:
     kernel, _ = KERNELS["conv1d"]
-    prefixes = {"".join(kernel.dimension_names[dim] for dim in node.loops) for node in promising(ordering_trie(kernel))}
+    prefixes = {
+        "".join(kernel.dimension_names[dim] for dim in node.loops) for node in reuse_maximal(ordering_trie(kernel))
+    }
     assert prefixes == {"kp", "kr", "p", "rc"}
 
 

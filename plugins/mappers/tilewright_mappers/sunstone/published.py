@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.constructive.tiling import leaves, tile_tree
-from tilewright.mapspace.looporders import Prefix, ordering_trie, promising
+from tilewright.mapspace.looporders import Prefix, ordering_trie, reuse_maximal
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Costs, Run, Task, objectives
 from tilewright.schema.problem import Problem
@@ -51,7 +51,7 @@ class Reuse:
             {names.index(d) for rank in tensor.projection if len(rank.terms) > 1 for d in rank.terms}
             for tensor in problem.tensors
         ]
-        self.prefixes = promising(ordering_trie(problem)) or [Prefix((), frozenset())]
+        self.prefixes = reuse_maximal(ordering_trie(problem)) or [Prefix((), frozenset())]
 
     def unrolled(self, tensor: int) -> tuple[tuple[int, ...], ...]:
         """Return sets of dimensions that let two other tensors be multicast, but not this one."""
