@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positio
 from tilewright.mapspace.chains import rebalanced
 from tilewright.mapspace.limits import Limits
 from tilewright.mapspace.rules.legality_kernel import check_trips
-from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, spread
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, to_lanes
 from tilewright.mapspace.rules.tables import Orders, Rules
 from tilewright.schema.architecture import Memory
 from tilewright.schema.mapping import Mapping
@@ -230,8 +230,8 @@ def _check_all(
 def _count_slices(rules: Rules, slots: Ints, trips: Ints, keep: Bools, need: Floats, scratch: Scratch) -> None:
     """Write the slices needed in every memory of limited capacity, [n, M]; see `check_trips` for the arguments."""
     for first in range(0, len(trips), LANES):
-        spread(trips, first, scratch.trips)
-        spread(keep, first, scratch.kept)
+        to_lanes(trips, first, scratch.trips)
+        to_lanes(keep, first, scratch.kept)
         lay_out(rules.sizes, scratch)
         hold_all(rules, slots, scratch)
         for n in range(first, min(first + LANES, len(trips))):

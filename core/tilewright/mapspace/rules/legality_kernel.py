@@ -10,7 +10,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
-from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, spread
+from tilewright.mapspace.rules.scratch import Scratch, hold_all, hold_tiles, lay_out, to_lanes
 from tilewright.mapspace.rules.tables import (
     BACKING,
     CAPACITY,
@@ -114,9 +114,9 @@ def check_trips(
         lax_fanout: Whether more sub-clusters may be in use than exist, for models with their own
             rule.
     """
-    spread(trips, first, scratch.trips)
+    to_lanes(trips, first, scratch.trips)
     if len(keep) > 1 or first == 0:
-        spread(keep, first, scratch.kept)
+        to_lanes(keep, first, scratch.kept)
     good = _are_kept(rules, scratch.kept)
     for e in range(len(slots)):
         used, slot = splat16(1.0), slots[e, 1]
@@ -128,7 +128,7 @@ def check_trips(
             good = good & (used <= most)
         scratch.used[e][:] = used
     if len(tiles) > 0:
-        spread(tiles, first, scratch.inside[1:])
+        to_lanes(tiles, first, scratch.inside[1:])
         for d in range(tiles.shape[2]):
             scratch.inside[0, d][:] = splat16(float(rules.sizes[d]))
     else:
@@ -137,7 +137,7 @@ def check_trips(
     for memory in range(len(rules.usable)):
         good = good & (lanes(scratch.need[memory]) <= rules.usable[memory])
     if len(order) > 0:
-        spread(order, first, scratch.order)
+        to_lanes(order, first, scratch.order)
         for row in range(order.shape[1]):
             named = splat16(0)
             for position in range(order.shape[2]):

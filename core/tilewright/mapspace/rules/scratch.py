@@ -53,7 +53,7 @@ def scratch_of(rules: Rules, slots: int = 0, faults: int = 1) -> Scratch:
 
 
 @kernel_part
-def spread(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
+def to_lanes(numbers: NDArray[Any], first: int, rows: NDArray[Any]) -> None:
     """Transpose values [n, slot, dimension] into SIMD lanes, `rows` [slot, dimension, B].
 
     The values are trips, orders or kept tensors. Beyond the last mapping, its values are repeated.
@@ -103,10 +103,10 @@ def lay_out(sizes: Ints, scratch: Scratch) -> Bools:
 @kernel_part
 def hold_tiles(rules: Rules, temporal: Ints, keep: Bools, first: int, scratch: Scratch) -> None:
     """Sum the slices that all entries need, for the tiles of `LANES` mappings from `first` on."""
-    spread(keep, first, scratch.kept)
+    to_lanes(keep, first, scratch.kept)
     scratch.need[:] = 0.0
     for e in range(temporal.shape[1]):
-        spread(temporal[:, e : e + 1], first, scratch.inside)
+        to_lanes(temporal[:, e : e + 1], first, scratch.inside)
         hold(rules, e, NONE, scratch)
 
 
