@@ -45,7 +45,7 @@ class DMazeRunner:
                     yield with_orders(rows.take(part), orders)
                 if run.exhausted and found:
                     yield placement.start  # the driver stops here
-                complete &= not placement.thinned
+                complete &= not placement.subsampled
         if not found:
             raise NotConformableError("dmazerunner", (self._reason(task.problem),))
 
@@ -55,12 +55,12 @@ class DMazeRunner:
         dims = None if options.reduction else _kept_in_output(space.problem)
         rows = placement.unroll(placement.start, dims)
         full = used(rows) >= options.array * space.architecture.compute_instances
-        rows = placement.thin(rows.take(full), options.width)
+        rows = placement.subsample(rows.take(full), options.width)
         for number, slots in enumerate(slots_by_cluster(space, space.temporal_slots[1:])):
             for slot in slots:
                 rows = placement.into(slot, rows if not run.exhausted else rows.take(slice(0, 0)))
             shares = np.array([placement.fill(rows, slot) for slot in slots]).max(axis=0)
-            rows = placement.thin(rows.take(shares >= (options.outer if number else options.inner)), options.width)
+            rows = placement.subsample(rows.take(shares >= (options.outer if number else options.inner)), options.width)
         return rows
 
     def _reason(self, problem: Problem) -> Reason:

@@ -48,7 +48,7 @@ class FactorFlow:
     def _starts(self, placement: Placement) -> Candidates:
         """Return the start with all factors outside, and starts with the array as full as possible."""
         most = self.options.unrollings
-        full = placement.thin(placement.fullest(placement.unroll(placement.start)), most)
+        full = placement.subsample(placement.fullest(placement.unroll(placement.start)), most)
         return Candidates.join([placement.start, full]) if most else placement.start
 
     def _descend(self, task: Task, states: Candidates) -> Descent:

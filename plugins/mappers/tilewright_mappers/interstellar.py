@@ -30,14 +30,14 @@ class Interstellar:
         while not complete:
             complete = True
             for placement in Placement.each(space, run.rng):
-                rows = placement.thin(_unrolled(placement), width)
+                rows = placement.subsample(_unrolled(placement), width)
                 for slot in reversed(space.temporal_slots[1:]):
                     if run.exhausted:
                         break
-                    rows = placement.thin(placement.into(slot, rows), width)
+                    rows = placement.subsample(placement.into(slot, rows), width)
                 for part in np.array_split(np.arange(len(rows)), max(1, len(rows) // 32)):
                     yield with_orders(rows.take(part), orders)
-                complete &= not placement.thinned
+                complete &= not placement.subsampled
 
 
 def _unrolled(placement: Placement) -> Candidates:

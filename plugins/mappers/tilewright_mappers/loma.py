@@ -31,7 +31,7 @@ class Loma:
     def search(self, task: Task, run: Run) -> Proposals:
         for placement in Placement.each(task.space, run.rng):
             full = placement.fullest(placement.unroll(placement.start))
-            rows = placement.thin(full, self.options.unrollings)
+            rows = placement.subsample(full, self.options.unrollings)
             for row, trips in enumerate(rows.trips):
                 orders = distinct_orders(merged(loop_factors(placement, trips), self.options.limit))
                 while some := list(itertools.islice(orders, self.options.batch)):

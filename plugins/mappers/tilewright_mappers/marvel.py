@@ -57,10 +57,10 @@ class _Chip:
 
     def some(self) -> Proposals:
         """One pass over mappings above the thresholds; the next has a lower one if this saw all, or many saw none."""
-        self.placement.thinned = False
+        self.placement.subsampled = False
         rows = self._candidates()
         self.empty = 0 if len(rows) else self.empty + 1
-        if not self.placement.thinned or self.empty >= PASSES:
+        if not self.placement.subsampled or self.empty >= PASSES:
             self.done = self.memory == 0
             self.memory, self.empty = _halved(self.memory), 0
         for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // 32) if len(rows) else ():
@@ -69,12 +69,12 @@ class _Chip:
     def _candidates(self) -> Candidates:
         rows = self.placement.unroll(self.placement.start)
         units = used(rows)
-        rows = self.placement.thin(rows.take(units >= self.array * units.max()), self.width)
+        rows = self.placement.subsample(rows.take(units >= self.array * units.max()), self.width)
         for slots in slots_by_cluster(self.space, self.loops[2:]):
             for slot in slots:
                 rows = self.placement.into(slot, rows if not self.run.exhausted else rows.take(slice(0, 0)))
             shares = np.array([self.placement.fill(rows, slot) for slot in slots]).max(axis=0)
-            rows = self.placement.thin(rows.take(shares >= self.memory), self.width)
+            rows = self.placement.subsample(rows.take(shares >= self.memory), self.width)
         return rows
 
 

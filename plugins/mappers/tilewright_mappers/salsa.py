@@ -27,7 +27,7 @@ class Salsa:
     def search(self, task: Task, run: Run) -> Proposals:
         for placement in Placement.each(task.space, run.rng):
             full = placement.fullest(placement.unroll(placement.start))
-            rows = placement.thin(full, self.options.unrollings)
+            rows = placement.subsample(full, self.options.unrollings)
             rows = rows.take(np.arange(self.options.chains) % len(rows))
             yield from self._anneal(task, run.rng, placement, rows)
 

@@ -100,7 +100,7 @@ class Placement:
         start: One candidate with every factor as far out as allowed, and the tensors to keep.
         home: Source slot of each dimension; -1 if there is none.
         most: Maximum number of rows. Larger sets are subsampled at random.
-        thinned: Whether a set of rows was subsampled.
+        subsampled: Whether a set of rows was subsampled.
     """
 
     space: MapSpace
@@ -108,7 +108,7 @@ class Placement:
     start: Candidates
     home: Ints
     most: int = 4096
-    thinned: bool = False
+    subsampled: bool = False
 
     @classmethod
     def of(cls, space: MapSpace, rng: np.random.Generator, keep: Bools | None = None, most: int = 4096) -> Placement:
@@ -161,7 +161,7 @@ class Placement:
             if source in (-1, slot) or self.space.slots[slot].highest[dim] == 1:
                 continue
             grown = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), source, slot)])
-            rows = self.thin(grown.take(grown.fits()) if len(grown) > len(rows) else rows)
+            rows = self.subsample(grown.take(grown.fits()) if len(grown) > len(rows) else rows)
         return rows
 
     def unroll(self, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
@@ -175,12 +175,12 @@ class Placement:
         units = used(rows)
         return rows.take(units == units.max())
 
-    def thin(self, rows: Candidates, most: int | None = None) -> Candidates:
+    def subsample(self, rows: Candidates, most: int | None = None) -> Candidates:
         """Return at most `most` of the rows, sampled at random."""
         most = most or self.most
         if len(rows) <= most:
             return rows
-        self.thinned = True
+        self.subsampled = True
         return rows.take(np.sort(self.rng.choice(len(rows), most, replace=False)))
 
     def fill(self, rows: Candidates, slot: int) -> Floats:

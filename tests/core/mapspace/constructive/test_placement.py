@@ -28,7 +28,7 @@ def test_placement_inwards_finds_every_tiling_that_fits(space: MapSpace) -> None
         wanted |= {row.tobytes() for row in batch.take(batch.fits()).trips}
         if len(wanted) > 10**5:
             break
-    assert not moves.thinned
+    assert not moves.subsampled
     assert {row.tobytes() for row in rows.trips} == wanted and len(rows) == len(wanted)
 
 
