@@ -57,10 +57,10 @@ def _filled(placement: Placement, row: Candidates, slot: int) -> Candidates:
 
 
 def _steps(placement: Placement, row: Candidates, slot: int) -> list[Candidates]:
-    """The row with one prime factor moved from home into the slot."""
+    """The row with one prime factor moved from its source slot into the slot."""
     return [
         moves_of(row, dim, [prime], source, slot)
-        for dim, source in enumerate(placement.home.tolist())
+        for dim, source in enumerate(placement.source_slot.tolist())
         for prime in placement.space.primes(dim)
         if source not in (-1, slot)
     ]

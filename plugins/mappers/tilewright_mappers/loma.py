@@ -46,9 +46,9 @@ def loop_factors(placement: Placement, row: Ints) -> list[Factor]:
         row: trips [slot, dimension] of one mapping.
     """
     found = []
-    for dim, home in enumerate(placement.home):
-        if home >= 0:
-            lowest, rest = placement.space.slots[home].lowest[dim], int(row[home, dim])
+    for dim, source_slot in enumerate(placement.source_slot):
+        if source_slot >= 0:
+            lowest, rest = placement.space.slots[source_slot].lowest[dim], int(row[source_slot, dim])
             for prime, power in reversed(prime_powers(rest)):
                 for _ in range(power if prime > 1 else 0):
                     if rest // prime >= lowest:
@@ -105,7 +105,7 @@ def allocate(placement: Placement, rows: Candidates, factors: Ints) -> Candidate
     """
     space = placement.space
     dims, trips = factors[..., 0], factors[..., 1]
-    where = np.broadcast_to(placement.home[dims], dims.shape).copy()
+    where = np.broadcast_to(placement.source_slot[dims], dims.shape).copy()
     left = trips > 1
     for slot in reversed(space.temporal_slots):
         able = left & (where != slot) & _within(rows, slot, dims, trips, left)
@@ -145,8 +145,8 @@ def _longest(placement: Placement, rows: Candidates, slot: int, factors: Ints, a
 
 def _moved(placement: Placement, rows: Candidates, slot: int, factors: Ints, taken: Bools) -> Candidates:
     """Return the rows with the taken loops moved from their source slots into a slot."""
-    for dim, home in enumerate(placement.home):
+    for dim, source_slot in enumerate(placement.source_slot):
         grow = np.where(taken & (factors[..., 0] == dim), factors[..., 1], 1).prod(axis=1)
-        if home >= 0 and (grow > 1).any():
-            rows = rows.move(dim, grow, int(home), slot)
+        if source_slot >= 0 and (grow > 1).any():
+            rows = rows.move(dim, grow, int(source_slot), slot)
     return rows

@@ -46,13 +46,13 @@ class _Chip:
         self.array, self.memory = options.array, options.memory
         self.loops = space.temporal_slots
         self.orders = [reuse_orders(space.problem)] * len(self.loops)
-        chip = np.full_like(outside.home, (*self.loops, -1, -1)[1])
+        chip = np.full_like(outside.source_slot, (*self.loops, -1, -1)[1])
         if len(self.loops) > 1 and max(space.slots[self.loops[1]].highest) == 1:
-            start, chip = outside.start, outside.home  # no loops there, so that no tile can be fixed first
+            start, chip = outside.start, outside.source_slot  # no loops there, so that no tile can be fixed first
         else:
             start, order = least_traffic(outside, options.memory)
             self.orders[:1] = [order[None]]
-        self.placement = replace(outside, start=start, home=chip, most=4 * options.width)
+        self.placement = replace(outside, start=start, source_slot=chip, most=4 * options.width)
         self.done, self.empty = False, 0
 
     def some(self) -> Proposals:

@@ -1,6 +1,6 @@
 """Constructive placement: move factors from the outermost loops into inner slots, one slot at a time.
 
-The constructive mappers share this module. A step moves factors from their source slot (`home`)
+The constructive mappers share this module. A step moves factors from their source slot (`source_slot`)
 into one inner slot, in all possible ways, and keeps the results that fit the memories.
 """
 
@@ -98,7 +98,7 @@ class Placement:
 
     Attributes:
         start: One candidate with every factor as far out as allowed, and the tensors to keep.
-        home: Source slot of each dimension; -1 if there is none.
+        source_slot: Source slot of each dimension; -1 if there is none.
         most: Maximum number of rows. Larger sets are subsampled at random.
         subsampled: Whether a set of rows was subsampled.
     """
@@ -106,7 +106,7 @@ class Placement:
     space: MapSpace
     rng: np.random.Generator
     start: Candidates
-    home: Ints
+    source_slot: Ints
     most: int = 4096
     subsampled: bool = False
 
@@ -121,8 +121,8 @@ class Placement:
         """
         start = outermost(space, rng)
         loops = np.array(space.temporal_slots, dtype=np.int64)
-        home = loops[start.trips[0, loops].argmax(axis=0)] if len(loops) else np.full(start.trips.shape[2], -1)
-        return cls(space, rng, start.keeping(keep), home, most)
+        source_slot = loops[start.trips[0, loops].argmax(axis=0)] if len(loops) else np.full(start.trips.shape[2], -1)
+        return cls(space, rng, start.keeping(keep), source_slot, most)
 
     @classmethod
     def each(cls, space: MapSpace, rng: np.random.Generator, most: int = 4096) -> list[Placement]:
@@ -156,8 +156,8 @@ class Placement:
 
     def into(self, slot: int, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
         """Move factors of `dims` (None: all) from their source slots into `slot`, in all ways that fit."""
-        for dim in range(len(self.home)) if dims is None else dims:
-            source = int(self.home[dim])
+        for dim in range(len(self.source_slot)) if dims is None else dims:
+            source = int(self.source_slot[dim])
             if source in (-1, slot) or self.space.slots[slot].highest[dim] == 1:
                 continue
             grown = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), source, slot)])

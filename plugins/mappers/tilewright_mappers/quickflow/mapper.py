@@ -101,7 +101,9 @@ class QuickFlow:
 
     def _rounds(self, placement: Placement) -> tuple[Round, Round, Round]:
         options, space = self.options, placement.space
-        unrolling = {int(home) for home in placement.home if home >= 0} | set(space.spatial_slots)
+        unrolling = {int(source_slot) for source_slot in placement.source_slot if source_slot >= 0} | set(
+            space.spatial_slots
+        )
         first, second, third = (
             Round(None, False, hops, options.repeats, options.width, options.follow) for hops in options.hops
         )

@@ -128,7 +128,7 @@ class Published:
 
     def search(self, placement: Placement) -> Steps:
         """Decide all tilings level by level; the last candidates are evaluated with every order."""
-        rows, home = placement.start, placement.home
+        rows, source_slot = placement.start, placement.source_slot
         levels = partitioned_buffers(self.space)
         around = [level.loops[0] for level in levels[1:]]
         plan = list(zip(levels[:-1], around, strict=True))
@@ -136,7 +136,7 @@ class Published:
             plan.reverse()
         for level, source in plan[:-1]:
             yield from objectives(rows, self.task, self.run)  # so that an interrupted search has a mapping
-            rows = self._grown(rows, level, self._homes(home, source))
+            rows = self._grown(rows, level, self._source_slots(source_slot, source))
         if not plan:
             yield from self._ordered(rows)
             return
@@ -147,11 +147,11 @@ class Published:
             if self.run.exhausted:
                 return
             parents = rows.take(slice(begin, begin + PARENTS))
-            yield from self._ordered(self._grown(parents, level, self._homes(home, source)))
+            yield from self._ordered(self._grown(parents, level, self._source_slots(source_slot, source)))
 
-    def _homes(self, home: Ints, source: int | None) -> Ints:
+    def _source_slots(self, source_slot: Ints, source: int | None) -> Ints:
         """Return the slots from which a level takes factors: top-down, the surrounding loops."""
-        return home if self.inter == "bottom_up" or source is None else np.full_like(home, source)
+        return source_slot if self.inter == "bottom_up" or source is None else np.full_like(source_slot, source)
 
     def _grown(self, rows: Candidates, level: PartitionedBuffer, homes: Ints) -> Candidates:
         parts = [rows.take(slice(0, 0))]

@@ -41,29 +41,29 @@ class Sound:
         for number, decision in enumerate(decisions):
             if self.run.exhausted:
                 return
-            rows = self._grown(rows, decision, placement.home)
+            rows = self._grown(rows, decision, placement.source_slot)
             if len(rows) > 1 or number == len(decisions) - 1:
                 values = yield from self._valued(rows)
                 rows = rows.take(np.argsort(values, kind="stable")[: self.width])
 
-    def _grown(self, rows: Candidates, decision: Decision, home: Ints) -> Candidates:
+    def _grown(self, rows: Candidates, decision: Decision, source_slot: Ints) -> Candidates:
         """Return at most `tries` leaves; those of earlier rows come first."""
         parts = [rows.take(slice(0, 0))]
         for start in range(0, len(rows), PARENTS):
             if sum(map(len, parts)) >= self.tries or self.run.exhausted:
                 break
             grown = rows.take(slice(start, start + PARENTS))
-            for source, dims in self._sources(decision, home):
+            for source, dims in self._sources(decision, source_slot):
                 grown = leaves(grown, source, decision.slot, dims, self.tries)
             parts.append(grown)
         return Candidates.join(parts).take(slice(0, self.tries))
 
-    def _sources(self, decision: Decision, home: Ints) -> Iterator[tuple[int, list[int]]]:
+    def _sources(self, decision: Decision, source_slot: Ints) -> Iterator[tuple[int, list[int]]]:
         """Yield (slot, dimensions) from which a decision takes factors."""
         if decision.source is not None:
-            yield decision.source, list(range(len(home)))
-        for source in sorted({int(each) for each in home} - {-1, decision.slot, decision.source or -1}):
-            yield source, np.flatnonzero(home == source).tolist()
+            yield decision.source, list(range(len(source_slot)))
+        for source in sorted({int(each) for each in source_slot} - {-1, decision.slot, decision.source or -1}):
+            yield source, np.flatnonzero(source_slot == source).tolist()
 
     def _valued(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
         """Return the best cost over each row's completions."""
