@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import rebalanced
-from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.feasible_region import FeasibleRegion
 from tilewright.mapspace.rules.legality_kernel import check_trips
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, to_lanes
 from tilewright.mapspace.rules.tables import Orders, Rules
@@ -24,7 +24,7 @@ from tilewright.schema.mapping import Mapping
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """`n` mappings of one map space. They are not checked against its rules; see `Limits.allowed`.
+    """`n` mappings of one map space. They are not checked against its rules; see `FeasibleRegion.allowed`.
 
     Attributes:
         space: Map space that defines slots, skeleton and rules.
@@ -37,7 +37,7 @@ class Candidates:
         keep: Kept tensors, bool [n, entry, tensor]. None: optional tensors are bypassed.
     """
 
-    space: Limits
+    space: FeasibleRegion
     trips: Ints
     order: Positions | None = None
     keep: Bools | None = None
@@ -62,7 +62,7 @@ class Candidates:
             object.__setattr__(self, name, view)
 
     @classmethod
-    def of(cls, space: Limits, batch: MappingBatch) -> Candidates:
+    def of(cls, space: FeasibleRegion, batch: MappingBatch) -> Candidates:
         """Return the candidates with the tile sizes of `batch`; the inverse of `batch()`.
 
         The batch must have the skeleton of the space, and its tiles must divide as in the space.

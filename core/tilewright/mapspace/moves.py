@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.feasible_region import FeasibleRegion
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +24,14 @@ class Moves:
     spaces, factor 0 means that the target gains one trip.
     """
 
-    space: Limits
+    space: FeasibleRegion
     dimension: Ints
     factor: Ints
     source: Ints
     target: Ints
 
     @classmethod
-    def of(cls, space: Limits, among: Sequence[int] | None = None, powers: bool = False) -> Moves:
+    def of(cls, space: FeasibleRegion, among: Sequence[int] | None = None, powers: bool = False) -> Moves:
         """Return all moves between the slots `among` (None: all slots).
 
         With `powers`, several equal prime factors may move at once.
@@ -98,7 +98,7 @@ class Moves:
         return moved.take(good), row[good], move[good]
 
 
-def _factors(space: Limits, dim: int, powers: bool) -> Iterator[int]:
+def _factors(space: FeasibleRegion, dim: int, powers: bool) -> Iterator[int]:
     """Yield the factors that a move can transfer; 0 stands for a single trip."""
     if space.factors == "ragged" and space.problem.sizes[dim] > 1:
         yield 0

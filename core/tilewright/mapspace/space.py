@@ -27,7 +27,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import MAX_EXACT, count_mappings
 from tilewright.mapspace.factoring.perfect import Perfect
 from tilewright.mapspace.factoring.ragged import Ragged
-from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.feasible_region import FeasibleRegion
 from tilewright.mapspace.looporders import OrderTable, arrange, by_rank, count_orders
 from tilewright.mapspace.moves import Moves
 from tilewright.mapspace.skeleton import Skeleton
@@ -38,7 +38,7 @@ from tilewright.schema.problem import Problem
 
 
 @dataclass(frozen=True)
-class MapSpace(Limits):
+class MapSpace(FeasibleRegion):
     """All mappings of a problem on an architecture, under rules written in the problem's dimensions."""
 
     @classmethod

@@ -13,7 +13,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import divisors
-from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.feasible_region import FeasibleRegion
 from tilewright.plugin import Relaxation
 from tilewright_mappers.optimal.kernel.structures import ProblemArrays
 
@@ -34,7 +34,7 @@ EnergyByStationarySet = dict[int, Floats]
 class InstanceArrays(Protocol):
     """Attributes of a search instance that the tables need."""
 
-    space: Limits
+    space: FeasibleRegion
     relaxation: Relaxation
     problem: ProblemArrays
     tensors: int

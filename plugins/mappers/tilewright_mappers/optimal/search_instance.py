@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.compiled import for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.limits import Limits
+from tilewright.mapspace.feasible_region import FeasibleRegion
 from tilewright.plugin import Objective, Relaxation
 from tilewright_mappers.optimal.kernel.state import FIRST_TENSOR, PER_TENSOR, USED
 from tilewright_mappers.optimal.kernel.structures import (
@@ -33,7 +33,7 @@ class SearchInstance:
     """Everything about a task that stays constant during a search."""
 
     def __init__(
-        self, space: Limits, relaxation: Relaxation, objective: Objective, max_cycles: float = math.inf
+        self, space: FeasibleRegion, relaxation: Relaxation, objective: Objective, max_cycles: float = math.inf
     ) -> None:
         self.space, self.relaxation = space, relaxation
         self.problem = problem_arrays(space.problem, space.factors == "ragged")

@@ -26,7 +26,7 @@ from tilewright.schema.problem import Problem, Tensor
 
 
 @dataclass(frozen=True)
-class Limits:
+class FeasibleRegion:
     """Bounds on the mappings of a problem on an architecture, under rules in the problem's dimensions.
 
     Like capacity, the last three attributes do not bound the space. `Candidates.fits` checks them.
