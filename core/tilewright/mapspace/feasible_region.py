@@ -265,7 +265,7 @@ class FeasibleRegion:
                 it.
         """
         shape = (len(self.skeleton), len(self.problem.tensors))
-        always, free = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
+        always, optional = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
         for index, entry in enumerate(self.skeleton.entries):
             if not entry.holds:
                 continue
@@ -284,8 +284,8 @@ class FeasibleRegion:
                     continue
                 choice = self._kept(memory, tensor) if index else "keep"
                 always[index, number] = choice == "keep"
-                free[index, number] = choice == "free"
-        return always, free
+                optional[index, number] = choice == "free"
+        return always, optional
 
     def _kept(self, memory: Memory, tensor: Tensor) -> str:
         """Return "keep", "bypass" or "free" for a tensor, as the rules specify.
@@ -420,11 +420,11 @@ class FeasibleRegion:
                 yield Reason(code="loop_order", where=self.describe(slot), message=text)
 
     def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:
-        always, free = self.keeps
+        always, optional = self.keeps
         for index, entry in enumerate(mapping.entries):
             for number, name in enumerate(self.problem.tensor_names):
                 kept = name in (entry.keep or ())
-                if kept != always[index, number] and not free[index, number]:
+                if kept != always[index, number] and not optional[index, number]:
                     text = (
                         f"{'keeps' if kept else 'bypasses'} {name}, but the space {'bypasses' if kept else 'keeps'} it"
                     )

@@ -120,10 +120,10 @@ class MapSpace(FeasibleRegion):
         return order
 
     def _draw_keeps(self, rng: np.random.Generator, count: int) -> Bools | None:
-        always, free = self.keeps
-        if not free.any():
+        always, optional = self.keeps
+        if not optional.any():
             return None
-        return np.asarray(always | (free & rng.integers(0, 2, (count, *free.shape)).astype(np.bool_)))
+        return np.asarray(always | (optional & rng.integers(0, 2, (count, *optional.shape)).astype(np.bool_)))
 
     # -- enumeration -----------------------------------------------------------------------------------------
 

@@ -205,10 +205,10 @@ def keep_choices(space: MapSpace, most: int = 16) -> list[Bools]:
 
     If there are more than `most`, return two: no optional tensor, and all of them.
     """
-    always, free = space.keeps
-    places = np.argwhere(free)
+    always, optional = space.keeps
+    places = np.argwhere(optional)
     if 2 ** len(places) > most:
-        return [always, always | free]
+        return [always, always | optional]
     choices = []
     for number in range(2 ** len(places)):
         keep = always.copy()
