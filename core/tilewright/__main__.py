@@ -30,9 +30,8 @@ def main() -> NoReturn:
     hears = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # SIGINT is ignored in background processes
     if hears:
         signal.signal(signal.SIGINT, _leave)
-        atexit.register(
-            signal.signal, signal.SIGINT, signal.SIG_IGN
-        )  # handlers run in reverse order, so this one runs last
+        # handlers run in reverse order, so this one runs last
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     from tilewright.cli import main as run
 
     try:

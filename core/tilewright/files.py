@@ -71,9 +71,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
             status = os.fstat(handle)
             if not stat.S_ISREG(status.st_mode):
                 raise InputError(f"{path} is {_kind(status.st_mode)}; expected a file")
-            data = file.read(
-                min(most, status.st_size) + 2**16
-            )  # some file systems report size 0 for files with content
+            # some file systems report size 0 for files with content
+            data = file.read(min(most, status.st_size) + 2**16)
     except FileNotFoundError:
         raise InputError(f"there is no file {path}", hint="check the path") from None
     except (IsADirectoryError, NotADirectoryError):

@@ -38,7 +38,7 @@ def compare(
     Args:
         mappers, models: Names of installed plugins, or plugin objects.
         mapper_options, model_options: Options for all of them, or for one as `{"gamma": {...}}`.
-        Everything else: As for `map`. Limits apply to each search.
+        Everything else: As for `map`. The limits apply to each search.
 
     Returns:
         The report. A model that fits no layer is named before the search, and in a table of its own.

@@ -64,7 +64,7 @@ def map(
             for the architecture.
         factors: `perfect` (every tile divides the enclosing one) or `ragged` (the last tile of a
             dimension may be smaller). Default: as in the constraints, else perfect.
-        seconds, evaluations, patience: Limits for each distinct layer. Without seconds and
+        seconds, evaluations, patience: Search limits per distinct layer. Without seconds and
             evaluations: 100,000 mappings, unless the mapper terminates on its own.
         seed: Seed of the search; equal seeds give equal results.
         mapper_options, model_options: Options of the mapper and of the cost model.

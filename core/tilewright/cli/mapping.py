@@ -126,6 +126,6 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
 
 
 def _of_layer(workload: str, layer: str) -> str:
-    """Return the name of one layer as it is typed; for a folder, the name of its file."""
+    """Return the argument that selects one layer; for a folder, the name of its file."""
     files = [each for each in Path(workload).iterdir() if each.stem == layer] if os.path.isdir(workload) else []
     return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"

@@ -6,9 +6,9 @@ A plugin distribution needs one test file:
 
     @parametrize_conformance("tilewright-genetic")
     def test_conformance(case: Case) -> None:
-                case.run()
+        case.run()
 
-`check_plugin` runs the same checks without pytest. `tilewright.testing.strategies` generates random
+This file runs all checks. `check_plugin` runs them without pytest. `tilewright.testing.strategies` generates random
 problems, architectures and mappings for hypothesis.
 """
 

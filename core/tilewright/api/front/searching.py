@@ -43,7 +43,7 @@ def front(
 
     Args:
         points: Maximum number of points per layer, at least 2.
-        Everything else: As for `map`. Limits apply to each point. There is no `objective`. The
+        Everything else: As for `map`. The limits apply to each point. There is no `objective`. The
         points of a layer are searched in sequence, so `jobs` counts layers.
 
     Raises:

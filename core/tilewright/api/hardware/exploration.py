@@ -86,7 +86,7 @@ def explore(
         retry: Whether to repeat searches that failed before.
         cluster: Address of a Dask scheduler (extra `dask`). Its workers then search instead of
             `jobs` local processes.
-        Everything else: As for `map`. Limits apply to each layer on each architecture. `folder` and
+        Everything else: As for `map`. The limits apply to each layer on each architecture. `folder` and
         `force` are not accepted. `resume` is always on.
 
     Returns:

@@ -124,7 +124,7 @@ def check_algorithm_moves_what_does_not_lie_right(subject: Subject) -> None:
 
 @check(AlgorithmSpec)
 def check_algorithm_answers_the_same_twice(subject: Subject) -> None:
-    """The same problem has the same alternatives: there is no hidden state and no randomness."""
+    """Equal problems have equal alternatives: there is no hidden state and no randomness."""
     for problem, found in _offers(subject):
         again: object = subject.make().alternatives(problem)
         require(found == again, f"{problem.name}: the second call returns different alternatives")

@@ -205,7 +205,7 @@ def _all_rejected(evaluator: Evaluator, batch: MappingBatch, what: str) -> None:
 def check_costmodel_reports_add_up(subject: Subject) -> None:
     """A report of a valid mapping is complete: MACs match the problem, and EDP is energy times cycles.
 
-    Limits, if reported, explain its cycles.
+    The limits, if reported, explain its cycles.
     """
     for sample, evaluator in _bound(subject):
         for mapping in sample.batch(8):

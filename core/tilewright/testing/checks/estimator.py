@@ -61,7 +61,7 @@ def check_estimator_answers_its_examples(subject: Subject) -> None:
 
 @check(EstimatorSpec)
 def check_estimator_answers_the_same_twice(subject: Subject) -> None:
-    """The same question has the same answer: there is no hidden state and no randomness."""
+    """Equal questions have equal answers: there is no hidden state and no randomness."""
     estimator, asked = subject.make(), list(questions(subject))
     first = [_answer(estimator, question) for question in asked]
     again = [_answer(estimator, question) for question in reversed(asked)][::-1]

@@ -55,7 +55,7 @@ def check_frontend_loads_its_sources(subject: Subject) -> None:
 
 @check(FrontendSpec)
 def check_frontend_loads_the_same_twice(subject: Subject) -> None:
-    """The same source gives the same workload: there is no hidden state and no randomness."""
+    """Equal sources give equal workloads: there is no hidden state and no randomness."""
     frontend: Frontend = subject.make()
     for source in subject.all_sources():
         first, again, other = frontend.load(source), frontend.load(source), subject.make().load(source)

@@ -127,9 +127,8 @@ def check_mapper_proposes_mappings_of_the_task(subject: Subject) -> None:
     for sample in _accepted(subject):
         seen = 0
         for proposal in driven(subject.make(), sample, _run()):
-            if isinstance(
-                proposal.proposed, Candidates
-            ):  # tile sizes are capped at the dimension and would hide surplus trips
+            # tile sizes are capped at the dimension and would hide surplus trips
+            if isinstance(proposal.proposed, Candidates):
                 covered = (proposal.proposed.trips.prod(axis=1) == sample.problem.sizes).all()
                 require(bool(covered), f"{sample}: the product of proposed trips is not the dimension's size")
             for mapping in proposal.batch.take(slice(0, EXAMINED - seen)):
