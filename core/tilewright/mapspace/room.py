@@ -1,4 +1,4 @@
-"""Room that tiles need in memories, where a cost model asks for more than one copy of each tile."""
+"""Capacity that tiles need in memories, if a cost model requires several copies of each tile."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tilewright.schema.problem import Problem, Rank, Tensor
 
 
 def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int | None:
-    """Return the capacity for one copy of the tiles, in words; None: unlimited. The outermost cluster holds one copy."""
+    """Return the capacity for one copy of the tiles, in words; None if unlimited.
+
+    The outermost cluster holds a single copy.
+    """
     if memory.capacity_words is None or memory in architecture.clusters[0].memories:
         return memory.usable_words
     return math.floor(memory.capacity_words / max(memory.multiple_buffering, copies))
@@ -26,7 +29,11 @@ def usable_slices(architecture: Architecture, copies: int) -> Floats:
 
 
 def spanning(problem: Problem) -> tuple[Tensor, ...]:
-    """Return the tensors, where coordinates of the output that an operand shares with a window are the operand's."""
+    """Return the tensors, with windows also in the output.
+
+    A coordinate of the output that an operand has inside a window becomes the coordinate of the
+    operand.
+    """
     windows = set(problem.windows)
     sliding = [rank for tensor in problem.operands for rank in tensor.projection if windows & set(rank.terms)]
 

@@ -1,4 +1,4 @@
-"""Which cost models fit an architecture: asked before any search."""
+"""Fit of cost models to architectures, determined before any search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.tables import Column, Table
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether a cost model takes a problem on an architecture; `error` says why not."""
+    """Answer of a cost model about a problem on an architecture. `error` is None if it fits."""
 
     model: str
     problem: str
@@ -28,12 +28,12 @@ class Fit:
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why not; empty if it fits."""
+        """Reasons for a refusal; empty if the model fits."""
         return () if self.error is None else reasons_of(self.error)
 
     @property
     def reason(self) -> str:
-        """Why not, in a line: the first reason, and how many more there are."""
+        """Reason in one line: the first one, and the number of others."""
         if isinstance(self.error, PluginError):
             return self.error.message
         first, *others = self.reasons or ("",)
@@ -41,17 +41,20 @@ class Fit:
 
     @property
     def hint(self) -> str | None:
-        """What to do about it, besides taking another model; None where there is nothing."""
+        """Remedy other than another model; None if there is none."""
         return None if self.error is None or self.error.hint == ANOTHER else self.error.hint
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """What it has in common with the same answer for other problems."""
+        """Key that equal answers for different problems share."""
         return self.model, *(reason.code for reason in self.reasons)
 
 
 def fit_of(model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints) -> Fit:
-    """Whether a cost model takes a problem on an architecture under constraints. No mapping is evaluated."""
+    """Return whether a cost model accepts a problem on an architecture under constraints.
+
+    No mapping is evaluated.
+    """
     try:
         narrowed_space(model, problem, architecture, constraints)
         bind(model, problem, constraints.shape(architecture))
@@ -61,8 +64,11 @@ def fit_of(model: BuiltModel, problem: Problem, architecture: Architecture, cons
 
 
 def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:
-    """Models, whether they fit, why not, and what to do, of some of all answers. Those of a model with the same kinds of reasons
-    share a row."""
+    """Return a table of models, their fit, the reasons and remedies.
+
+    Answers of one model with the same kinds of reasons share a row. `fits` holds all answers, and
+    `shown` those in the table.
+    """
     table = Table(
         "model", "fits", "problems", Column("reason", wrapped=True), Column("what to do", wrapped=True), title=title
     )
@@ -78,18 +84,18 @@ def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:
 
 
 def several(names: Sequence[str]) -> str:
-    """Names for a table: all of a few, or the first few and how many more there are."""
+    """Return names for a table: all of a few, or the first three and the number of others."""
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"
 
 
 def refused_models(fits: Sequence[Fit]) -> list[str]:
-    """Models that take no problem at all."""
+    """Return the models that accept no problem."""
     models = dict.fromkeys(each.model for each in fits)
     return [model for model in models if not any(each.fits for each in fits if each.model == model)]
 
 
 def advice(one: Fit, fits: Sequence[Fit]) -> str:
-    """What to do where a model does not fit; empty where it does."""
+    """Return the remedy if a model does not fit, otherwise an empty text."""
     if one.fits:
         return ""
     others = [each.model for each in fits if each.problem == one.problem and each.fits]

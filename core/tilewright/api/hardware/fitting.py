@@ -1,4 +1,4 @@
-"""`fit`: which cost models take which work on an architecture."""
+"""`fit`: cost models that accept a workload on an architecture."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ COMMON = Workload.model_validate(
         ],
     }
 )
-"""Small work that stands for all where none is named."""
+"""Default workload: small problems that represent all others."""
 
 
 @dataclass(frozen=True, repr=False)
 class FitReport(Tabular):
-    """Which cost models take which problems on an architecture, and why others do not."""
+    """Cost models that accept the problems on an architecture, with reasons for the others."""
 
     architecture: Architecture
     constraints: Constraints
@@ -65,12 +65,12 @@ class FitReport(Tabular):
 
     @property
     def fitting(self) -> list[str]:
-        """The models that take every problem."""
+        """Models that accept every problem."""
         models = dict.fromkeys(each.model for each in self.fits)
         return [model for model in models if all(each.fits for each in self.fits if each.model == model)]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One per model and problem."""
+        """Return one dict per model and problem."""
         return [
             {
                 "model": each.model,
@@ -83,7 +83,7 @@ class FitReport(Tabular):
         ]
 
     def data(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         return {
             "schema_version": 1,
             "arch": self.architecture.name,
@@ -93,7 +93,7 @@ class FitReport(Tabular):
         }
 
     def tables(self) -> Sequence[Table | str]:
-        """A row per model and answer; problems with the same answer share one."""
+        """Return a row per model and answer; problems with the same answer share one."""
         return [
             fit_table(
                 self.fits, self.fits, f"cost models on {self.architecture.name}, constraints {self.constraints.name}"
@@ -110,15 +110,19 @@ def fit(
     constraints: Source | None = None,
     factors: str | None = None,
 ) -> FitReport:
-    """Which cost models take which work on an architecture; what `tilewright plugins fit` does. Nothing is searched.
+    """Return which cost models accept a workload on an architecture, as `tilewright plugins fit` does.
+
+    Nothing is searched.
 
     Args:
-        arch, workload: as for `map`; without a workload a small matrix product and a small convolution.
-        models: names of installed cost models, or objects of your own; by default all that are installed.
-        constraints, factors: as for `map`.
+        arch, workload: As for `map`. The default workload is a small matrix product and a small
+            convolution.
+        models: Names of installed cost models, or objects. Default: all installed ones.
+        constraints, factors: As for `map`.
 
     Raises:
-        CallError, InputError, UnknownNameError: an argument is invalid; the message says what would be right.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
+            ones.
     """
     named = [each.name for each in installed().of_kind(CostModelSpec)] if models is None else names_of("models", models)
     settings: Settings = {"constraints": constraints, "factors": factors}
