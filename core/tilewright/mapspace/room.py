@@ -22,7 +22,7 @@ def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int
 
 
 def usable_slices(architecture: Architecture, copies: int) -> Floats:
-    """Return the same of all memories in slices, [memory]; inf: unlimited."""
+    """Return the capacity of all memories for one copy of the tiles, in slices, [memory]; inf: unlimited."""
     words = [usable_words(memory, architecture, copies) for memory in architecture.memories]
     slices = [memory.slices_per_word for memory in architecture.memories]
     return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
