@@ -74,10 +74,10 @@ def fit_command(
 ) -> None:
     """Say which cost models take which work on an architecture, before any search. Exit code 3 if none does."""
     import tilewright as tw
-    from tilewright.cli.common import show
+    from tilewright.cli.common import print_result
 
     report = tw.fit(arch, workload, models=models, constraints=constraints)
-    show(report, json)
+    print_result(report, json)
     raise typer.Exit(0 if any(each.fits for each in report.fits) else 3)
 
 

@@ -147,10 +147,10 @@ class Placement:
         if self.start.fits()[0]:
             return self
         rows = self.start
-        for dim, home in enumerate(self.home.tolist()):
-            for slot in self.space.spatial_slots if home not in (-1, self.space.temporal_slots[0]) else ():
-                rows = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), home, slot)])
-                rows = self.thin(rows)
+        for dim, source_slot in enumerate(self.source_slot.tolist()):
+            for slot in self.space.spatial_slots if source_slot not in (-1, self.space.temporal_slots[0]) else ():
+                rows = Candidates.join([rows, moves_of(rows, dim, self.space.whole_factors(dim), source_slot, slot)])
+                rows = self.subsample(rows)
         rows = rows.take(rows.fits())
         return replace(self, start=rows.take(used(rows).argsort(kind="stable")[:1])) if len(rows) else self
 

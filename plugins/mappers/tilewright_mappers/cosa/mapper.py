@@ -105,7 +105,7 @@ class Cosa:
 def constructed(placement: Placement) -> Candidates:
     """Mappings made without a program, for one choice of what is kept: all factors outside, the one of `local`, and some that
     use most compute units."""
-    full = placement.thin(placement.fullest(placement.unroll(placement.start)), UNROLLINGS)
+    full = placement.subsample(placement.fullest(placement.unroll(placement.start)), UNROLLINGS)
     return Candidates.join([placement.start, built(placement), full])
 
 
