@@ -40,4 +40,4 @@ def test_options_may_be_for_one() -> None:
         model_options={"oracle": {"max_operations": 10}},
     )  # fmt: skip
     assert [row.layer.report is not None for row in report.searches] == [True, False]
-    assert "the limit is 10" in str(report)
+    assert "expected at most 10" in str(report)

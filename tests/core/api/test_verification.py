@@ -31,7 +31,7 @@ def test_a_wrong_mapping_is_told(layer: tw.MappedLayer) -> None:
 
 
 def test_what_is_too_large_is_refused(layer: tw.MappedLayer) -> None:
-    with pytest.raises(errors.NotConformableError, match="the limit is 11"):
+    with pytest.raises(errors.NotConformableError, match="expected at most 11"):
         tw.verify(layer, options={"max_operations": 11})
     with pytest.raises(errors.InputError, match="did you mean 'max_operations'"):
         tw.verify(layer, options={"max_operation": 11})
