@@ -68,11 +68,11 @@ def fit_command(
         ),
     ] = None,
     constraints: Annotated[
-        str | None, typer.Option(help="what a mapping has to keep to; default: the published dataflow of ARCH")
+        str | None, typer.Option(help="constraints on mappings [default: the published dataflow of ARCH]")
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say which cost models take which work on an architecture, before any search. Exit code 3 if none does."""
+    """List the cost models that accept a workload on an architecture. Exit code 3 if none does."""
     import tilewright as tw
     from tilewright.cli.common import print_result
 

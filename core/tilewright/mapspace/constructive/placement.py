@@ -143,7 +143,10 @@ class Placement:
         return found
 
     def _fitting(self) -> Placement:
-        """With factors that no outer loops may have unrolled, where the tiles fit only then; the fewest that do."""
+        """Return a placement whose start fits, if some factors must be unrolled for that.
+
+        These are factors that the outer loops may not have. As few as possible are unrolled.
+        """
         if self.start.fits()[0]:
             return self
         rows = self.start
