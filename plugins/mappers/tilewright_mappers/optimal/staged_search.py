@@ -364,9 +364,11 @@ class StagedSearch:
             row[unfinished] = before[row[unfinished]]
         orders = np.argsort(place, axis=2).astype(np.int8)
         undercounted = states.integers[:, instance.layout.flags] & ~ROUNDED_FIRST_READS > 0
+        # where first reads are rounded, an undercounted mapping may have dominated others before it was (Lemma 4)
+        may_dominate = ~undercounted | instance.rounds_first_reads
         return CompleteMappings(
             Candidates(space, trips, orders, keep),
             states.numbers[:, BOUND],
             undercounted,
-            ~undercounted & (instance.costs.dominance and instance.costs.margin == 0.0),
+            may_dominate & (instance.costs.dominance and instance.costs.margin == 0.0),
         )
