@@ -189,7 +189,7 @@ class RunFolder:
             if before.get("content") != content and not force or resume:
                 hint = "give another folder" + ("" if resume else ", or --force, which removes that run's files")
                 raise InputError(
-                    f"{self.path} contains files of another run:  {before.get('work', 'unknown')}", hint=hint
+                    f"{self.path} contains files of another run: {before.get('work', 'unknown')}", hint=hint
                 )
             self._clear()
         mark = {"schema_version": 1, "work": work, "content": content, "run": run}

@@ -45,7 +45,7 @@ def found(process):
         if len(processes) == int(os.environ["SEARCHES"]):
             signal.raise_signal(signal.SIGINT)
 def hears(pool, told):
-    if told.kind == "note" and told.value.valid:
+    if told.kind == "note" and getattr(told.value, "valid", 0):
         found(told.run.pid)
     return heard(pool, told)
 def keeps(loop, batch, costs):

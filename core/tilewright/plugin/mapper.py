@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tilewright.errors import NotConformableError, NoValidMappingError
+from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -133,7 +133,7 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
     starter, *rest = run.starters
     run.starters = tuple(rest)
     # a space in which it finds no mapping to start from is one for the caller's own search
-    with suppress(StopIteration, NotConformableError, NoValidMappingError), closing(starter.search(task, run)) as proposals:
+    with suppress(StopIteration, NotConformableError), closing(starter.search(task, run)) as proposals:
         proposed = next(proposals)
         while True:
             costs = yield proposed

@@ -93,7 +93,7 @@ def test_options_go_to_the_frontend() -> None:
         (EYERISS, {"kind": "problem"}, errors.InputError, "expected workload, not an object of type Architecture"),
         ("absent.yaml", {}, errors.InputError, "there is no file absent.yaml"),
         ({"foo": 1}, {}, errors.InputError, "cannot tell the kind of this document; it has no kind"),
-        ({"kind": "foo"}, {}, errors.InputError, "it says kind: foo"),
+        ({"kind": "foo"}, {}, errors.InputError, "it has kind: foo"),
         ({"kind": {"foo": 1}}, {}, errors.InputError, "kind"),
         (3, {}, errors.InputError, "cannot load an object of type int"),
         ("eyeriss", {"kind": "mapping"}, errors.InputError, "expected mapping, not eyeriss"),

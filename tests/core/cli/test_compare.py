@@ -93,7 +93,7 @@ def third_parties() -> Iterator[Registry]:
         CostModelSpec(name="slow", summary="", factory=lambda options: Slow()),
         CostModelSpec(name="absent", summary="", factory=lambda options: Unwilling(), needs=("no_such_module",)),
     ):
-        registry.add(spec, "third-party")
+        registry.add(spec, "tilewright")  # which searches in this process, where Ctrl-C is pressed
     with interrupts.heard():
         yield registry
     registry.registrations = before
@@ -226,7 +226,7 @@ def test_an_interruption_while_evaluating_keeps_the_mapping(
     [
         ("randm", "timeloop", "did you mean 'random'"),
         ("random", "timelop", "did you mean 'timeloop'"),
-        ("random,random", "timeloop", "each once"),
+        ("random,random", "timeloop", "distinct names"),
         (",", "timeloop", "names separated by commas"),
     ],
 )

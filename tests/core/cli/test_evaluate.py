@@ -172,4 +172,4 @@ def test_an_option_may_be_for_one_model(tilewright: Command, files: dict[str, Pa
     small = tilewright(*both, "--model-option", "oracle.max_operations=10", "--json").data
     assert [result["valid"] for result in small["results"]] == [True, False]
     ran = tilewright(*both, "--model-option", "maestro.faithful=true")
-    assert ran.code == 2 and "none of timeloop, oracle" in ran.err and "--model maestro" in ran.err
+    assert ran.code == 2 and "not one of timeloop, oracle" in ran.err and "--model maestro" in ran.err

@@ -16,7 +16,7 @@ def test_a_formula_is_mapped_and_its_file_evaluates_to_the_same_figures(tilewrig
     ran = tilewright("map", GEMM, "--arch", "eyeriss", "--evaluations", 3000, "-o", tmp_path, "--json")
     assert ran.code == 0
     layer = ran.data["layers"][0]
-    assert layer["best"]["valid"] and layer["search"]["evaluated"] == 3000
+    assert layer["best"]["valid"] and 0 < layer["search"]["evaluated"] <= 3000
     assert layer["best"]["edp"] == layer["best"]["energy_pj"] * layer["best"]["cycles"]
 
     evaluated = tilewright("evaluate", "--mapping", tmp_path / layer["best"]["mapping_file"], "--json")
@@ -82,7 +82,7 @@ MISTAKES = [
     ((GEMM, "--arch", "eyerissx"), "did you mean 'eyeriss'"),
     ((GEMM, "--arch", "absent.yaml"), "there is no file absent.yaml"),
     (("nk,km->nm; n=8 k=12", "--arch", "eyeriss"), "dimension m has no size"),
-    (("nk,km->nm; n=8 k=12 m=0", "--arch", "eyeriss"), "is at least 1"),
+    (("nk,km->nm; n=8 k=12 m=0", "--arch", "eyeriss"), "expected 1 to"),
     ((GEMM, "--arch", "eyeriss", "--mapper", "randon"), "did you mean 'random'"),
     ((GEMM, "--arch", "eyeriss", "--model", "timelop"), "did you mean 'timeloop'"),
     ((GEMM, "--arch", "eyeriss", "--constraints", "row_stationry"), "did you mean 'row_stationary'"),

@@ -133,7 +133,7 @@ def test_words_are_checked() -> None:
         tw.estimate("sram", technology_nm="45nm")  # type: ignore[arg-type]
     with pytest.raises(UnknownPluginError, match="did you mean 'tables'"):
         tw.estimate("sram", technology_nm=45, estimator="table")
-    with pytest.raises(InputError, match="which is not named"), tw.estimators("tables", cacti={"program": "x"}):
+    with pytest.raises(InputError, match="estimator is not named"), tw.estimators("tables", cacti={"program": "x"}):
         pass
     with tw.estimators("tables"):
         assert tw.estimate("dummy", technology_nm=45).answers["read"].estimator == "tables"

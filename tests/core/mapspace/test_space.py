@@ -328,9 +328,9 @@ def test_other_ways_of_computing_give_the_same(space: MapSpace) -> None:
     plain = {key(mapping) for batch in space.enumerate() for mapping in batch}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(perfect, "PRIMEWISE_ROWS", 0)
-        patch.setattr(perfect, "EXACT", 1)
-        patch.setattr(ragged, "EXACT", 1)
-        patch.setattr(mapspace, "EXACT", 1)
+        patch.setattr(perfect, "MAX_EXACT", 1)
+        patch.setattr(ragged, "MAX_EXACT", 1)
+        patch.setattr(mapspace, "MAX_EXACT", 1)
         patch.setattr(looporders, "MAX_LISTED", 0)
         other = replace(space)
         assert {key(mapping) for batch in other.enumerate(7) for mapping in batch} == plain

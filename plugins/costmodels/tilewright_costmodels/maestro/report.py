@@ -46,6 +46,8 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
     )
     if reasons and not faithful:
         return report
+    # MAESTRO's count may differ from the layer's in both directions; only the lower one fits its cycles
+    operations = min(figures.macs, figures.layer.macs)
     return report.with_costs(
         figures.energy_pj,
         figures.cycles,
@@ -53,7 +55,7 @@ def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: i
         reasons=(),
         warnings=(*report.warnings, *map(str, reasons), *machine.notes),
         compute_energy_pj=figures.macs * machine.numbers.energy_per_operation_pj,
-        utilization=figures.layer.macs / (machine.operations_per_cycle * figures.cycles),
+        utilization=operations / (machine.operations_per_cycle * figures.cycles),
         busy_units=figures.active_pes * figures.hardware.simd_lanes,
         limits=tuple(_limits(figures)),
         levels=tuple(_levels(figures, machine)),
