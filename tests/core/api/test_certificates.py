@@ -226,7 +226,7 @@ def test_what_is_none_is_refused(tmp_path: Path, enumerated: Certificate) -> Non
         tw.verify_certificate({"kind": "certificate"})
     with pytest.raises(errors.InputError, match="samples must be a number of at least 1"):
         tw.verify_certificate(enumerated, samples=0)
-    with pytest.raises(errors.InputError, match="has figures and provenance"):
+    with pytest.raises(errors.InputError, match="must have figures and provenance"):
         tw.verify_certificate(enumerated.to_data() | {"incumbent": {**enumerated.incumbent.to_data(), "figures": None}})
     file = tmp_path / "c.yaml"
     file.write_text(enumerated.to_yaml())
