@@ -71,7 +71,7 @@ from typing import NamedTuple
 from tilewright import compiled
 
 
-@compiled.structure
+@compiled.passed_by_pointer
 class Two(NamedTuple):
     first: int
     second: int

@@ -89,7 +89,7 @@ def test_narrow_terminals_lose_columns_and_nothing_else(rows: list[tuple[Cell, .
     assert fits or left_out == ["first", "second"]
     if left_out:
         assert narrow.pop() == (
-            f"{len(left_out)} column{'s' if len(left_out) > 1 else ''} left out: {', '.join(left_out)} "
+            f"{len(left_out)} column{'s' if len(left_out) > 1 else ''} omitted: {', '.join(left_out)} "
             "(a wider terminal or --json shows all)"
         )
     assert len(narrow) == len(everything)
