@@ -82,7 +82,9 @@ def test_a_case_says_which_promise_is_broken() -> None:
     registration = registrations_of("tilewright/random")[0]
     case = next(case for case in cases(registration, options={"batch": "many"}) if case.check.name == "check_interface")
 
-    with pytest.raises(CheckFailure, match="tilewright/random violates check_interface: it raised OptionError") as caught:
+    with pytest.raises(
+        CheckFailure, match="tilewright/random violates check_interface: it raised OptionError"
+    ) as caught:
         case.run()
     assert "contract: The factory's product has the methods of its kind" in str(caught.value)
 
