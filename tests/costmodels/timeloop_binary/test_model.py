@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_rejected_without_starting_it(tmp_path: Path) -> No
         ("writes_nothing", "crashed", "last output: done"),
         ("prints_garbage", "unreadable", "no levels"),
         ("prints_half", "unreadable", "nothing about"),
-        ("prints_nan", "unreadable", "no number"),
+        ("prints_nan", "unreadable", "is not a number"),
         ("adds_up_wrongly", "unreadable", "add up to"),
         ("knows_more_levels", "unreadable", "levels"),
     ],
