@@ -132,7 +132,9 @@ compute: {energy_per_operation_pj: 1}
     constraints.write_text("name: keep_all\nvariants: [{keep: [{memory: B, keep: [input, weight, output]}]}]\n")
     limits = ("--arch", path, "--constraints", constraints, "--evaluations", 500, "--json")
     usual = tilewright("map", GEMM, *limits)
-    assert usual.code == 1 and "no start mapping fits" in usual.err and "try --mapper random" in usual.err
+    assert usual.code == 1 and "no valid mapping found" in usual.err and "try --mapper random" in usual.err
+    constructive = tilewright("map", GEMM, *limits, "--mapper", "quickflow")
+    assert constructive.code == 1 and "no start mapping fits" in constructive.err
     ran = tilewright("map", GEMM, *limits, "--mapper", "random")
     assert ran.code == 1
     assert "no valid mapping found" in ran.err and "--constraints" in ran.err

@@ -112,9 +112,8 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
                 break
             # a dominated mapping may have cycles that are rounded less (Lemma 4)
             instance = instance.with_rounding_margin(best)
-    # warm-start mappers run if a gap is left, so the result is never worse than theirs; if no mapping is valid, they explain why
-    unexplained = math.isinf(best) and math.isinf(task.most_cycles)
-    while run.starters and (bound < best * ROUNDING_FACTOR or unexplained) and not run.exhausted:
+    # warm-start mappers run if a gap is left, so the result is never worse than theirs
+    while run.starters and bound < best * ROUNDING_FACTOR and not run.exhausted:
         best = min(best, (yield from started(task, run)))
 
 
