@@ -39,15 +39,15 @@ def test_exit_0_in_the_middle_is_no_success(process: Sick, place: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["mapper.step", "costmodel.evaluate_batch"])
-def test_what_ends_the_program_in_the_middle(process: Sick, place: str) -> None:
-    """Alone it is named by the next start; in a process of its own by this one."""
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_ends_the_program_in_the_middle_ends_its_process_alone(process: Sick, place: str, jobs: int) -> None:
     words = ("--mapper", "sick", "--model", "sick", "--evaluations", 50)
-    process(f"{place} leave", "map", *WHERE, *words)
-    second = process("", "plugins", "list", "--json")
-    assert "while searching with mapper 'sick' of tilewright-sick 1.0 and cost model 'sick'" in second.err
-    aside = process(f"{place} leave", "map", LAYERS, *WHERE[1:], *words, "--jobs", 2)
-    assert aside.code == 3 and all(
-        "mapper 'sick' of tilewright-sick 1.0" in each["error"] for each in aside.data["layers"]
+    ran = process(
+        f"{place} leave", "map", LAYERS, *WHERE[1:], *words, "--jobs", jobs, seconds=300, TILEWRIGHT_PLUGIN_SECONDS="60"
+    )
+    assert ran.code == 3 and all(
+        "it ended with exit code 0; so it did 2 times (mapper 'sick' of tilewright-sick 1.0" in each["error"]
+        for each in ran.data["layers"]
     )
 
 
@@ -58,13 +58,14 @@ def test_code_in_c_that_runs_on_is_ended_in_its_process(process: Sick) -> None:
     assert all("mapper 'sick' of tilewright-sick 1.0" in layer["error"] for layer in ran.data["layers"])
 
 
-def test_a_mapper_that_runs_on_is_told_of_and_ended_in_its_process(process: Sick) -> None:
-    words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", 2)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_mapper_that_runs_on_is_ended_in_its_process(process: Sick, jobs: int) -> None:
+    words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--seconds", 0.2, "--jobs", jobs)
     started = time.monotonic()
     ran = process("mapper.step spin", *words, TILEWRIGHT_PLUGIN_SECONDS="60")
     assert ran.code == 3 and time.monotonic() - started < 90
-    assert "mapper 'sick' of tilewright-sick 1.0 runs on" in ran.err and "was ended after" in ran.err
-    assert all("was ended after" in layer["error"] for layer in ran.data["layers"])
+    failed = "mapper 'sick' of tilewright-sick 1.0 failed: search took too long and was ended after"
+    assert failed in ran.err and all(failed in layer["error"] for layer in ran.data["layers"])
 
 
 def test_ctrl_c_stays_ctrl_c(tmp_path: Path) -> None:
