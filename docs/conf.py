@@ -99,3 +99,6 @@ def setup(app: Sphinx) -> None:
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", readable)
+
+
+suppress_warnings = ["ref.python"]  # two reports have an attribute called points, and a bare name may mean either
