@@ -1,6 +1,7 @@
 """Run the command line in this process and see what a person sees."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -73,6 +74,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     """`run("map", "resnet50", ...)`."""
 
     def run(*words: object) -> Ran:
+        logging.getLogger("tilewright").setLevel(logging.NOTSET)  # a call before may have been `--quiet`
         monkeypatch.setattr(sys, "argv", ["tilewright", *(str(word) for word in words)])
         with pytest.raises(SystemExit) as ended:
             main()
