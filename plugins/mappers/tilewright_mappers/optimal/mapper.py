@@ -170,49 +170,58 @@ def _evaluate(
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
     """Evaluate complete mappings in the order of their bounds (Lemmas 13 and 15).
 
-    Undercounted mappings are evaluated in all loop orders, up to `options.orders` of each.
+    Undercounted mappings are evaluated in all loop orders, up to `options.orders` of each. The cost
+    of a mapping also bounds the mappings that it may have dominated (Lemma 4).
 
     Returns:
         The best cost, and the lowest bound of unresolved mappings.
     """
+    lowest = np.full(len(complete.bounds), np.inf)
+    """Lowest cost of each row; inf before it is known."""
     for start in range(0, len(complete.bounds), EVALUATION_BATCH):
         if complete.bounds[start] >= best * ROUNDING_FACTOR:
             break
         part = slice(start, start + EVALUATION_BATCH)
-        values = yield from objectives(complete.candidates.take(part), task, run)
-        best = min(best, float(values.min(initial=math.inf)))
-    # An exactly counted mapping dominates mappings above its bound. Its own cost may exceed the
-    # bound, because cycles are rounded up.
-    dominating = complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)
-    unresolved = float(complete.bounds[dominating].min(initial=math.inf))
-    rows_left, order_counts = _distinct(
-        complete, np.flatnonzero(complete.undercounted & (complete.bounds < best * ROUNDING_FACTOR)), task
-    )
-    resolvable = (order_counts <= options.orders) & (complete.bounds[rows_left] < truncation_bound)
-    unresolved = min(unresolved, float(complete.bounds[rows_left[~resolvable]].min(initial=math.inf)))
-    resolvable &= order_counts > 1  # mappings with a single order were evaluated above
-    rows_left, order_counts = rows_left[resolvable], order_counts[resolvable].astype(np.int64)
-    while len(rows_left) and complete.bounds[rows_left[0]] < best * ROUNDING_FACTOR:
+        lowest[part] = yield from objectives(complete.candidates.take(part), task, run)
+        best = min(best, float(lowest[part].min(initial=math.inf)))
+    undercounted = np.flatnonzero(complete.undercounted & (complete.bounds < best * ROUNDING_FACTOR))
+    rows, order_counts, group = _distinct(complete, undercounted, task)
+    resolvable = (order_counts <= options.orders) & (complete.bounds[rows] < truncation_bound)
+    unresolved = float(complete.bounds[rows[~resolvable]].min(initial=math.inf))
+    lowest_of_group = np.where(order_counts == 1, lowest[rows], np.inf)
+    left = np.flatnonzero(resolvable & (order_counts > 1))  # a single order was evaluated above
+    while len(left) and complete.bounds[rows[left[0]]] < best * ROUNDING_FACTOR:
         if run.exhausted:
-            unresolved = min(unresolved, float(complete.bounds[rows_left[0]]))
+            unresolved = min(unresolved, float(complete.bounds[rows[left[0]]]))
             break
-        count = max(1, int(np.searchsorted(np.cumsum(order_counts), REORDERING_BATCH)))
-        rows = task.space.reordered(complete.candidates.take(rows_left[:count]), int(order_counts[:count].max()))
-        values = yield from objectives(rows, task, run)
+        counts = order_counts[left].astype(np.int64)
+        count = max(1, int(np.searchsorted(np.cumsum(counts), REORDERING_BATCH)))
+        now, counts, left = left[:count], counts[:count], left[count:]
+        reordered = task.space.reordered(complete.candidates.take(rows[now]), int(counts.max()))
+        values = yield from objectives(reordered, task, run)
         best = min(best, float(values.min(initial=math.inf)))
-        rows_left, order_counts = rows_left[count:], order_counts[count:]
-    return best, unresolved
+        first = np.cumsum(counts) - counts
+        invalid = np.isinf(np.maximum.reduceat(values, first))  # its dominated mappings may be valid
+        lowest_of_group[now] = np.where(invalid, np.inf, np.minimum.reduceat(values, first))
+    lowest[undercounted] = lowest_of_group[group]
+    dominating = complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)
+    known = np.where(np.isfinite(lowest), lowest, 0.0) * complete.dominated_cost_factor
+    bounds = np.maximum(known, complete.bounds)[dominating]
+    return best, min(unresolved, float(bounds.min(initial=math.inf)))
 
 
-def _distinct(complete: CompleteMappings, rows: Ints, task: Task) -> tuple[Ints, Ints]:
-    """Return the rows that differ in more than loop order, and the number of loop orders of each."""
+def _distinct(complete: CompleteMappings, rows: Ints, task: Task) -> tuple[Ints, Ints, Ints]:
+    """Return the rows that differ in more than loop order, the loop orders of each, and the group of every row."""
     some = complete.candidates.take(rows)
     tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
-    seen: dict[bytes, int] = {}
+    groups: dict[bytes, int] = {}
+    first: list[int] = []
+    group = np.zeros(len(rows), np.int64)
     for i, row in enumerate(np.concatenate(tiles, axis=1)):
-        seen.setdefault(row.tobytes(), i)
-    first = np.array(list(seen.values()), np.int64)
+        group[i] = groups.setdefault(row.tobytes(), len(groups))
+        if group[i] == len(first):
+            first.append(i)
     order_counts: Ints = np.ones(len(first), np.object_)
     for s in task.space.temporal_slots:
         order_counts *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)
-    return rows[first], order_counts
+    return rows[first], order_counts, group

@@ -117,6 +117,34 @@ class SearchInstance:
         """
         if self.rounds_first_reads:
             return self.without_dominance()
+        margin = 3.0 * cutoff / self._min_cycles() ** 2 if self.costs.edp else math.inf
+        return self._with(self.costs._replace(margin=margin))
+
+    def dominated_cost_factor(self) -> float:
+        """Return the minimum ratio of a dominated mapping's cost to that of the mapping that dominates it (Lemma 4).
+
+        0 states nothing: under a limit on cycles, or if outputs have holes.
+        """
+        relaxation, problem = self.relaxation, self.problem
+        outputs = [self.space.problem.tensors[t] for t in np.flatnonzero(problem.windowed_output)]
+        holes = any(max(rank.terms.values()) > 1 for tensor in outputs for rank in tensor.projection)
+        if self.costs.max_cycles < math.inf or holes or relaxation.compute_pj <= 0.0:
+            return 0.0
+        words = len(self.levels) + 1.0  # one per fanout, and one for the sum
+        energy, cycles, architecture = 0.0, 1.0, self.space.architecture
+        for memory, entry in zip(relaxation.memory, self.space.skeleton.entries, strict=True):
+            instances = architecture.instances[architecture.cluster_index[entry.target]]
+            for t in np.flatnonzero(problem.output & (memory >= 0)):
+                m, width = memory[t], self.words[memory[t], t]
+                energy += instances * words * width * float(relaxation.read_pj[m] + relaxation.fill_pj[m])
+                slowest = min(relaxation.read_bandwidth[m], relaxation.write_bandwidth[m])
+                cycles = max(cycles, 1.0 + words * width / float(slowest))
+        lost = min(1.0, energy / relaxation.compute_pj), min(1.0, cycles / self._min_cycles())
+        # leakage grows with the cycles
+        return (1.0 - lost[0]) * (1.0 - lost[1]) ** 2
+
+    def _min_cycles(self) -> float:
+        """Return a lower bound of the cycles of all mappings."""
         relaxation, problem = self.relaxation, self.problem
         first, words = (
             relaxation.memory[0],
@@ -128,9 +156,7 @@ class SearchInstance:
         inner = [min(np.flatnonzero(self.always[1:, t]) + 1, default=len(self.always)) for t in range(self.tensors)]
         delivered = np.array([self._delivers(t, 0, int(entry)) for t, entry in enumerate(inner)])
         words = np.where(delivered & ~problem.unmodelled, words, 0.0)
-        cycles = max(operations * relaxation.cycles_per_operation / units, float((words / limits).max()))
-        margin = 3.0 * cutoff / cycles**2 if self.costs.edp else math.inf
-        return self._with(self.costs._replace(margin=margin))
+        return max(operations * relaxation.cycles_per_operation / units, float((words / limits).max()))
 
     def _with(self, costs: CostFunction) -> SearchInstance:
         """Return a copy with other costs."""

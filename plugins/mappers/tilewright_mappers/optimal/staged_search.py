@@ -91,6 +91,8 @@ class CompleteMappings:
     """Undercounted: the mapping, or another order of its loops, may cost more than the bound."""
     may_dominate: Bools
     """The mapping may dominate mappings that were pruned."""
+    dominated_cost_factor: float
+    """Cost of a dominated mapping divided by the cost of this mapping, at least (Lemma 4)."""
 
 
 class StagedSearch:
@@ -371,4 +373,5 @@ class StagedSearch:
             states.numbers[:, BOUND],
             undercounted,
             may_dominate & (instance.costs.dominance and instance.costs.margin == 0.0),
+            instance.dominated_cost_factor(),
         )

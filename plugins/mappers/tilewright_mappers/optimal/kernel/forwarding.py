@@ -202,13 +202,10 @@ def find_forwarding(context: SearchContext, level: FanoutLevel, states: StateRow
         at, open_still = FIRST_TENSOR + PER_TENSOR * t, may_forward(context, level, states, i, t)
         if open_still and level.inner_storage[t] != OPTIONAL:
             open_still = _tiles_may_match(context, level, states, i, t)
-        if (
-            open_still and level.inner_storage[t] == NEVER
-        ):  # not kept directly inside: the number of deliveries may change
+        if open_still and level.inner_storage[t] == NEVER:  # not kept directly inside: the deliveries may change
             count, width = place_subclusters(context, level, states, i, t)
             if count > 0:
                 groups, _, largest = count_deliveries(count, width, 0, False, scratch)
-                open_still = groups * largest > count
                 least = numbers[i, at + DEMAND] * count / (groups * largest)
                 numbers[i, at + MIN_DEMAND] = max(0.0, least - 0.5 * total_tile_count(context, states, i))
         if not open_still:
@@ -226,11 +223,15 @@ def resolve_forwarding(context: SearchContext, level: FanoutLevel, states: State
             continue
         at = FIRST_TENSOR + PER_TENSOR * t
         count, width = place_subclusters(context, level, states, i, t)
-        if count > 0 and not can_forward(context, states, i, t, count, width):
+        if count == 0:
+            continue
+        groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+        # where each sub-cluster has a delivery of its own, the shares of the deliveries stay equal
+        alone = level.inner_storage[t] == NEVER and largest == 1
+        if alone or not can_forward(context, states, i, t, count, width):
             integers[i, layout.flags] &= ~(1 << (FORWARDING_OPEN + t))
             forward_nothing(numbers, i, t)
-        elif count > 0:  # the parent serves sub-clusters that no neighbour can serve
-            groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+        else:  # the parent serves sub-clusters that no neighbour can serve
             part = count_deliveries(count, width, 0, True, scratch)[0] / groups
             least = numbers[i, at + MIN_DEMAND]
             if level.inner_storage[t] == NEVER:
