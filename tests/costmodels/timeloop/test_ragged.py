@@ -3,8 +3,11 @@
 `PYTHONPATH=tests python -m support.executed 100000` tries as many.
 """
 
+import json
 import math
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +23,8 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
+
+DATA = Path(__file__).parents[2] / "data"
 
 
 @given(ragged(plain=True))
@@ -105,6 +110,13 @@ def test_half_a_word_is_rounded_alike_in_cycles_and_limits() -> None:
     )
     report = TimeloopModel(TimeloopOptions()).bind(problem, architecture).explain(mapping)
     assert (report.cycles, report.contradiction()) == (14, None)
+
+
+@pytest.mark.parametrize("case", json.loads((DATA / "ragged_port_cycles.json").read_text()))
+def test_a_port_that_rounded_words_would_slow_down_does_not_limit_the_cycles(case: dict[str, Any]) -> None:
+    """One word on average may be rounded up to more than the port transfers in the cycles of the operations."""
+    report = tw.evaluate(case["mapping"], case["problem"], case["architecture"], models=["timeloop"]).reports[0]
+    assert (report.cycles, report.contradiction()) == (case["cycles"], None)
 
 
 @pytest.mark.parametrize("seed", [811, 893, 913, 1263, 1327])

@@ -75,10 +75,13 @@ def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterato
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:
                 slices, at_once = math.floor(rate * computing + 0.5), bandwidth * memory.slices_per_word
+                cycles = math.ceil(slices / at_once if ragged else computing / (at_once / rate))
+                if rate <= at_once:  # rounding the slices up makes no port slower than the compute units
+                    cycles = min(cycles, int(computing))
                 yield Limit(
                     name=memory.name,
                     action=action,
-                    cycles=math.ceil(slices / at_once if ragged else computing / (at_once / rate)),
+                    cycles=cycles,
                     words=-(-slices // memory.slices_per_word),
                     words_per_cycle=bandwidth,
                 )
