@@ -187,7 +187,7 @@ class Database:
         try:
             yield
         except UnicodeDecodeError as error:  # in the text of SQLite's own message
-            raise self._damaged(str(error.object[:100])) from None
+            raise self._damaged(error.object[:100].decode("utf-8", "backslashreplace")) from None
         except OverflowError:
             raise InputError(
                 f"store {self.path}: an integer beyond 2^63 cannot be stored", hint="use smaller sizes"

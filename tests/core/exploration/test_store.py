@@ -338,6 +338,17 @@ def test_damage_is_told_and_searched_again(tmp_path: Path, caplog: pytest.LogCap
         assert tw.explored(store).rows() == sound
 
 
+def test_a_damaged_schema_is_told_as_text(tmp_path: Path) -> None:
+    """SQLite's own message holds bytes of the file that are no UTF-8."""
+    store = tmp_path / "all.sqlite"
+    with Store(store):
+        pass
+    store.write_bytes(store.read_bytes().replace(b"WITHOUT ROWID", b"WITHOUT R\xcfWID", 1))
+
+    with pytest.raises(InputError, match=r"is damaged: malformed database schema .* unknown table option: R\\xcfWID"):
+        tw.explored(store)
+
+
 @pytest.mark.parametrize(
     ("words", "error", "said"),
     [
