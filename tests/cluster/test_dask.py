@@ -214,17 +214,22 @@ def test_a_lost_scheduler_is_one_message_and_results_are_kept(cluster: Local, tm
 
 
 def test_map_keeps_what_was_found_before_the_scheduler_was_lost(cluster: Local, tmp_path: Path) -> None:
+    over = threading.Event()
+
     def lose() -> None:
-        while not list((tmp_path / "cache").rglob("*.json")):
-            time.sleep(0.01)
+        while not list((tmp_path / "cache").rglob("*.json")) and not over.wait(0.01):
+            pass
         cluster.scheduler.kill()
 
     losing = threading.Thread(target=lose)
     losing.start()
-    report = tw.map(
-        "resnet50", "eyeriss", evaluations=2_000, cache=tmp_path / "cache", progress=False, cluster=cluster.address
-    )
-    losing.join()
+    try:
+        report = tw.map(
+            "resnet50", "eyeriss", evaluations=2_000, cache=tmp_path / "cache", progress=False, cluster=cluster.address
+        )
+    finally:
+        over.set()
+        losing.join()
 
     failed = [layer for layer in report.layers if layer.error is not None]
     assert len(report.layers) == 24 and 1 <= len(failed) <= 23
