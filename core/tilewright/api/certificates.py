@@ -23,7 +23,7 @@ LIMIT = 1_000_000
 
 @dataclass(frozen=True, repr=False)
 class CertificateVerification(Tabular):
-    """What was asked of a certificate, and what came out; `passed` of a check is None where it could not be asked."""
+    """Result of checking a certificate; `passed` of a check is None if the check could not run."""
 
     certificate: Certificate
     checks: tuple[Check, ...]
@@ -87,22 +87,23 @@ def verify_certificate(
     limit: int = LIMIT,
     seed: int = 0,
 ) -> CertificateVerification:
-    """Check a certificate that `map` wrote; what `tilewright verify --certificate` does. The incumbent is evaluated again; random mappings, its
-    neighbours and, in small spaces, all mappings are held against the bound; and the mapper has to prove the bound again, from
-    another seed first.
+    """Check a certificate that `map` wrote, like `tilewright verify --certificate`.
+
+    The incumbent is evaluated again. Random mappings and the incumbent's neighbours are compared with the bound.
+    In small spaces all mappings are compared with it. Finally the mapper has to prove the bound again, first from another seed.
 
     Args:
-        certificate: the file, a dict of what it says, or an object.
-        samples: mappings drawn at random, and at most so many neighbours.
-        limit: spaces of so many mappings are enumerated.
-        seed: of the draws.
+        certificate: path of the file, its content as a dict, or a Certificate.
+        samples: number of random mappings, and maximum number of neighbours.
+        limit: maximum size of a space whose mappings are all enumerated.
+        seed: seed of the random mappings.
 
     Returns:
-        Every check with what came out. It is `right` if none failed and the bound was proved again.
+        All checks with their results. It is `right` if none failed and the bound was proved again.
 
     Raises:
-        CallError, InputError: a word or the file is wrong.
-        UnknownPluginError: the cost model is not installed; without the mapper its checks are not asked.
+        CallError, InputError: an argument or the file is invalid.
+        UnknownPluginError: the cost model is not installed. If only the mapper is missing, its checks do not run.
         PluginError: the cost model or the mapper failed.
     """
     at_least(1, samples=samples)
@@ -112,7 +113,7 @@ def verify_certificate(
 
 
 def _read(source: str | os.PathLike[str] | MappingOf[str, Any] | Certificate) -> Certificate:
-    """Raises InputError."""
+    """Return the certificate that `source` contains. Raises InputError."""
     if isinstance(source, Certificate):
         return source
     document = Document(dict(source), "dict") if isinstance(source, MappingOf) else read_document(os.fspath(source))
@@ -120,7 +121,7 @@ def _read(source: str | os.PathLike[str] | MappingOf[str, Any] | Certificate) ->
 
 
 def _version(name: str) -> str:
-    """Of a distribution that is installed, or of Python."""
+    """Return the version of an installed distribution or of Python, or "none"."""
     try:
         return platform.python_version() if name == "python" else importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

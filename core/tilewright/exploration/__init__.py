@@ -1,1 +1,1 @@
-"""Machines that are not decided yet: spaces of architectures."""
+"""Exploration of spaces of architectures."""

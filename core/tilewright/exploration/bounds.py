@@ -1,4 +1,4 @@
-"""Bounds: what every mapping of a problem on a machine takes at least, from the cost model's relaxation, without a search."""
+"""Lower bounds on the energy and cycles of all mappings of a problem on a machine, from the cost model's relaxation."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ Least = tuple[float, float]
 
 
 def least(search: LayerSearch) -> Least:
-    """At least, for every mapping of the space; zeros where the cost model offers no relaxation, or no search can start."""
+    """Return lower bounds for all mappings of the space; zeros if the model offers no relaxation or the search cannot start."""
     try:
         space, _, evaluator = bound(search.distinct, search.configuration)
         return least_of(space, evaluator)
-    except TilewrightError:  # the search itself tells it
+    except TilewrightError:  # the search raises the same error and reports it
         return 0.0, 0.0
 
 
 def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
-    """The operations; every word that is used, once at the outermost memory and at each that surely keeps it; and at the innermost of
-    these a word for every operation, as far as the fanouts below cannot share it. Cycles: the operations over the units that unrollings
-    can use, and those words over the outermost ports. Leakage and networks count as nothing.
+    """Return lower bounds on energy and cycles; leakage and networks count as zero.
+
+    Energy counts all operations, and each used word once at the outermost memory and at each memory that always keeps it.
+    The innermost of these memories delivers one word per operation, divided by the fanouts below that may share it.
+    Cycles are the larger of operations per usable unit and of those words over the bandwidth of the outermost memories.
 
     Raises:
-        PluginError: the relaxation is none.
+        PluginError: the relaxation is invalid.
     """
     guarded = guarded_evaluator(evaluator, space.problem, space.architecture)
     relaxation = guarded.relaxation(space.skeleton) if isinstance(guarded, Relaxable) else None
@@ -42,7 +44,7 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
         return 0.0, 0.0
     problem = space.problem
     energy = relaxation.compute_pj
-    # what neighbours pass on of tiles that differ is an average: words may seem to come less than once
+    # forwarding over unequal tiles is averaged, so that a word may count less than once
     averaged = relaxation.neighbours and space.factors == "ragged"
     read, written = (np.zeros(len(relaxation.read_pj)) for _ in range(2))
     for number, tensor in enumerate(problem.tensors):
@@ -66,13 +68,15 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
 
 
 def usable_units(space: MapSpace) -> int:
-    """Compute units that a mapping can use, at most: every fanout by itself, by what the rules let be unrolled over it. Where tiles
-    divide, 14 columns take 8 of a dimension of 64."""
+    """Return an upper bound on the compute units that a mapping can use: the product over all fanouts.
+
+    With perfect tiles, 14 columns can use at most 8 iterations of a dimension of 64.
+    """
     return math.prod(_usable(space, space.slots[index]) for index in space.spatial_slots)
 
 
 def _usable(space: MapSpace, slot: Slot) -> int:
-    """Sub-clusters that an unrolling can use, at most."""
+    """Return the maximum number of sub-clusters that the unrolling of a slot can use."""
     most = slot.most or 1
     products = {1}
     for number, size in enumerate(space.problem.sizes):
@@ -86,8 +90,10 @@ def _usable(space: MapSpace, slot: Slot) -> int:
 
 
 def used_words(problem: Problem, tensor: Tensor) -> int:
-    """Words of a tensor that some operation uses, at least: of a window with strides not all that lie between; where ranks share a
-    dimension, those of the longest rank."""
+    """Return a lower bound on the words of a tensor that operations use.
+
+    A window with strides may skip words. If coordinates share a dimension, only the longest coordinate counts.
+    """
     lengths = []
     for rank in tensor.projection:
         places = np.zeros(1, dtype=np.int64)
@@ -99,7 +105,7 @@ def used_words(problem: Problem, tensor: Tensor) -> int:
 
 
 def _keeping(space: MapSpace, relaxation: Relaxation, number: int) -> dict[int, int]:
-    """Entries that keep the tensor in every mapping -> its memory there; each memory at its innermost entry alone."""
+    """Return {entry: memory} for the entries at which all mappings keep the tensor; each memory only at its innermost entry."""
     always, _ = space.keeps
     innermost: dict[int, int] = {}
     for entry in range(len(always)):
@@ -110,7 +116,7 @@ def _keeping(space: MapSpace, relaxation: Relaxation, number: int) -> dict[int, 
 
 
 def _for_operations(space: MapSpace, relaxation: Relaxation, number: int, entry: int) -> float:
-    """Words that operations take from the innermost memory that may keep the tensor; 0: it is not surely this one."""
+    """Return a lower bound on the words that operations read from the memory of `entry`; 0 if an inner memory may keep the tensor."""
     always, free = space.keeps
     if (always | free)[entry + 1 :, number].any():
         return 0.0

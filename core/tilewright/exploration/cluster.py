@@ -38,12 +38,12 @@ LOOK_SECONDS = 5.0
 """Between two looks at which workers there are."""
 CLOSING_SECONDS = 5.0
 RETRIES = 2
-"""How often a search is begun again after all workers that were allowed to do it are lost."""
+"""Number of times that a search is restarted after all workers allowed to run it are lost."""
 _POLL_SECONDS = 0.2
 _SAME = "install the same versions of Tilewright and the plugins there, and restart the worker"
 
 Identity = dict[str, str]
-"""What is compared -> a version, or the digest of a package's code."""
+"""Versions of software, and digests of packages' code, by name."""
 Answer = tuple[Literal["found", "failed", "differs"], Any]
 Returned = TypeVar("Returned")
 

@@ -39,7 +39,7 @@ _HINTS = {
     _BUSY: "another program writes to it; wait for that one, or give another store",
     _READONLY: "give a store that can be written to, or copy this one to a folder of yours",
     _IOERR: "check free space, quotas and file size limits (ulimit -f); finished results stay in the store, and the same command continues with them",
-    _CORRUPT: "if it is a copy made after a kill, copy the file that ends in -wal, too; else restore a copy, or give a new store",
+    _CORRUPT: "if it was copied after a kill, copy the file that ends in -wal, too; else restore a copy, or give a new store",
     _FULL: "free some space; finished results stay in the store, and the same command continues with them",
     _CANTOPEN: "check that its folder exists and can be written to",
     _NOTADB: "give another file, or a new one",

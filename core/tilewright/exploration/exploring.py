@@ -1,7 +1,7 @@
-"""Exploring: the layers of a workload searched on machine after machine, each result kept as soon as it is there.
+"""Exploration runs: search the layers of a workload on each machine, and store each result immediately.
 
-Points are taken in waves of a fixed size, and what a strategy need not search follows from the waves before: so the same is searched
-however many processes take part.
+A strategy takes points in waves of a fixed size. It excludes points by the results of earlier waves only.
+So the searches do not depend on the number of processes.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Exploration:
     engine: Engine
     strategy: Strategy
     name: str
-    """What the strategy is called, with what it was told."""
+    """Name of the strategy with its options."""
     asked: int
-    """How many points are to be tried."""
+    """Number of points to try."""
     retry: bool = False
     watch: Watch | None = None
     record: ExplorationRecord = field(init=False)
     searched: set[Task] = field(init=False, default_factory=set)
-    """What was searched now, not before."""
+    """Tasks searched in this run, without those found in the store."""
 
     def __post_init__(self) -> None:
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
@@ -84,7 +84,7 @@ class Exploration:
         """The front of what was found."""
 
     def run(self) -> bool:
-        """Search whatever is not in the store; whether it came to the end. Raises OutputError, PluginError."""
+        """Search all tasks missing from the store; return whether none was left. Raises OutputError, PluginError."""
         waves = self.strategy.waves()
         with suppress(StopIteration):
             wave = next(waves)
@@ -197,7 +197,7 @@ class Exploration:
         return None if again else found
 
     def points(self) -> tuple[ExploredPoint, ...]:
-        """What became of the points so far."""
+        """Return all points so far, with their outcomes."""
         return tuple(
             replace(each, cached=each.outcome == "searched" and not any(task[0] == each.machine for task in self.searched))
             for each in self.store.points(self.record)

@@ -1,4 +1,4 @@
-"""What is recorded of an exploration: what was asked, every point, and what was found for each layer on its machine."""
+"""Records of an exploration: its settings, its points, and the result of each layer on each machine."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tilewright.values import Model
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
-"""A figure of one layer: sums and products over a workload are numbers, too."""
+"""Figure of one layer, bounded so that sums and products over a workload stay finite."""
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
-"""An integer that SQLite stores."""
+"""Integer in the range of SQLite."""
 Outcome = Literal["searched", "refused", "bounded"]
-"""Of a point: its layers were searched; it is no machine; another one is surely better, so that it was not searched."""
+"""Outcome of a point: layers searched; no valid machine; not searched because another point beats its lower bounds."""
 
 
 class FoundLayer(Model):
-    """What was found for one problem on one machine: figures of the best mapping, or the reason why there is none.
+    """Result for one problem on one machine: figures of the best mapping, or the reason why there is none.
 
-    `places`: place -> pJ. `binds`: what most cycles wait for. `mapping`: the mapping file's entries.
+    `places`: pJ by component. `binds`: the limit that binds most cycles. `mapping`: entries of the mapping file.
     """
 
     energy_pj: Figure | None = None
@@ -59,7 +59,7 @@ class FoundLayer(Model):
 
     @classmethod
     def of(cls, layer: MappedLayer) -> FoundLayer | None:
-        """None where the search was interrupted: that is nothing to keep."""
+        """Return the record of a layer; None if the search was interrupted, because such a result is not kept."""
         result, report = layer.result, layer.report
         if result is None or report is None or result.best is None or result.stop not in KEPT:
             if layer.interrupted:
@@ -87,12 +87,12 @@ class FoundLayer(Model):
         )
 
     def loops(self) -> MappingOfLoops | None:
-        """The mapping; None if there is none. Raises ValueError: what is kept is none."""
+        """Return the mapping; None if there is none. Raises ValueError: the stored data is no mapping."""
         return None if self.mapping is None else MappingOfLoops.model_validate(dict(self.mapping))
 
 
 class StoredPoint(Model):
-    """A row of a store's points."""
+    """Row of a store's points."""
 
     index: Whole
     values: FrozenDict[str, Choice]
@@ -102,13 +102,13 @@ class StoredPoint(Model):
 
 
 class StoredMachine(Model):
-    """What reports need of a row of a store's machines."""
+    """Part of a row of a store's machines that reports need."""
 
     area_um2: Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)] | None
 
 
 class LayerRecord(Model):
-    """A distinct problem of the workload: its key, and how often it occurs."""
+    """Distinct problem of the workload, with its key and number of occurrences."""
 
     problem: str
     name: str
@@ -117,7 +117,7 @@ class LayerRecord(Model):
 
 
 class ExplorationRecord(Model):
-    """What was asked."""
+    """Settings of an exploration."""
 
     workload: str
     layers: tuple[LayerRecord, ...]
@@ -128,7 +128,7 @@ class ExplorationRecord(Model):
     objective: Objective
     method: str
     methods: FrozenDict[str, Any]
-    """What `method` is the digest of, beside the code."""
+    """Data whose digest, together with that of the code, is `method`."""
 
     @model_validator(mode="after")
     def _named(self) -> Self:
@@ -138,7 +138,7 @@ class ExplorationRecord(Model):
 
     @cached_property
     def key(self) -> str:
-        """Equal for explorations that ask the same."""
+        """Digest of all settings."""
         return of_data(self.model_dump(mode="json"))
 
     @property
@@ -148,7 +148,7 @@ class ExplorationRecord(Model):
 
 @dataclass(frozen=True)
 class ExploredPoint:
-    """One point: its choices, its machine, and what was found there, layer by layer; `cached`: by earlier searches alone."""
+    """Point with its choices, its machine and the result of each layer; `cached`: all results are from earlier runs."""
 
     index: int
     values: Mapping[str, Choice]
@@ -161,14 +161,14 @@ class ExploredPoint:
 
     @property
     def energy_pj(self) -> float:
-        """Of the whole workload; inf where some layer has no mapping."""
+        """Energy of the whole workload; inf if some layer has no mapping."""
         return math.fsum(
             math.inf if found.energy_pj is None else layer.count * found.energy_pj for layer, found in self._all
         )
 
     @property
     def cycles(self) -> float:
-        """Of the whole workload, layer after layer; inf where some layer has no mapping."""
+        """Cycles of the whole workload, layers in sequence; inf if some layer has no mapping."""
         return sum(math.inf if found.cycles is None else layer.count * found.cycles for layer, found in self._all)
 
     @property
@@ -178,22 +178,22 @@ class ExploredPoint:
 
     @property
     def costs(self) -> tuple[float, float, float]:
-        """Energy, cycles, and area where it is known."""
+        """Energy, cycles and area; an unknown area is 0."""
         return self.energy_pj, self.cycles, self.area_um2 or 0.0
 
     def of(self, objective: Objective) -> float:
-        """The figure to make small: of sums over the workload; EDP is the product of both sums."""
+        """Return the value of the objective for the whole workload; EDP is total energy x total cycles."""
         return {"edp": self.energy_pj * self.cycles, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
     @property
     def told(self) -> str | None:
-        """Why there is no figure."""
+        """Reason why there are no figures."""
         without = [f"{layer.name}: {found.reason}" for layer, found in self.layers if found.energy_pj is None]
         return self.reason or "; ".join(without) or None
 
 
 def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
-    """Those that no other is at least as good as in energy, cycles and area (where it is known) and better in one, in their order."""
+    """Return the Pareto-optimal points by energy, cycles and known area, in the given order."""
     found = [each for each in points if math.isfinite(each.energy_pj)]
     costs = np.array([each.costs for each in found]).reshape(-1, 3)
     return tuple(
@@ -204,12 +204,12 @@ def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
 
 
 def machine_key(architecture: Architecture) -> str:
-    """Equal for machines that are the same hardware, whatever they are called (hex digest)."""
+    """Return a hex digest that is equal for equal hardware, regardless of its name."""
     return of_data(architecture.model_dump(mode="json", exclude={"name", "source"}))
 
 
 def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
-    """(key, what it says): how layers are searched, whatever the machine. The key counts the code, too."""
+    """Return key and data of the search settings without the machine. The key depends on the plugins' code, too."""
     data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
     if configuration.otherwise is None:
         return digest(data, configuration.plugins), data

@@ -72,7 +72,7 @@ class Sampling:
         return None
 
     def _distribution(self, optuna: Any, name: str) -> Any:
-        """Of the place of a choice among its values: numbers have an order, words have none."""
+        """Return the distribution of a choice's value index; numbers are ordered, strings are not."""
         values = self.space.values_of(name)
         if any(isinstance(each, str) for each in values):
             return optuna.distributions.CategoricalDistribution(range(len(values)))
@@ -86,7 +86,7 @@ class Sampling:
         return optuna.create_study(directions=["minimize"] * 3, sampler=sampler)
 
     def _values(self, point: ExploredPoint) -> list[float]:
-        """What is made small; inf where there is no machine, or no mapping."""
+        """Return the objectives to minimise; inf without a machine or a mapping."""
         return [point.of(self.objective)] if self.sampler == "tpe" else list(point.costs)
 
 

@@ -1,4 +1,4 @@
-"""Spaces of architectures: a machine with choices, expressions and limits; its points are counted, built and judged."""
+"""Architecture spaces: a machine with choices, expressions and limits, whose points are counted, built and checked."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from tilewright.values import Model
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Choice = Finite | Annotated[str, Field(max_length=200)]
 MOST = 10_000
-"""Values of one choice."""
+"""Maximum number of values of one choice."""
 _LIMIT = re.compile(r"(.+?)(<=|>=|==|<|>)(.+)")
 _HOLDS = {"<=": float.__le__, ">=": float.__ge__, "==": float.__eq__, "<": float.__lt__, ">": float.__gt__}
 OF_MACHINES = ("area_mm2", "compute_units")
-"""What limits may name beside the choices."""
+"""Names of machine properties that limits may use, in addition to the choices."""
 
 
 class Range(Model):
@@ -49,7 +49,7 @@ class Range(Model):
         return self
 
     def values(self) -> tuple[float, ...]:
-        """All of them."""
+        """Return all values of the range."""
         found = [self.first]
         while (more := found[-1] + self.plus if self.plus else found[-1] * (self.times or 2)) <= self.last * (1 + 1e-9):
             found.append(more)
@@ -159,18 +159,18 @@ class ArchitectureSpace(FileModel):
         return dict(reversed(found.items()))
 
     def index(self, places: Sequence[int]) -> int:
-        """The point that has, of each choice, the value at this place."""
+        """Return the index of the point whose choices have the values at `places`."""
         found = 0
         for name, place in zip(self.choices, places, strict=True):
             found = found * len(self.values_of(name)) + place
         return found
 
     def points(self) -> Iterator[Point]:
-        """Every point, judged, in order."""
+        """Return all points in order, checked."""
         return map(self.point, range(len(self)))
 
     def point(self, index: int) -> Point:
-        """A point, judged: its architecture, or the reasons why there is none. Raises IndexError, PluginError."""
+        """Return a point with its architecture, or the reasons why it has none. Raises IndexError, PluginError."""
         values = self.values(index)
         numbers = {name: each for name, each in values.items() if not isinstance(each, str)}
         for name, table in self.tables.items():
@@ -195,7 +195,7 @@ class ArchitectureSpace(FileModel):
         return Point(index, values, None if broken else architecture, tuple(broken))
 
     def _broken(self, numbers: Mapping[str, Number], of_machines: bool) -> Iterator[Reason]:
-        """Limits that do not hold: those about machines, or the others. Raises ExpressionError."""
+        """Yield the violated conditions, either those about machines or the others. Raises ExpressionError."""
         for limit in self.limits:
             match = _LIMIT.fullmatch(limit)
             assert match is not None
@@ -206,7 +206,7 @@ class ArchitectureSpace(FileModel):
                 yield Reason(code="limit", where=limit, message=f"{left:.6g} {match[2]} {right:.6g} does not hold")
 
     def _built(self, index: int, values: Mapping[str, Choice], numbers: Mapping[str, Number]) -> Architecture:
-        """Raises InputError, ExpressionError."""
+        """Return the architecture of a point. Raises InputError, ExpressionError."""
         data = copy.deepcopy(self._data)
         data["name"] = f"{self.name}_{index}"
         for name, value in values.items():
@@ -228,7 +228,7 @@ def _sides(limit: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Point:
-    """One machine of a space; `architecture` None: `reasons` say why there is none."""
+    """Point of a space; if `architecture` is None, `reasons` explain why."""
 
     index: int
     values: Mapping[str, Choice]
@@ -237,10 +237,10 @@ class Point:
 
 
 def place_of(data: Mapping[str, Any], path: str) -> Path_:
-    """Where `GLB.capacity_words`, `Row.fanout.size`, `compute.word_bits` or `clock_ghz` stands in an architecture's data.
+    """Return the path in an architecture's data of a field like `GLB.capacity_words`, `Row.fanout.size` or `clock_ghz`.
 
     Raises:
-        ValueError: no memory, cluster or field is called so.
+        ValueError: no memory, cluster or field has this name.
     """
     head, _, rest = path.partition(".")
     steps = tuple(rest.split(".")) if rest else ()

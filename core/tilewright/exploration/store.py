@@ -1,9 +1,8 @@
-"""Store of what explorations found: one SQLite file with documented tables (docs/spaces.md).
+"""Store of exploration results: one SQLite file with documented tables (docs/spaces.md).
 
-A result is one row under what decides it: machine, problem and method, each by its content. It is written in a transaction
-of its own as soon as it is found, so that a kill loses only the searches under way. Several programs on one host may use a
-store at once and share the searches: each claims a search before it begins it. On a network's disk SQLite's log (WAL) does
-not work.
+A result is one row with three keys: digests of machine, problem and method. Each result is written immediately in its own
+transaction, so that a kill loses only the running searches. Several programs on one host may share a store: each claims a
+search before it starts it. SQLite's log (WAL) does not work on network drives.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from tilewright.schema.problem import Problem
 from tilewright.version import __version__
 
 CHECKPOINT_SECONDS = 30.0
-"""Longest time for which a result is in SQLite's log alone, while others are found."""
+"""Maximum time before results move from SQLite's log to the main file, while new ones arrive."""
 Claimed = Literal["claimed", "claimed by another", "found"]
 _FOUND = tuple(FoundLayer.model_fields)
 _JSON = ("places", "mapping")
@@ -89,7 +88,7 @@ class Store:
             raise self._base.wrong(left[0].name, left[1])
         self.repaired = tuple(table.told(row) for table, row in damaged)
 
-    # what is written
+    # methods that write
 
     def begin(self, asked: ExplorationRecord, problems: Mapping[str, Problem]) -> None:
         """Write an exploration and its problems; again is as good as once.

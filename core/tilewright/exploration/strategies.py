@@ -16,31 +16,31 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Workload
 
 WAVE = 16
-"""Points whose layers are searched at once."""
+"""Number of points whose layers are searched together."""
 Watch = Callable[[float, str, float | None], None]
-"""(points that are done, what is under way, the least objective so far) -> None."""
+"""Callback with the number of finished points, a text for the current step, and the best objective so far."""
 Waves = Generator[Sequence[Point], Sequence[ExploredPoint], None]
 
 
 class Strategy(Protocol):
-    """Points, and what is known of those that were not searched yet."""
+    """Protocol of a strategy: it chooses the points to search, and those that need no search."""
 
     def waves(self) -> Waves:
-        """Points to be tried together, one such group after another; what became of each group is sent before the next is asked for."""
+        """Yield groups of points to try together; the caller sends the results of each group before it asks for the next."""
         ...
 
     def needless(self, point: Point, found: Sequence[ExploredPoint]) -> str | None:
-        """Why a point need not be searched, after what was found; None: it is to be searched."""
+        """Return the reason why the points found make this one needless; None if it has to be searched."""
         ...
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Points as they come; with bounds those first that may be the best, and none that another one surely beats."""
+    """Grid search: points in order or, with bounds, the most promising first and none that is dominated by its bounds."""
 
     points: Sequence[Point]
     bounds: dict[int, Least]
-    """Point -> energy and cycles that it takes at least; empty: not known."""
+    """Lower bounds on energy and cycles by point; empty if unknown."""
 
     @classmethod
     def of(
@@ -51,7 +51,7 @@ class Grid:
         bounded: bool,
         watch: Watch | None = None,
     ) -> Grid:
-        """Bounds of all points, if they are wanted; `watch` is told of each."""
+        """Return the strategy with bounds of all points if `bounded`; call `watch` after each."""
         bounds = {}
         for number, point in enumerate(points):
             if bounded and point.architecture is not None:
@@ -84,13 +84,13 @@ class Grid:
 
 
 def _surely_better(costs: tuple[float, ...], bounds: tuple[float, ...]) -> bool:
-    """Nowhere worse than the bounds and somewhere better, by more than rounding."""
+    """Return whether no cost exceeds its bound and one is lower by more than rounding."""
     pairs = list(zip(costs, bounds, strict=True))
     return all(a <= b for a, b in pairs) and any(a < b * (1 - 1e-9) for a, b in pairs)
 
 
 def least_of_workload(architecture: Architecture, workload: Workload, configuration: RunConfiguration) -> Least:
-    """Energy in pJ and cycles of all layers, one after another, at least."""
+    """Return lower bounds on the total energy in pJ and the total cycles of all layers."""
     here = configuration.on(architecture)
     each = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
     return math.fsum(count * energy for count, energy, _ in each), math.fsum(count * cycles for count, _, cycles in each)  # fmt: skip

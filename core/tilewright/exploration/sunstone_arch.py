@@ -1,12 +1,14 @@
 """Sunstone-arch: sizes of the innermost memories chosen by the tiles that need them (C. Ng's thesis, UBC, chapter 5).
 
-Tiles of the innermost memories are grown from single iterations, one dimension to its next divisor at a time, and each belongs to the
-machine that holds it and reads and writes its words cheapest. A tile that grows into another one of the same machine is left out; a machine
-that is left without tiles is not searched: what fits it fits a cheaper one. The other machines are searched in the order of their best tile's
-cost (its fills under the best order, and every word once at the memories further out, at that machine's energies), until this exceeds
-the best that was found. For several layers the costs of their best tiles are added.
+Tiles of the innermost memories grow from single iterations; each step raises one dimension to its next divisor. A tile belongs to
+the machine with the lowest energy per access among those that can hold it. A tile is dropped if it can grow to another tile of the
+same machine. A machine without tiles is not searched, because its tiles fit a cheaper machine.
 
-Like the thesis' hierarchical form the cost is no bound where windows slide, or sharing between units spares fills.
+The other machines are searched in the order of their best tile's cost. This cost counts the tile's fills under the best loop order,
+and each word once at each outer memory, at the machine's energies. The search stops when this cost exceeds the best result.
+For several layers the costs of their best tiles are added.
+
+As in the thesis' hierarchical form, the cost is no lower bound if windows slide or if multicast saves fills.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ MOST_TILES = 200_000
 
 @dataclass(frozen=True)
 class SunstoneArch:
-    """Points by rank; `without`: those that no tile needs. `tiles`: how many were grown, and how many were kept, over all layers."""
+    """Points by rank; `without`: points without tiles. `tiles`: numbers of tiles grown and kept, over all layers."""
 
     ranked: Sequence[Point]
     cost: dict[int, float]
@@ -133,7 +135,7 @@ class _Tiles:
         return cls(problem, machines, shapes, all_words, holds, np.array(owner), np.array(held, dtype=np.bool_))
 
     def least(self) -> NDArray[np.float64]:
-        """[2, P]: energy of the cheapest kept tile that each machine holds with the ideal of the rest, and the ideal cycles; inf where none."""
+        """Return [2, P]: per machine, the ideal energy with its cheapest kept tile (inf without a tile), and the ideal cycles."""
         energy = np.full(len(self.machines), np.inf)
         cycles = np.zeros(len(self.machines))
         fills = self._fills()[self.maximal]
@@ -150,8 +152,10 @@ class _Tiles:
         return np.stack([energy, cycles])
 
     def _fills(self) -> NDArray[np.float64]:
-        """[n, T, T]: words of each tensor (last axis) that come into the innermost memories if the innermost loops outside are those over
-        which one of them (middle axis) stays."""
+        """Return [n, T, T]: words of each tensor (last axis) filled into the innermost memories.
+
+        The middle axis is the tensor that the innermost of the outer loops leave stationary.
+        """
         dims = list(self.problem.dimensions)
         trips = np.array([self.problem.dimensions[name] for name in dims]) / self.shapes
         every = trips.prod(axis=1)
@@ -163,7 +167,7 @@ class _Tiles:
 
 
 def _innermost(problem: Problem, machine: Architecture) -> list[Memory]:
-    """Of each tensor, the memory nearest to the units. Raises InputError: there is none."""
+    """Return for each tensor the memory nearest to the units. Raises InputError: there is none."""
     found = []
     for tensor in problem.tensors:
         memory = next((each for cluster in reversed(machine.clusters[1:]) if (each := cluster.memory_for(tensor)) is not None), None)  # fmt: skip
@@ -174,12 +178,12 @@ def _innermost(problem: Problem, machine: Architecture) -> list[Memory]:
 
 
 def _values(memory: Memory, tensor: Tensor) -> float:
-    """Of a tensor, that it has room for."""
+    """Return the number of values of a tensor that fit in a memory."""
     return memory.usable_slices / memory.slices_of(tensor)
 
 
 def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
-    """pJ of an operation's words at the innermost memories: operands are read, results read and written."""
+    """Return the pJ of one operation's words at the innermost memories; operands are read, results read and written."""
     return math.fsum(
         (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) * memory.accesses_of(tensor)
         for tensor, memory in zip(problem.tensors, inner, strict=True)
@@ -187,12 +191,12 @@ def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
 
 
 def _filled(tensor: Tensor, memory: Memory) -> float:
-    """pJ of a value that comes into an innermost memory, or leaves it."""
+    """Return the pJ at an innermost memory for a value that enters it (operand) or leaves it (output)."""
     return (memory.read_energy_pj if tensor.is_output else memory.write_energy_pj) * memory.accesses_of(tensor)
 
 
 def _ideal(problem: Problem, machine: Architecture) -> float:
-    """pJ of every word once at each memory further out."""
+    """Return the pJ of all words, once at each outer memory."""
     total = 0.0
     for tensor in problem.tensors:
         holding = [memory for cluster in machine.clusters if (memory := cluster.memory_for(tensor)) is not None][:-1]
