@@ -14,14 +14,14 @@ from tilewright_mappers.marvel import words_moved
 
 
 class Local:
-    """One mapping, built without asking for a cost; one for each choice of what is kept."""
+    """Construction of one mapping without cost evaluations, for each choice of kept tensors."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         yield Candidates.join([built(each) for each in Placement.each(task.space, run.rng)])
 
 
 def built(placement: Placement) -> Candidates:
-    """The one mapping of one choice of what is kept."""
+    """Return the mapping for one choice of kept tensors."""
     row = placement.start
     for slot in reversed(placement.space.spatial_slots):
         row = _widest(placement, row, slot)
@@ -46,7 +46,7 @@ def _widest(placement: Placement, row: Candidates, slot: int) -> Candidates:
 
 
 def _filled(placement: Placement, row: Candidates, slot: int) -> Candidates:
-    """The row with prime factors moved into a slot one by one, each time the one that saves most, while one fits."""
+    """Return the row after moving prime factors into a slot while one fits, each time the one that saves most."""
     while True:
         rows = Candidates.join([row.take(slice(0, 0)), *_steps(placement, row, slot)])
         rows = rows.take(rows.fits())

@@ -14,16 +14,16 @@ from tilewright.schema.problem import Problem
 from tilewright_mappers import MarvelOptions
 
 PASSES = 2
-"""So many passes in a row without a candidate, and the threshold is halved."""
+"""Number of consecutive passes without a candidate after which the threshold is halved."""
 TILES = 20_000
-"""Of more tiles for the chip so many are drawn."""
+"""Maximum number of tiles for the chip; if there are more, this many are drawn at random."""
 LOWEST = 0.02
-"""A threshold below this is none."""
+"""Minimum threshold; a lower one becomes 0."""
 
 
 @dataclass(frozen=True)
 class Marvel:
-    """Off-chip first, on-chip second."""
+    """Marvel search: the off-chip tile first, the on-chip mapping second."""
 
     options: MarvelOptions
 
@@ -38,7 +38,7 @@ class Marvel:
 
 
 class _Chip:
-    """What is left once the loops outside of the chip are fixed, for one choice of what is kept."""
+    """Search on the chip after the off-chip loops are fixed, for one choice of kept tensors."""
 
     def __init__(self, options: MarvelOptions, run: Run, outside: Placement) -> None:
         space = outside.space
@@ -56,7 +56,10 @@ class _Chip:
         self.done, self.empty = False, 0
 
     def some(self) -> Proposals:
-        """One pass over mappings above the thresholds; the next has a lower one if this saw all, or many saw none."""
+        """Propose the mappings above the thresholds in one pass.
+
+        The next pass has a lower threshold if this one saw all mappings, or if `PASSES` in a row found none.
+        """
         self.placement.subsampled = False
         rows = self._candidates()
         self.empty = 0 if len(rows) else self.empty + 1
@@ -83,10 +86,10 @@ def _halved(threshold: float) -> float:
 
 
 def least_traffic(placement: Placement, share: float) -> tuple[Candidates, Positions]:
-    """The one whose tile, handed on to the chip, moves the fewest words, and the order outside.
+    """Return the mapping whose on-chip tile moves the fewest off-chip words, and the off-chip loop order.
 
-    Only tiles that take `share` of the outermost memory on the chip; half of it, if there is none, and so on. Of equals
-    the largest tile.
+    Tiles have to fill at least `share` of the outermost memory on the chip. If none does, the share is halved until one does.
+    Among equal tiles the largest wins.
     """
     problem, loops = placement.space.problem, placement.space.temporal_slots
     orders = reuse_orders(problem)
@@ -105,9 +108,9 @@ def least_traffic(placement: Placement, share: float) -> tuple[Candidates, Posit
 
 
 def words_moved(problem: Problem, tiles: Ints, trips: Ints, order: Positions) -> Floats:
-    """Words that cross into tiles [n, dimension] under loops of `trips` [n, dimension] in one order, [n].
+    """Return the words moved into `tiles` [n, dimension] under loops of `trips` [n, dimension] in one order, [n].
 
-    A tensor stays while only loops inside of its innermost indexing one run; outputs come back but for the first time.
+    A tensor is stationary in the loops inside its innermost relevant loop. Outputs are read back except for the first time.
     """
     total = np.zeros(len(tiles), dtype=np.float64)
     before = np.cumprod(trips[:, order], axis=1, dtype=np.float64)

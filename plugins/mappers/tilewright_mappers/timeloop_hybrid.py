@@ -1,4 +1,4 @@
-"""`timeloop_hybrid`: random factors, then the orders of their loops one after another, as Timeloop's hybrid search."""
+"""`timeloop_hybrid`: random factors, then all orders of their loops in sequence, as Timeloop's hybrid search."""
 
 from __future__ import annotations
 

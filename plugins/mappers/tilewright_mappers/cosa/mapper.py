@@ -1,4 +1,4 @@
-"""`cosa`: solve, evaluate what the solver found, solve again around the best, then reorder its loops."""
+"""`cosa`: solve, evaluate the solver's solutions, solve again around the best one, then reorder its loops."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tilewright_mappers.cosa.traffic import Traffic
 from tilewright_mappers.local import built
 
 MARGIN_SECONDS = 0.3
-"""Kept back from a deadline, for a solver that looks at the clock late, and for costs."""
+"""Seconds reserved before a deadline, because the solver checks the clock late and costs take time."""
 UNROLLINGS = 32
-"""Of the ways to unroll that use most compute units, so many are evaluated before a program is solved."""
+"""Number of unrollings that are evaluated before a program is solved; these use the most compute units."""
 CUTS = 8
-"""How often a program is solved again because tiles that it thought would fit do not."""
+"""Maximum number of solves of a program, which is repeated if the tiles of its solution do not fit."""
 
 
 @dataclass(frozen=True)
 class Cosa:
-    """One program for each choice of what is kept, or several, each around the best solution of those before."""
+    """CoSA search: for each choice of kept tensors one program, or several around the best solution so far."""
 
     options: CosaOptions
 
@@ -49,11 +49,11 @@ class Cosa:
         yield from _reordered(task, placed)
 
     def _limits(self, run: Run, parts: int) -> Limits:
-        """For one of so many programs that are still to be solved."""
+        """Return the limits of one program if `parts` programs are left to solve."""
         return Limits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
 
     def _solutions(self, task: Task, run: Run, start: Candidates, best: _Best, left: int) -> Proposals:
-        """For one choice of what is kept, that of `start`, which the solver begins with; `left` choices being left."""
+        """Propose solutions for the kept tensors of `start`, the solver's first solution; `left` choices are not solved yet."""
         tiling = Tiling(task.space, start.keeps[0])
         traffic = Traffic(tiling)
         begin = tiling.values(start)
@@ -83,7 +83,10 @@ class Cosa:
         parts: int,
         begin: dict[int, float],
     ) -> Proposals:
-        """Solutions that fit; tiles that do not are cut off, and the program is solved again. `begin`: values of one."""
+        """Propose the solutions that fit. Tiles that do not fit are cut off, and the program is solved again.
+
+        `begin`: values of a first solution.
+        """
         tiling = traffic.tiling
         for _ in range(CUTS):
             limits = self._limits(run, parts)
@@ -103,14 +106,16 @@ class Cosa:
 
 
 def constructed(placement: Placement) -> Candidates:
-    """Mappings made without a program, for one choice of what is kept: all factors outside, the one of `local`, and some that
-    use most compute units."""
+    """Return mappings built without a program, for one choice of kept tensors.
+
+    These are the mapping with all factors outside, that of `local`, and some that use the most compute units.
+    """
     full = placement.subsample(placement.fullest(placement.unroll(placement.start)), UNROLLINGS)
     return Candidates.join([placement.start, built(placement), full])
 
 
 class _Best:
-    """The cheapest mapping, the solution that it is, and what its program came to, with the solver's bound."""
+    """Best mapping with its solution, its program's objective and the solver's bound."""
 
     def __init__(self) -> None:
         self.value = self.program = np.inf
@@ -119,7 +124,7 @@ class _Best:
         self.rows: Candidates | None = None
 
     def note(self, task: Task, points: Floats, rows: Candidates, costs: Costs) -> bool:
-        """Keep the cheapest of them if it is better; whether it is."""
+        """Keep the best of `rows` if it improves on the mapping kept so far; return whether it does."""
         values = costs.of(task.objective)
         if not len(values) or not values.min() < self.value:
             return False
@@ -128,13 +133,13 @@ class _Best:
         return True
 
     def take(self, other: _Best) -> None:
-        """Become another that is better."""
+        """Replace this by `other` if that is better."""
         if other.value < self.value:
             vars(self).update(vars(other))
 
 
 def _reordered(task: Task, best: _Best) -> Generator[Candidates, Costs, None]:
-    """Block by block, from the innermost, every order of the best mapping's loops that differs in reuse."""
+    """Propose the best mapping with all loop orders that differ in reuse, one block at a time from the innermost."""
     space, orders = task.space, distinct_reuse_orders(task.problem)
     blocks = range(len(space.temporal_slots))
     for block in [*reversed(blocks), *reversed(blocks)]:

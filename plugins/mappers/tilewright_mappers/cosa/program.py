@@ -1,4 +1,4 @@
-"""A mixed-integer program: linear expressions, rows, and HiGHS to solve it."""
+"""Mixed-integer programs: linear expressions, rows, and HiGHS to solve them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ INFINITE = float("inf")
 
 @dataclass(frozen=True)
 class Linear:
-    """`constant` plus the sum of coefficient x variable; `terms` is variable -> coefficient."""
+    """Linear expression: `constant` plus the sum of coefficient x variable; `terms` is {variable: coefficient}."""
 
     terms: dict[int, float] = field(default_factory=dict)
     constant: float = 0.0
@@ -36,12 +36,12 @@ class Linear:
         return Linear({v: c * factor for v, c in self.terms.items()}, self.constant * factor)
 
     def at(self, values: Floats) -> float:
-        """What it is where the variables have these values."""
+        """Return the value of the expression at the given variables."""
         return self.constant + sum(c * float(values[v]) for v, c in self.terms.items())
 
 
 def total(parts: Iterable[Linear]) -> Linear:
-    """The sum of expressions."""
+    """Return the sum of expressions."""
     terms: dict[int, float] = {}
     constant = 0.0
     for part in parts:
@@ -53,8 +53,10 @@ def total(parts: Iterable[Linear]) -> Linear:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a solver has to stop: seconds; nodes of its tree, which count the same on every machine; a solution that is
-    at most `gap` above the bound."""
+    """Limits at which the solver stops: time, nodes of the search tree, and distance `gap` of the solution from the bound.
+
+    Unlike seconds, nodes do not depend on the host.
+    """
 
     seconds: float
     nodes: int
@@ -63,8 +65,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a solver found: `points` [n, variable], the last the best; `bound`: no solution is below it; `in_time`: it
-    had all the time that it wanted."""
+    """Solutions of a program.
+
+    Attributes:
+        points: [n, variable], the best one last.
+        bound: lower bound on the objective of all solutions.
+        in_time: whether the solver ended before its time limit.
+    """
 
     points: Floats
     bound: float
@@ -73,7 +80,7 @@ class Solved:
 
 @dataclass
 class Program:
-    """Variables and rows, to which more can be added after a solve."""
+    """Program of variables and rows; more can be added after a solve."""
 
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
@@ -81,31 +88,31 @@ class Program:
     rows: list[tuple[Linear, float, float]] = field(default_factory=list)
 
     def variable(self, lower: float = 0.0, upper: float = 1.0, whole: bool = True) -> Linear:
-        """A new variable."""
+        """Add a variable and return it."""
         self.lower.append(lower)
         self.upper.append(upper)
         self.whole.append(whole)
         return Linear({len(self.lower) - 1: 1.0})
 
     def require(self, expression: Linear, lower: float = -INFINITE, upper: float = INFINITE) -> None:
-        """lower <= expression <= upper."""
+        """Add the row lower <= expression <= upper."""
         self.rows.append((expression, lower - expression.constant, upper - expression.constant))
 
     def one_of(self, count: int) -> list[Linear]:
-        """As many binary variables, of which one is 1."""
+        """Add `count` binary variables whose sum is 1, and return them."""
         chosen = [self.variable() for _ in range(count)]
         self.require(total(chosen), 1.0, 1.0)
         return chosen
 
     def copy(self) -> Program:
-        """One to add to, while this stays as it is."""
+        """Return a copy; additions to it do not change this program."""
         return Program(list(self.lower), list(self.upper), list(self.whole), list(self.rows))
 
     def solve(self, objective: Linear, limits: Limits, start: Mapping[int, float] | None = None) -> Solved:
-        """Make `objective` small. `start`: variable -> value in a solution to begin with; the solver finds the other values."""
+        """Minimise `objective`. `start`: values of some variables in a first solution; the solver finds the others."""
         import highspy
 
-        make: Any = highspy.Highs  # its types stop short of what is used here
+        make: Any = highspy.Highs  # highspy's type stubs are incomplete
         solver = make()
         for option, value in {
             "output_flag": False,
@@ -153,7 +160,7 @@ class Program:
 
 
 def _run(solver: Any, seconds: float) -> None:
-    """Solve in a thread, so that Ctrl-C and the clock are noticed while the solver does not look at them."""
+    """Solve in a thread, so that Ctrl-C and the time limit take effect while the solver does not check them."""
     deadline = time.monotonic() + seconds
     thread = solver.startSolve()
     try:

@@ -28,7 +28,7 @@ class Tiling:
     """The part of a program that says how large tiles are; all sizes are natural logarithms.
 
     Attributes:
-        keep: what is kept, [entry, tensor].
+        keep: [entry, tensor], whether the entry keeps the tensor.
         exponents: (slot, dimension) -> (prime, how many of it), whole-number variables.
         exact: whether no tile is taken for larger than it is.
     """
@@ -84,11 +84,11 @@ class Tiling:
         return total(loops)
 
     def trips(self, slot: int, dim: int) -> Linear:
-        """Of the loop of a dimension in a slot."""
+        """Return the logarithm of the trip count of a dimension's loop in a slot."""
         return total(exponent * math.log(prime) for prime, exponent in self.exponents.get((slot, dim), []))
 
     def product(self, slot: int) -> Linear:
-        """How many sub-clusters a spatial slot uses; of a temporal one, how many steps its loops take together."""
+        """Return the logarithm of the sub-clusters that a spatial slot uses, or of the steps of a temporal slot's loops."""
         return total(self.trips(slot, dim) for dim in range(len(self.space.problem.sizes)))
 
     # -- tiles -----------------------------------------------------------------------------------------------

@@ -135,8 +135,8 @@ class OuterTraffic:
     def _measure(self) -> None:
         """Compute arrays over all shapes, per tensor.
 
-        These are the words of a tile, of all tiles and of their union; the tiles along irrelevant
-        dimensions, and the fraction of words if one window slides.
+        These are the words of a tile, of all tiles and of their union.
+        The last two are the number of tiles along irrelevant dimensions, and the fraction of words if one window slides.
         """
         problem, sizes = self.instance.problem, self.instance.problem.sizes
         self.words, self.brought, self.union_values, self.irrelevant_tiles = (
