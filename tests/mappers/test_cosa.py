@@ -27,12 +27,12 @@ from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.strategies import architectures
 from tilewright_mappers.cosa.mapper import MARGIN_SECONDS
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published, steps
-from tilewright_mappers.cosa.program import Limits, Linear, Program
+from tilewright_mappers.cosa.program import Linear, Program, SolverLimits
 from tilewright_mappers.cosa.tiling import Tiling, tangent
 from tilewright_mappers.cosa.traffic import Traffic
 
 few = scaled(0.2)
-LIMITS = Limits(seconds=math.inf, nodes=1000, gap=0.01)
+LIMITS = SolverLimits(seconds=math.inf, nodes=1000, gap=0.01)
 SMALL = [each for each in layers() if each.name.endswith(("input.5", "input.128", "3356", "Linear-68"))]
 
 

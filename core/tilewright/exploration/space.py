@@ -23,7 +23,7 @@ from tilewright.values import Model
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Choice = Finite | Annotated[str, Field(max_length=200)]
-MOST = 10_000
+MAX_VALUES = 10_000
 """Maximum number of values of one choice."""
 _LIMIT = re.compile(r"(.+?)(<=|>=|==|<|>)(.+)")
 _HOLDS = {"<=": float.__le__, ">=": float.__ge__, "==": float.__eq__, "<": float.__lt__, ">": float.__gt__}
@@ -44,8 +44,8 @@ class Range(Model):
         if (self.plus is None) == (self.times is None):
             raise ValueError("give plus or times, one of them")
         steps = (self.last - self.first) / self.plus if self.plus else math.log(self.last / self.first, self.times or 2)
-        if steps < 0 or steps >= MOST:
-            raise ValueError(f"a range has 1 to {MOST:,} values")
+        if steps < 0 or steps >= MAX_VALUES:
+            raise ValueError(f"a range has 1 to {MAX_VALUES:,} values")
         return self
 
     def values(self) -> tuple[float, ...]:

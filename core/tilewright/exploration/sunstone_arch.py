@@ -29,7 +29,7 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
-MOST_TILES = 200_000
+MAX_TILES = 200_000
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class _Tiles:
                         seen[child] = len(order)
                         order.append(child)
                     children[-1].append(seen[child])
-            if len(order) > MOST_TILES:
-                raise InputError(f"{problem.name} has more than {MOST_TILES:,} tiles for strategy sunstone_arch", hint="explore the grid")  # fmt: skip
+            if len(order) > MAX_TILES:
+                raise InputError(f"{problem.name} has more than {MAX_TILES:,} tiles for strategy sunstone_arch", hint="explore the grid")  # fmt: skip
         held = [
             mine >= 0 and all(owner[child] != mine for child in below)
             for mine, below in zip(owner, children, strict=True)

@@ -14,7 +14,7 @@ from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task
 from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published
-from tilewright_mappers.cosa.program import Limits, Linear, Program
+from tilewright_mappers.cosa.program import Linear, Program, SolverLimits
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Traffic
 from tilewright_mappers.local import built
@@ -48,9 +48,9 @@ class Cosa:
         placed.take(solved)
         yield from _reordered(task, placed)
 
-    def _limits(self, run: Run, parts: int) -> Limits:
+    def _limits(self, run: Run, parts: int) -> SolverLimits:
         """Return the limits of one program if `parts` programs are left to solve."""
-        return Limits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
+        return SolverLimits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
 
     def _solutions(self, task: Task, run: Run, start: Candidates, best: _Best, left: int) -> Proposals:
         """Propose solutions for the kept tensors of `start`, the solver's first solution; `left` choices are not solved yet."""

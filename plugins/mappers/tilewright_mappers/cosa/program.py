@@ -52,8 +52,8 @@ def total(parts: Iterable[Linear]) -> Linear:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits at which the solver stops: time, nodes of the search tree, and distance `gap` of the solution from the bound.
+class SolverLimits:
+    """SolverLimits at which the solver stops: time, nodes of the search tree, and distance `gap` of the solution from the bound.
 
     Unlike seconds, nodes do not depend on the host.
     """
@@ -108,7 +108,7 @@ class Program:
         """Return a copy; additions to it do not change this program."""
         return Program(list(self.lower), list(self.upper), list(self.whole), list(self.rows))
 
-    def solve(self, objective: Linear, limits: Limits, start: Mapping[int, float] | None = None) -> Solved:
+    def solve(self, objective: Linear, limits: SolverLimits, start: Mapping[int, float] | None = None) -> Solved:
         """Minimise `objective`. `start`: values of some variables in a first solution; the solver finds the others."""
         import highspy
 

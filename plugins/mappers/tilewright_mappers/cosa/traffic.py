@@ -268,5 +268,5 @@ class Traffic:
         target = self.space.skeleton.entries[entry].target
         cluster = self.space.architecture.cluster(target)
         memory = cluster.memory_for(self.problem.tensors[tensor])
-        assert memory is not None, "what is kept has a memory"
+        assert memory is not None, "a kept tensor has a memory"
         return memory
