@@ -56,8 +56,11 @@ RECORDED = ", recorded"
 
 @dataclass(frozen=True)
 class Row:
-    """One search. `trace`: `seconds/mappings/EDP` at every improvement, CPU seconds from the start. `lower_bound`: of the EDP, proved; 0: nothing
-    was."""
+    """One search with its trace and proved bound.
+
+    `trace`: `seconds/mappings/EDP` at every improvement, in CPU seconds from the start.
+    `lower_bound`: proved lower bound of the EDP; 0 without a proof.
+    """
 
     workload: str
     layer: str
@@ -241,8 +244,12 @@ def run(folder: Path, mappers: Sequence[str], model: str, seeds: int, seconds: f
 
 @dataclass(frozen=True)
 class Summary:
-    """One mapper over all its spaces. Ratios are to the best EDP known, over the spaces where it found a mapping; distances to the proved
-    optimum, over those of them where there is one: `proved`, of which in `optimal` it found a best mapping."""
+    """Results of one mapper over all its spaces.
+
+    EDP ratios are to the best known EDP, over the spaces where the mapper found a mapping. Distances
+    are to the proved optimum, over the spaces with a proof. `proved` counts these spaces, and
+    `optimal` those where the mapper found a best mapping.
+    """
 
     mapper: str
     spaces: int

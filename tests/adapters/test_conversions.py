@@ -1,5 +1,8 @@
-"""The law over every pair of notations: a mapping that goes through both comes back equal and costs the same, or is
-refused with a reason that names what cannot be said."""
+"""Round-trip guarantee over every pair of notations.
+
+A mapping converted through both comes back equal and costs the same, or is refused with a reason
+that names the feature the notation cannot express.
+"""
 
 from itertools import permutations
 from pathlib import Path

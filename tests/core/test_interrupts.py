@@ -43,8 +43,10 @@ def hearing() -> Iterator[None]:
 
 
 class Watch:
-    """Sees the functions of core that this thread enters while `map` runs, once a valid mapping was found. Ctrl-C comes, so many times in a row, as
-    the first of that name is entered."""
+    """Sees the functions of core that this thread enters while `map` runs, once a valid mapping was found.
+
+    Ctrl-C comes, so many times in a row, as the first of that name is entered.
+    """
 
     def __init__(self, where: str | None = None, times: int = 1, *, found: bool = False) -> None:
         self.where, self.times, self.found = where, times, found

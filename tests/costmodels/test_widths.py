@@ -64,8 +64,11 @@ def test_values_as_wide_as_a_word_change_nothing(model: str, case: Case) -> None
 @pytest.mark.parametrize("model", COUNTING)
 @given(case=cases(), times=st.sampled_from([2, 4]))
 def test_wider_values_are_narrower_memories(model: str, case: Case, times: int) -> None:
-    """Values of two words, in memories, blocks and ports of twice as many words, are values of one word. (Of three, Timeloop's
-    rounding of cycles is another.)"""
+    """Doubling all widths and capacities in words changes no figure.
+
+    Values of two words then fill memories, blocks and ports of twice as many words. Factor three
+    would change Timeloop's rounding of cycles.
+    """
 
     def larger(memory: Memory) -> dict[str, Any]:
         grown = {

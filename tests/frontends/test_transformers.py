@@ -34,8 +34,11 @@ def load(name: str, **sizes: int) -> tw.Workload:
 
 
 def llama(layers: int, hidden: int, mlp: int, tokens: int, keys: int) -> int:
-    """Llama 3: queries and the result, keys and values of an eighth head, three matrices of the MLP; two products of
-    attention; the vocabulary."""
+    """Return the MACs of Llama 3.
+
+    They are those of queries and results, keys and values with an eighth of the heads, three MLP
+    matrices, the two attention products and the vocabulary.
+    """
     matrices = 2 * hidden * hidden + 2 * hidden * 1024 + 3 * hidden * mlp
     return layers * tokens * (matrices + 2 * keys * hidden) + tokens * hidden * 128256
 
@@ -85,8 +88,10 @@ def test_whisper_reads_the_sound_once() -> None:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_weights_are_as_many_as_published(name: str) -> None:
-    """Matrices, once for every repetition; biases and norms are a few parts in a thousand. BERT's and GPT-2's published
-    numbers are rounded."""
+    """Matrices, once for every repetition; biases and norms are a few parts in a thousand.
+
+    BERT's and GPT-2's published numbers are rounded.
+    """
     found = 0
     for layer in load(name).layers:
         if not layer.name.endswith((".scores", ".context")):

@@ -115,8 +115,10 @@ def test_what_is_finished_is_there_whatever_ends_the_run(
 
 
 def killed(run: Run, number: str, jobs: int, random: Random, undisturbed: Whole) -> int:
-    """Layers that a run had finished when it was ended: while it started, or when some were done. After Ctrl-C the first
-    process prints what it has."""
+    """Layers that a run had finished when it was ended: while it started, or when some were done.
+
+    After Ctrl-C the first process prints what it has.
+    """
     process = run.begun(jobs)
     wanted = random.randrange(-1, len(undisturbed.run.files))
     assert soon(lambda: run.kept >= wanted or process.poll() is not None, undisturbed.seconds)

@@ -63,8 +63,10 @@ def mapping(traffic: Traffic, point: Floats) -> MappingBatch:
 @few
 @given(products(), architectures(roomy=False, widths=True))
 def test_energy_is_that_of_the_model_where_there_are_no_windows(problem: Problem, architecture: Architecture) -> None:
-    """Words, orders and what they save, to the last word; blocks are counted as if they were always full. Not counted are
-    leakage, and what compute units pass on below the innermost memory."""
+    """Words, orders and what they save, to the last word; blocks are counted as if they were always full.
+
+    Not counted are leakage, and what compute units pass on below the innermost memory.
+    """
     plain = {"block_words": 1, "word_bits": 4, "leakage_pj_per_cycle": 0.0}  # of which all widths are multiples
     innermost = max(number for number, cluster in enumerate(architecture.clusters) if cluster.memories)
     clusters = [

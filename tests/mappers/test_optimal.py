@@ -169,8 +169,11 @@ def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration
 def test_the_staged_search_alone_proves_what_enumeration_finds(
     factors: Cutting, data: st.DataObject, links: bool, objective: Objective
 ) -> None:
-    """Warm starts find the optimum of many small spaces. Without them no bound exceeds its mapping's cost, and the
-    complete mappings contain an optimum, even if the cutoff is hardly above it."""
+    """Warm starts find the optimum of many small spaces.
+
+    Without them no bound exceeds its mapping's cost, and the complete mappings contain an optimum,
+    even if the cutoff is hardly above it.
+    """
     space = data.draw(bypassing(factors) | ruled(factors))
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
     evaluator = timeloop(space, links)
@@ -279,8 +282,10 @@ def test_no_bound_is_above_the_cost_of_a_mapping_of_a_large_space(
     objective: Objective,
     random: Random,
 ) -> None:
-    """The tables of outer traffic are those of the whole space; the search takes the trips of one mapping. A small memory
-    makes these bounds matter."""
+    """The tables of outer traffic are those of the whole space; the search takes the trips of one mapping.
+
+    A small memory makes these bounds matter.
+    """
     name, memory, changes = machine
     arch = tilewright.load(name, "architecture").replace({f"{memory}.capacity_words": 1 << room, **changes})
     space = tilewright.space(layer, arch=arch, constraints="none")

@@ -85,8 +85,10 @@ compute: {energy_per_operation_pj: 0.5}
 @few
 @given(problem=products(), sums=st.booleans(), seed=st.integers(0, 2**20))
 def test_one_shot_is_the_best_of_all_orders_between_two_memories(problem: Problem, sums: bool, seed: int) -> None:
-    """In energy; without windows, of which models count otherwise what slides. With sums but for the partial sums that are
-    not there the first time, of which it does not know."""
+    """In energy; without windows, of which models count otherwise what slides.
+
+    With sums but for the partial sums that are not there the first time, of which it does not know.
+    """
     if not sums:
         whole = problem.output.model_copy(update={"projection": tuple(map(Rank.model_validate, problem.dimensions))})
         problem = problem.model_copy(update={"tensors": (*problem.operands, whole)})

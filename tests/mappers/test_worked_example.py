@@ -24,8 +24,8 @@ from tilewright_mappers.optimal.staged_search import CompleteMappings
 PAGE = Path(__file__).parents[2] / "docs/optimal.md"
 SECTION = PAGE.read_text(encoding="utf-8").partition("\n## Worked example\n")[2]
 HEADER = """\
-| state | from | step | tiles M, N, K | stationary | committed | deferred A, B, Z | demand A, B, Z | credit | bound | outcome |
-| ---: | ---: | --- | --- | --- | ---: | --- | --- | ---: | ---: | --- |"""
+|state|from|step|tiles M, N, K|stationary|committed|deferred A, B, Z|demand A, B, Z|credit|bound|outcome|
+|---:|---:|---|---|---|---:|---|---|---:|---:|---|"""
 STEPS = {stages.END_FANOUT: "end fanout", stages.CLOSE_BLOCK: "close block", stages.STORE: "store"}
 
 
@@ -78,7 +78,7 @@ def rendered(states: list[RecordedState], complete: int) -> str:
             f"{each.bound:,.0f}",
             outcome(each, states, len(states) - complete),
         ]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append(f"|{'|'.join(cells)}|")
     return "\n".join(lines)
 
 

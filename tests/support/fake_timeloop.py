@@ -107,8 +107,11 @@ def _folder() -> Path:
 
 @functools.cache
 def program(name: str) -> str:
-    """The path of a fake: `good` evaluates with the built-in model, `cheap` at once with figures of its own; or one that
-    is bad in the way its name says."""
+    """Return the path of a fake program.
+
+    `good` evaluates with the built-in model, `cheap` returns constant figures at once, and the others
+    fail in the way of their name.
+    """
     text = {"good": _PRINT + _GOOD, "cheap": _PRINT + _CHEAP}.get(name) or _BAD[name]
     flags = "" if name == "good" else " -IS"
     path = _folder() / name

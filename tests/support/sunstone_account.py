@@ -1,8 +1,10 @@
-"""Sunstone's own account of energy and latency, for one array between two memories on the chip: what the published
-figures were measured by. Facts: every operand is read from L1 at each operation; a tile is reused only over the loops
-right outside of it, as its order says; a window's halo is saved along one dimension that is not unrolled; outputs are read
-back but for the first time; latency is that of the operations or of L2's words. The order of each block is chosen
-from inside, whatever the mapping says."""
+"""Sunstone's own model of energy and latency, for one array between two on-chip memories.
+
+The published figures use it. Every operand is read from L1 at each operation. A tile is reused only
+over the loops directly outside it, in its order. A window's halo is saved along one dimension that
+is not unrolled. Outputs are read back except for the first time. Latency is that of the operations
+or of L2's words. The order of each block is chosen from inside, regardless of the mapping.
+"""
 
 from typing import Any
 

@@ -306,8 +306,10 @@ class Children:
         flow.links += weight * piece.words * linked
 
     def passing(self, shift: Vector) -> tuple[dict[int, list[float]], int]:
-        """Groups that the parent still serves, and how many children a neighbour serves, when the words of every
-        child are those it had a visit before, moved by `shift`."""
+        """Return the groups that the parent still serves, and the number of children that a neighbour serves.
+
+        The words of every child are those of its previous visit, moved by `shift`.
+        """
         if shift not in self.by_shift:
             rest = [child for child in self.children if not self.neighbour_has(child, shift)]
             groups = self.groups(rest)

@@ -31,8 +31,11 @@ Event = tuple[int, int, "Tile"]
 
 @dataclass(frozen=True)
 class Tile:
-    """What an instance needs in one step: the words it touches, and those of the box around them; the same of what it had before;
-    whether a loop outside of the innermost one that moves the tile has moved on since then; and when it came."""
+    """Data that an instance needs in one step.
+
+    `touched` and `box`: the words it touches, and those of the bounding box. The same follows for the
+    previous step, then whether a loop outside the innermost relevant loop advanced since, and the time.
+    """
 
     touched: Words
     box: Words
@@ -118,8 +121,11 @@ def _steps(events: Iterable[Event], apart: list[tuple[int, int]], children: int)
 
 
 def _leaving(route: Route, ran: OperationTrace, entered: list[Event]) -> Iterator[Event]:
-    """The same of partial sums, when they leave an instance, which `had` what stays: when its tile moves on, or when that of the
-    memory outside does while it is idle."""
+    """Return the same for partial sums when they leave an instance.
+
+    They leave when the instance's tile changes, or when the outer memory's tile changes while the
+    instance is idle.
+    """
     assert route.inner is not None
     ratio = ran.time_steps_per_tile[route.outer] // ran.time_steps_per_tile[route.inner]
     children = ran.units_per_instance[route.outer] // ran.units_per_instance[route.inner]

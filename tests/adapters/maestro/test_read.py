@@ -180,8 +180,11 @@ def test_words_of_older_hardware_files(tmp_path: Path) -> None:
 
 
 def test_ways_of_writing_that_shipped_files_have(tmp_path: Path) -> None:
-    """Blanks before parentheses, missing commas and colons, names of digits, sizes of clusters by name, comments at the
-    end of any line, and after the network."""
+    """Read unusual but accepted syntax of MAESTRO's files.
+
+    Blanks precede parentheses, commas and colons are missing, and names contain digits. Cluster sizes
+    are names, and comments follow any line and the network.
+    """
     path = tmp_path / "case.m"
     path.write_text(
         "Constant Len 12; // of a sequence\n\nNetwork 0 { // first\n\tLayer CONV_1\t{ //good\n"

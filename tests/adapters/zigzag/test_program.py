@@ -1,5 +1,8 @@
-"""ZigZag itself, where it is installed, beside our reading of its files: the same loops in the same memories, the same
-figures; and what we refuse, it does not evaluate either."""
+"""Comparison with ZigZag itself, if it is installed.
+
+Both read the same loops in the same memories and return the same figures. ZigZag does not
+evaluate files that Tilewright refuses.
+"""
 
 import json
 import logging

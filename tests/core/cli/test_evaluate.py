@@ -43,8 +43,11 @@ def words(files: dict[str, Path]) -> list[object]:
 
 
 def test_a_small_product_has_the_figures_worked_out_by_hand(tilewright: Command, files: dict[str, Path]) -> None:
-    """4x6x8 operations on 4 lanes: 48 cycles. A (4x4 tiles) is fetched for each of 3 x 2 steps: 96 words; B once: 48;
-    Z stays while K steps: 24 words, never read back. B holds 16 + 8 + 8 = 32 words."""
+    """4x6x8 operations on 4 lanes: 48 cycles.
+
+    A (4x4 tiles) is fetched for each of 3 x 2 steps: 96 words; B once: 48; Z stays while K steps:
+    24 words, never read back. B holds 16 + 8 + 8 = 32 words.
+    """
     result = tilewright(*words(files), "--json").data["results"][0]
     assert result["valid"] and result["macs"] == 192 and result["cycles"] == 48 and result["utilization"] == 1
     levels = {level["name"]: level["tensors"] for level in result["levels"]}

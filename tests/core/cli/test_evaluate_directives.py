@@ -62,8 +62,10 @@ def test_row_stationary_files_are_tiles_that_unroll_filters(tilewright: Command,
 
 
 def test_tiles_are_converted_into_any_notation_and_back(tilewright: Command, tmp_path: Path) -> None:
-    """MAESTRO to Timeloop (which has no place for a NoC) and to our own files; those cost as MAESTRO's do, and go back
-    into MAESTRO's words."""
+    """Convert MAESTRO's files to Timeloop's (without the NoC) and Tilewright's files, and back.
+
+    The results cost as MAESTRO's do.
+    """
     write(next(case for case in load("cases") if case["id"] == "hand_003"), tmp_path)
     files = [tmp_path / "case.m", tmp_path / "hardware.m"]
     for notation in ("timeloop", "timeloop_v4", "tilewright"):

@@ -54,8 +54,10 @@ def factorings_of(size: int, places: int) -> Iterator[tuple[int, ...]]:
 
 
 def tilings_of(size: int, places: int, factors: Cutting) -> Iterator[tuple[tuple[int, int], ...]]:
-    """(trips, tile) of every place, outermost first: each tile divides the one it is cut from, or, if that is the whole
-    of a dimension that may be ragged, need not."""
+    """Yield (trips, tile) of all slots, outermost first.
+
+    A tile divides the one it is cut from, unless that is a whole dimension that may be ragged.
+    """
 
     def inside(outer: int, places: int) -> Iterator[tuple[tuple[int, int], ...]]:
         if places == 0:

@@ -148,8 +148,10 @@ variants:
 @scaled(0.2)
 @given(layer=st.sampled_from(["I", "III", "IV"]), seed=st.integers(0, 2**32 - 1))
 def test_candidates_cost_what_their_tile_sizes_cost(layer: str, seed: int) -> None:
-    """In the whole map space, where little has directives, and in one of a dataflow that has; with orders and without; in
-    ragged spaces."""
+    """Batches equal single evaluations in three spaces, with orders and without.
+
+    These are the whole space, where few mappings have directives, a dataflow's space, and a ragged space.
+    """
     for rules, factors in ((None, "perfect"), (DATAFLOW, "perfect"), (DATAFLOW, "ragged")):
         space = tw.space(f"quickflow_convs/{layer}", ARRAY, constraints=rules, factors=factors)
         drawn = space.sample(np.random.default_rng(seed), 60)

@@ -1,5 +1,8 @@
-"""MAESTRO's figures beside what really happens: exact where tiles divide and nothing strides, bounded elsewhere, warned of
-where they cannot be; and better hardware never costs more."""
+"""MAESTRO's figures compared with an execution.
+
+They are exact where tiles divide and there are no strides, and bounded elsewhere. Where they
+contradict the layer, there is a warning. Better hardware never costs more.
+"""
 
 from __future__ import annotations
 

@@ -110,8 +110,10 @@ def timeloop(case: Case) -> Report:
 
 
 def is_plain(tensor: Tensor) -> bool:
-    """Every coordinate is one dimension with coefficient 1, and no dimension occurs twice: tiles are boxes without
-    holes, and two of them are equal or disjoint."""
+    """Return whether every coordinate is one dimension with coefficient 1, and no dimension occurs twice.
+
+    Then tiles are boxes without holes, and two tiles are equal or disjoint.
+    """
     terms = [item for rank in tensor.projection for item in rank.terms.items()]
     names = [name for name, _ in terms]
     return all(c == 1 for _, c in terms) and len(names) == len(tensor.projection) == len(set(names))
@@ -185,8 +187,11 @@ def moving(problem: Problem, mapping: Mapping, tensor: Tensor) -> list[tuple[str
 
 
 def is_bounded(problem: Problem, mapping: Mapping, tensor: Tensor) -> bool:
-    """No loop in time moves a tile along a coordinate that another one moves it along, none moves it along two
-    coordinates, and no tile has holes: what Timeloop credits is then really there."""
+    """Return whether Timeloop's reuse credit is exact.
+
+    Then no two temporal loops move a tile along one coordinate, no loop moves it along two, and no
+    tile has holes.
+    """
     ranks = moving(problem, mapping, tensor)
     named = [name for names in ranks for name in names]
     if any(len(names) > 1 for names in ranks) or len(set(named)) != len(named):
@@ -249,8 +254,11 @@ def line(entries: str) -> Case:
 
 
 def test_short_tiles_count_what_they_are() -> None:
-    """P of 5 in tiles of 2, 2 and 1; the buffer's inputs are words 0-3, 2-5 and 4-6: 4 + 2 + 1 fetched, of 7. Two
-    lanes do P = 0 and 1 at once for R = 0, 1, 2; the last tile leaves one idle. In 9 cycles, 6 have two lanes busy."""
+    """P of 5 in tiles of 2, 2 and 1; the buffer's inputs are words 0-3, 2-5 and 4-6: 4 + 2 + 1 fetched, of 7.
+
+    Two lanes do P = 0 and 1 at once for R = 0, 1, 2; the last tile leaves one idle. In 9 cycles, 6
+    have two lanes busy.
+    """
     report = oracle(
         line(
             """
@@ -317,8 +325,11 @@ entries:
 
 
 def test_compute_units_read_every_operand() -> None:
-    """Two units do K = 0, 1 at once, and N steps. Timeloop lets a unit have from its neighbour what both had a
-    step before; but there is no register to keep it in, so it is read for every operation."""
+    """Two units do K = 0, 1 at once, and N steps.
+
+    Timeloop lets a unit have from its neighbour what both had a step before; but there is no
+    register to keep it in, so it is read for every operation.
+    """
     problem = Problem.from_yaml(
         """
         name: outer

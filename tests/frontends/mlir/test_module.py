@@ -57,8 +57,10 @@ def read(text: str, batch: int | None = None, sizes: dict[str, int] | None = Non
 
 
 def shape_of(problem: Problem) -> tuple[int, Counter[tuple[int, tuple[tuple[int, ...], ...]]]]:
-    """What stays the same under other names and orders: MACs, and of each dimension longer than 1 its size and the
-    coefficients with which it indexes each tensor."""
+    """Return the properties that do not depend on names and orders.
+
+    These are the MACs and, for each dimension longer than 1, its size and its coefficients in each tensor.
+    """
     dimensions = Counter(
         (
             size,

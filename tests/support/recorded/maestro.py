@@ -1,5 +1,8 @@
-"""Figures that MAESTRO itself printed: `tests/data/maestro/cases.json.gz` holds 173 layers with their dataflow and
-hardware, `rejects.json.gz` 40 inputs that it refuses, crashes on or evaluates wrongly. Floats have six digits."""
+"""Figures printed by MAESTRO itself.
+
+`tests/data/maestro/cases.json.gz` has 173 layers with dataflow and hardware. `rejects.json.gz` has
+40 inputs that MAESTRO refuses, crashes on or evaluates wrongly. Floats have six digits.
+"""
 
 from __future__ import annotations
 

@@ -19,8 +19,11 @@ FOLDER = DATA / "mappers"
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """What a tool found for one layer. `fits`: within the exact capacities; `edp_pj_cycles`: by the tool's own model;
-    `evaluations`: mappings it evaluated."""
+    """Result of a tool for one layer.
+
+    `fits`: within the exact capacities. `edp_pj_cycles`: by the tool's own model. `evaluations`: number
+    of mappings evaluated.
+    """
 
     architecture: str
     workload: str

@@ -174,8 +174,7 @@ class Tiling:
                 self.program.require(tangent(parts, [math.log(each) for each in shares]) - most, upper=SLACK)
 
     def cut(self, program: Program, values: Floats) -> bool:
-        """Cut a solution off whose tiles do not fit together: add the tangent that touches where they are. Whether
-        there was one."""
+        """Cut off a solution whose tiles do not fit together, by the tangent at its point; return whether one was added."""
         broken = False
         for memory in self.space.architecture.memories:
             words = [self._held_words(memory, entry, tensor) for entry, tensor in self.held(memory.name)]
