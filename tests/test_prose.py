@@ -1,0 +1,103 @@
+"""Plain English in docstrings, comments, messages and the manual: three counts that may only fall.
+
+Lower a ceiling with every change that lowers its count.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PARTS = ("core", "plugins", "adapters", "docs")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+MAX_WORDS = 25
+"""Maximum words of a sentence."""
+NAMES_NOTHING = re.compile(r"(What|Who|Of|Those|The same|That|It)\b")
+CEILINGS = {"banned words": 139, "long sentences": 85, "docstrings that name nothing first": 80}
+
+
+def docstrings(module: ast.Module) -> Iterator[ast.Constant]:
+    """Yield all string statements: docstrings, and the texts below constants and fields."""
+    for node in ast.walk(module):
+        body = getattr(node, "body", None)
+        for each in body if isinstance(body, list) else ():
+            if (
+                isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ):
+                yield each.value
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs, list items and titled sections of a text, each on one line."""
+    return [" ".join(each.split()) for each in re.split(r"\n\s*\n|\n\s*(?=[|#*-]|\w+:\n)", text)]
+
+
+def python(text: str) -> Iterator[str]:
+    """Yield comments, and string constants with a blank: docstrings and messages."""
+    module = ast.parse(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.string
+    documented = {id(each) for each in docstrings(module)}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
+            # a string of several lines that is no docstring is data
+            if id(node) in documented or "\n" not in node.value.strip():
+                yield from paragraphs(node.value)
+
+
+def markdown(text: str) -> Iterator[str]:
+    """Yield the paragraphs outside code blocks and tables."""
+    prose = re.sub(r"```.*?```|^\|[^\n]*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    yield from paragraphs(prose)
+
+
+def broken(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield the broken rules of a file, each with the offending text."""
+    for paragraph in (python if name.endswith(".py") else markdown)(text):
+        for pattern in banned():
+            yield from (("banned words", match[0]) for match in pattern.finditer(paragraph))
+        for sentence in re.split(r"(?<=[.!?:])\s+", paragraph):
+            if len(sentence.split()) > MAX_WORDS:
+                yield "long sentences", sentence
+    if name.endswith(".py"):
+        for each in docstrings(ast.parse(text)):
+            if NAMES_NOTHING.match(opening := str(each.value).strip().partition("\n")[0]):
+                yield "docstrings that name nothing first", opening
+
+
+@cache
+def banned() -> list[re.Pattern[str]]:
+    lines = (ROOT / "tests/data/prose/banned_words.txt").read_text(encoding="utf-8").splitlines()
+    return [re.compile(line.partition("\t")[0], re.IGNORECASE) for line in lines if line[0] != "#"]
+
+
+@cache
+def violations() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {rule: [] for rule in CEILINGS}
+    files = [path for part in PARTS for path in sorted((ROOT / part).rglob("*")) if path.suffix in (".py", ".md")]
+    for path in [*files, *filter(Path.is_file, (ROOT / page for page in PAGES))]:  # CONTRIBUTING.md is not distributed
+        for rule, text in broken(path.name, path.read_text(encoding="utf-8")):
+            found[rule].append(f"{path.relative_to(ROOT)}: {text}")
+    return found
+
+
+@pytest.mark.parametrize("rule", CEILINGS)
+def test_the_count_does_not_rise(rule: str) -> None:
+    found = violations()[rule]
+    assert len(found) <= CEILINGS[rule], "\n".join(found)
+
+
+def test_each_rule_finds_its_violation() -> None:
+    source = '"""What is told of a thing."""\nx = 1  # ' + "word " * (MAX_WORDS + 1)
+
+    assert {rule for rule, _ in broken("a.py", source)} == set(CEILINGS)
+    assert not list(broken("a.md", f"A sentence.\n\n```\n{source}\n```\n"))
