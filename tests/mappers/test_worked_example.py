@@ -12,6 +12,7 @@ import yaml
 from support.staged_states import RecordedSearch, RecordedState
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
@@ -35,8 +36,11 @@ def example() -> tuple[MapSpace, RecordedSearch, CompleteMappings, Floats]:
     problem, architecture = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", SECTION, flags=re.DOTALL))
     space = MapSpace.of(Problem.model_validate(problem), Architecture.model_validate(architecture), None)
     model = installed().make(CostModelSpec, "timeloop", {}).bind(space.problem, space.architecture)
+    assert isinstance(model, Relaxable)
     costs = np.concatenate([model.evaluate_batch(each.batch()).energy_pj for each in space.enumerate(1000)])
-    instance = SearchInstance(space, model.relaxation(space.skeleton), "energy", math.inf)
+    relaxation = model.relaxation(space.skeleton)
+    assert relaxation is not None
+    instance = SearchInstance(space, relaxation, "energy", math.inf)
     second = sorted({round(float(cost), 6) for cost in costs if math.isfinite(cost)})[1]
     search = RecordedSearch(instance, second * ROUNDING_FACTOR, 1000, lambda: False)
     return space, search, search.run(), costs

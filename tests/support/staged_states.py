@@ -97,7 +97,7 @@ class RecordedSearch(StagedSearch):
         """Return the state without its bound, which depends on the cutoff, and without its decision."""
         numbers, integers = states.numbers[i].copy(), states.integers[i].copy()
         numbers[BOUND], integers[self.instance.layout.decision] = 0.0, 0
-        return numbers.tobytes() + integers.tobytes()
+        return bytes(numbers.tobytes() + integers.tobytes())
 
     def _record(self, kind: int, states: States, i: int, predecessor: int) -> RecordedState:
         problem, layout = self.instance.problem, self.instance.layout
