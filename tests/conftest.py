@@ -1,9 +1,11 @@
-"""Profiles of random tests; tests of plugins whose packages have an environment of their own are collected where those
-are installed.
+"""Profiles of random tests, markers of long tests, and one compilation of the kernels for all worker processes.
+
+Tests of plugins whose packages have an environment of their own are collected where those are installed.
 """
 
 import importlib.util
 import os
+import subprocess
 import sys
 
 import cloudpickle  # type: ignore[import-untyped]
@@ -17,6 +19,10 @@ settings.register_profile("few", settings.get_profile("ci"), max_examples=5)  # 
 settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
+LONG_TESTS = ("process", "manual", "exhaustive", "hostile")
+"""Markers of tests that only run if `-m` names them."""
+UNMARKED = "not (process or manual or exhaustive or hostile)"
+"""The marker expression in pyproject.toml."""
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
 if importlib.util.find_spec("jax") is None:
@@ -28,6 +34,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--store-faults", default=20, type=int, help="flipped bits, and changed values, of a store (tests/hostile)"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compile the most used kernels before pytest-xdist starts its workers, which would compile them each."""
+    if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
+        search = ("map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss")
+        subprocess.run([sys.executable, "-m", "tilewright", *search], check=True, stdout=subprocess.DEVNULL)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Say at the end which tests the markers left out, and how to run them."""
+    if config.option.markexpr == UNMARKED and not hasattr(config, "workerinput"):
+        others = " or ".join(LONG_TESTS)
+        print(f"Not run: the long tests ({', '.join(LONG_TESTS)}). To run them: python -m pytest -n auto -m '{others}'")
 
 
 def pytest_report_header() -> str:

@@ -21,6 +21,8 @@ from tilewright.plugin import MapperSpec, installed
 from tilewright.plugin.mapper import Budget
 from tilewright.run import search
 
+pytestmark = pytest.mark.manual
+
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/from").glob("*.md")))

@@ -9,6 +9,8 @@ import pytest
 from support import EXAMPLE_FILES
 from support.command import Command, command
 
+pytestmark = pytest.mark.manual
+
 
 def test_the_worked_mapping_is_valid_and_fills_the_array(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

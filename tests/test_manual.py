@@ -14,6 +14,8 @@ import tilewright.testing
 from support.command import Command, command
 from tilewright.run import configuration
 
+pytestmark = pytest.mark.manual
+
 ROOT = Path(__file__).parents[1]
 PAGES = [
     "docs/tutorial.md",

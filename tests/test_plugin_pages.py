@@ -18,6 +18,8 @@ from tilewright.scaffold import Kind
 from tilewright.scaffold.names import module_of
 from tilewright.scaffold.package import Package, new_package
 
+pytestmark = pytest.mark.manual
+
 PAGES = {kind: ROOT / "docs" / "plugins" / f"{kind}.md" for kind in Kind}
 OVERVIEW = ROOT / "docs" / "plugins.md"
 

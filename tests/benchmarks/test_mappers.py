@@ -13,6 +13,8 @@ from support import ROOT
 from tilewright.mapspace.space import MapSpace
 from tilewright.testing.corpus import SAMPLES
 
+pytestmark = pytest.mark.exhaustive
+
 SCRIPT = ROOT / "benchmarks/mappers.py"
 
 

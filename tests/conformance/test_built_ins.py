@@ -3,8 +3,12 @@
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 from support import fake_cacti, fake_timeloop
 from tilewright.testing import Case, parametrize_conformance
+
+pytestmark = pytest.mark.exhaustive
 
 ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents"}
 """Plugins that need a package which is not installed for every test -> the package."""

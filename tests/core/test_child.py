@@ -17,6 +17,8 @@ import pytest
 from support.processes import runs, soon
 from tilewright.child import Child, NoAnswer, limited, stopping, tell, unbroken
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def child() -> Iterator[Child]:

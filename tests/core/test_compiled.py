@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import for_kernel, passed_by_pointer
 
+pytestmark = pytest.mark.process
+
 PART = """
 from tilewright.compiled import kernel_part
 

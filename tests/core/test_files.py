@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from tilewright.errors import InputError, OutputError
 from tilewright.files import MARK, RunFolder, file_name, read_text, write_text
 
+pytestmark = pytest.mark.process
+
 LIMITED = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))

@@ -19,6 +19,8 @@ from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.run.network import map_workload
 from tilewright.run.search import _Loop
 
+pytestmark = pytest.mark.process
+
 MAP = inspect.unwrap(map_command)
 CALLS, NETWORK, SHOWN = calling.__module__, map_workload.__module__, print_json.__module__
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")

@@ -12,6 +12,8 @@ from support import DATA
 from support.command import Command, Ran, command
 from support.onnx_models import model_of, save
 
+pytestmark = pytest.mark.hostile
+
 HOSTILE = DATA / "hostile"
 GEMM = "nk,km->nm; n=4 k=5 m=6"
 LONG = "x" * 60_000

@@ -10,6 +10,8 @@ import pytest
 
 from support.readers import NAMES, complaint, readers
 
+pytestmark = pytest.mark.hostile
+
 
 @pytest.fixture
 def mutations(request: pytest.FixtureRequest) -> int:

@@ -18,6 +18,8 @@ import tilewright as tw
 from support.command import INTERRUPTIBLE
 from support.processes import runs, soon
 
+pytestmark = pytest.mark.hostile
+
 HEARS = "from here on Ctrl-C is Tilewright's"
 PROGRAM = INTERRUPTIBLE.replace("main()", f"print({HEARS!r}, flush=True); main()")
 KILLS = int(os.environ.get("TILEWRIGHT_KILLS", "6"))

@@ -13,6 +13,8 @@ import tilewright as tw
 from support.stores import Trials, explored
 from tilewright.errors import InputError, TilewrightError
 
+pytestmark = pytest.mark.hostile
+
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Trials:

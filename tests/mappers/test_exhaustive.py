@@ -22,6 +22,8 @@ from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 
+pytestmark = pytest.mark.exhaustive
+
 SMALL = [sample for sample in SAMPLES if 1 < sample.space.size <= 20_000]
 OBJECTIVES: tuple[Objective, ...] = ("edp", "energy", "cycles")
 

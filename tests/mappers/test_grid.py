@@ -6,6 +6,8 @@ from support import ROOT
 from support.grid import always_there, grid, table, usable
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.mark.parametrize("model", [each.name for each in usable(CostModelSpec)])
 def test_a_valid_mapping_wherever_one_exists_or_a_refusal(model: str) -> None:

@@ -39,6 +39,8 @@ from tilewright_mappers.optimal.problem_arrays import union_values
 from tilewright_mappers.optimal.search_instance import SearchInstance
 from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSearch
 
+pytestmark = pytest.mark.exhaustive
+
 MOST = 4000
 """Mappings of the largest space that is enumerated."""
 WAYS = 20_000

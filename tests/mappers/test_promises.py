@@ -25,6 +25,8 @@ from tilewright.testing.strategies import architectures, problems
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.model import OracleModel
 
+pytestmark = pytest.mark.exhaustive
+
 """Random pairs of problem and architecture per mapper and property."""
 MAPPERS = sorted(each.spec.name for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright")
 REFUSALS = (SpaceTooLargeError, NotConformableError, NoValidMappingError)

@@ -17,6 +17,8 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 
+pytestmark = pytest.mark.exhaustive
+
 LIMIT = 20_000
 """Mappings of the largest space enumerated here; `python -m support.proofs` takes larger ones."""
 WRONG_ONCE = sorted((Path(__file__).parents[1] / "data" / "proofs").glob("*.json"))

@@ -18,6 +18,8 @@ from tilewright.schema.constraints import Variant
 from tilewright.schema.problem import Problem
 from tilewright.testing.reference import PlainEvaluator
 
+pytestmark = pytest.mark.exhaustive
+
 MAPPERS = {each.spec.name: each.spec for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright"}
 RAGGED = ("random", "exhaustive", "optimal", "sunstone", "quickflow", "gamma", "factorflow", "local")
 

@@ -13,6 +13,8 @@ from tilewright.plugin import Proposals, Run, Task
 from tilewright.run.written.layers import digests_of
 from tilewright.schema.mapped.certificate import Certificate
 
+pytestmark = pytest.mark.exhaustive
+
 CONV = "O[p,k] += I[p+r] * W[r,k]; p=8 r=3 k=4"
 
 

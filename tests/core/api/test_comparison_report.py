@@ -10,6 +10,8 @@ import tilewright as tw
 from tilewright.plugin import Proposals, Run, Task
 from tilewright.run.sweep import Distance, Proofs
 
+pytestmark = pytest.mark.exhaustive
+
 LINE = "nk,km->nm; n=4 k=4 m=4"
 
 

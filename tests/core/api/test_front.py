@@ -19,6 +19,8 @@ from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.workload import Layer, Workload
 from tilewright.testing.strategies import architectures, problems
 
+pytestmark = pytest.mark.exhaustive
+
 MOST = 4000
 """Mappings of the largest space that is enumerated."""
 GEMM = "nk,km->nm; n=16 k=16 m=16"

@@ -18,6 +18,8 @@ from tilewright.plugin.result import Progress, Result
 from tilewright.run.network import map_workload
 from tilewright.schema.workload import DistinctProblem
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def watchers() -> Iterator[Callable[[object], None]]:

@@ -25,6 +25,8 @@ from tilewright.errors import InputError, OutputError, TilewrightError, UnknownN
 from tilewright.exploration.records import FoundLayer
 from tilewright.exploration.store import Store
 
+pytestmark = pytest.mark.process
+
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
 SPACE: dict[str, Any] = {
     "kind": "space",

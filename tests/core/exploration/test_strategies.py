@@ -10,6 +10,8 @@ import tilewright as tw
 from tilewright.errors import InputError
 from tilewright.exploration.records import front
 
+pytestmark = pytest.mark.exhaustive
+
 FORMULA = "nk,km->nm; n=8 k=4 m=4"
 UNITS: dict[str, Any] = {
     "kind": "space",

@@ -19,6 +19,8 @@ from tilewright.run.search import search
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 
+pytestmark = pytest.mark.process
+
 SAMPLE = SAMPLES[1]
 
 

@@ -22,6 +22,8 @@ from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
 from tilewright.run.parallel import Finished, Interim, SearchBegan, SearchEnded, Workers, in_processes, report
 
+pytestmark = pytest.mark.process
+
 
 def doubled(item: int, watch: Watcher) -> int:
     watch(Progress(item, item, 1.0, 0.0, Budget()))

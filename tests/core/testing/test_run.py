@@ -13,6 +13,8 @@ from tilewright.testing import CheckFailure, cases, check_plugin, checks_for, pa
 from tilewright.testing.corpus import SAMPLES, Sample, cramped
 from tilewright.testing.reference import PlainModel
 
+pytestmark = pytest.mark.exhaustive
+
 
 class Drawing:
     """A mapper that draws."""

@@ -24,6 +24,8 @@ from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
+pytestmark = pytest.mark.exhaustive
+
 DATA = Path(__file__).parents[2] / "data"
 
 

@@ -19,6 +19,8 @@ from tilewright_costmodels.approximations import OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
+pytestmark = pytest.mark.exhaustive
+
 CASES = recorded_remainders()
 MACS = 40_000
 """Cases of no more operations are executed again."""

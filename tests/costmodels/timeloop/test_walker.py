@@ -8,6 +8,8 @@ from support.recorded.timeloop import Case, Figures, cases, rejected
 from support.timeloop_walk import walk
 from tilewright.schema.report import NetworkReport, Report
 
+pytestmark = pytest.mark.exhaustive
+
 
 def close(value: float | None, printed: float) -> bool:
     """Energies are printed with nine decimals."""
