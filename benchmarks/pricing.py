@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 
 import tilewright as tw
-from tilewright.interrupts import keeping
+from tilewright.interrupts import preserving_results
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, CostModelSpec, Evaluator, MapperSpec, Task, installed
@@ -89,7 +89,7 @@ def rates(work: dict[str, Work], seconds: float) -> dict[str, float]:
     for run, _ in work.values():
         run()
     turns = 0
-    with keeping():  # as in a search, which sets up once how Ctrl-C is heard
+    with preserving_results():  # as in a search, which sets up once how Ctrl-C is heard
         while sum(spent.values()) < seconds * len(work):
             turns += 1
             for name, (run, _) in work.items():

@@ -31,6 +31,8 @@ from typing import IO, Any, Literal
 
 import cloudpickle  # type: ignore[import-untyped]  # objects of notebooks and scripts travel, too
 
+from tilewright.interrupts import request_stop
+
 if sys.platform != "win32":
     import resource
 
@@ -133,7 +135,7 @@ class Child:
         self._send(cloudpickle.dumps((work, arguments)))
 
     def stop(self) -> None:
-        """Ask the work under way to end early: `stopping()` is true there from now on."""
+        """Ask the work under way to end early: `stop_requested()` is true there from now on."""
         self._send(_STOP)
 
     def close(self) -> None:
@@ -242,7 +244,6 @@ def _read(stream: IO[bytes]) -> bytes | None:
 
 _outbox: IO[bytes] | None = None
 _writing = threading.Lock()
-_stop = threading.Event()
 
 
 def is_child() -> bool:
@@ -254,11 +255,6 @@ def tell(note: object) -> None:
     """Inside a child: something on the way to the answer; from any thread."""
     assert _outbox is not None, "only a child tells"
     _say("note", note)
-
-
-def stopping() -> bool:
-    """Inside a child: shall the work under way end early?"""
-    return _stop.is_set()
 
 
 @contextlib.contextmanager
@@ -319,7 +315,7 @@ def _hear(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], tidies: bool) ->
     """Requests as they come; the end of the parent is the end of this process, whatever it is doing."""
     while (message := _read(inbox)) is not None:
         if message == _STOP:
-            _stop.set()
+            request_stop()
         else:
             requests.put(message)
     if tidies:

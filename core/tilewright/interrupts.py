@@ -1,242 +1,161 @@
-"""Ctrl-C in the main thread, where plugins are called and where there is something to keep.
+"""Ctrl-C in the main thread: the first is a request to stop, the second raises KeyboardInterrupt.
 
-Python raises KeyboardInterrupt between any two steps of a program, those that tidy up included. Here it is raised while a `Block` is begun
-or left only when that is over. And once something was found by work that is `keeping` it, the first Ctrl-C raises nothing, but where it stops
-a plugin: it is a request, which the work looks at. The second is raised wherever it comes.
+The handler sets a flag, and the loops of core check it (`stop_requested`): after the first Ctrl-C all finished results are kept and printed.
+The first raises KeyboardInterrupt, too, where no result can be lost by it: before the first result, and inside `raising` blocks.
 """
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ContextDecorator, contextmanager, suppress
-from types import CodeType, FrameType
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType, TracebackType
 from typing import Any
 
 
-class Overdue(BaseException):
-    """Raised inside a plugin that has used up its time; no Exception, so that fewer plugins catch it."""
-
-
-class Block:
-    """A `with` block that is begun and left as a whole. `left`: it is over; what is then raised is raised in what is around it."""
-
-    __slots__ = ("left",)
-
-    left: bool
-
-    def __init_subclass__(cls) -> None:
-        own = vars(cls)
-        _EDGES.update(own[name].__code__ for name in ("__enter__", "__exit__"))
-
-
-_EDGES: set[CodeType] = set()
-
-
 class _State:
-    """`former`: who hears Ctrl-C when no plugin runs. `listeners`: blocks that want to be listened for. `arrived`: Ctrl-C
-    came during this call. `sent`: signals of our own that are on their way."""
+    """What is known of Ctrl-C."""
 
-    former: Any = None
-    listeners = 0
-    arrived = False
-    sent = 0
-
-    keeping = 0
-    """Blocks that keep what they find."""
+    active = False
+    """A `preserving_results` block listens."""
     found = False
-    asked = False
-    """Ctrl-C came since the outermost of them began."""
-    stoppable = 0
-    """Blocks in which it stops plugins."""
+    """It has something to keep."""
+    requested = False
+    """Ctrl-C came."""
+    raising = False
+    """The first Ctrl-C raises although something was found."""
+    holds = 0
+    """Blocks in which nothing may be raised now."""
+    due = False
+    """What could not be raised there is raised later."""
 
 
 _state = _State()
-_running: list[Any] = []
-"""Calls of the main thread, the innermost last."""
 _wakes: list[Callable[[], object]] = []
-"""Called when Ctrl-C asks for an end."""
-_ending = threading.Lock()
-"""Held while a signal is sent to the main thread, and when the last call ends."""
+"""Called when Ctrl-C comes."""
 
 
 def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
-
-
-# -- work that keeps what it finds ---------------------------------------------------------------------------
-
-
-class keeping(Block, ContextDecorator):
-    """Around work that keeps what it finds (`something_found`) and looks at `asked_to_stop`, and around all that is made of it: reports, files. As long as
-    nothing was found, Ctrl-C is raised where it comes. Such blocks in one another are one."""
-
-    def __init__(self) -> None:
-        self.left = False
-
-    def _recreate_cm(self) -> keeping:
-        return keeping()
-
-    def __enter__(self) -> None:
-        if _in_main_thread():
-            _listen()
-            if not _state.keeping:
-                _state.found, _state.asked, _state.stoppable = False, False, 0
-            _state.keeping += 1
-
-    def __exit__(self, *_: object) -> None:
-        if _in_main_thread():
-            _state.keeping -= 1
-            _listen_no_more()
-        self.left = True
-
-
-def something_found() -> None:
-    """There is something to keep from now on."""
-    if _in_main_thread():
-        _state.found = True
-
-
-def asked_to_stop() -> bool:
-    """Has Ctrl-C come, and is this work that keeps what it finds?"""
-    return _state.asked and _state.keeping > 0 and _in_main_thread()
-
-
-def stop_if_asked() -> None:
-    """Inside a call into a plugin that may take long. Raises KeyboardInterrupt."""
-    if asked_to_stop():
-        _state.arrived = True
-        raise KeyboardInterrupt
+    return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """Around work whose plugins Ctrl-C stops by a KeyboardInterrupt inside of them, which loses nothing."""
-    if not _in_main_thread():
+def preserving_results() -> Iterator[None]:
+    """Around work that keeps its results (`mark_result_found`) and looks at `stop_requested`, and around all that is made of them: reports, files.
+
+    An inner block is part of the outer one. Nothing changes in other threads, and where the program ignores Ctrl-C.
+    """
+    former = signal.getsignal(signal.SIGINT)
+    if _state.active or not _in_main_thread() or not callable(former):
         yield
         return
-    _state.stoppable += 1
     try:
+        _state.active, _state.found, _state.requested, _state.raising, _state.due = True, False, False, False, False
+        signal.signal(signal.SIGINT, partial(_hear, former))
         yield
     finally:
-        _state.stoppable -= 1
+        signal.signal(signal.SIGINT, former)
+        _state.active = _state.requested = _state.due = False
+
+
+def mark_result_found() -> None:
+    """There is something to keep from now on."""
+    _state.found = True
+
+
+def request_stop() -> None:
+    """Ask the work of this process to stop, as the first Ctrl-C does; from any thread."""
+    _state.requested = True
+
+
+def stop_requested() -> bool:
+    """Return whether Ctrl-C came."""
+    return _state.requested
+
+
+def is_from_user() -> bool:
+    """Return whether a KeyboardInterrupt that was caught in this thread came from Ctrl-C: a plugin may raise one, too."""
+    if _state.requested:
+        return True
+    return not _state.active and _in_main_thread() and callable(signal.getsignal(signal.SIGINT))
 
 
 @contextmanager
 def waking(wake: Callable[[], object]) -> Iterator[None]:
-    """Around work that others do, and that is kept: `wake` is called when Ctrl-C comes, or has come."""
-    if not _in_main_thread():
-        yield
-        return
-    with keeping():
+    """Around a wait for other processes, which keep their results: `wake` is called when Ctrl-C comes, or has come."""
+    with preserving_results():
         _wakes.append(wake)
         try:
-            if _state.asked:
+            if _state.requested:
                 wake()
             yield
         finally:
             _wakes.remove(wake)
 
 
-# -- calls into plugins --------------------------------------------------------------------------------------
+class raising:
+    """Around a call that may take long and whose loss costs no result: the first Ctrl-C raises KeyboardInterrupt there.
+
+    Streams that the call replaced are put back.
+    """
+
+    __slots__ = ("_streams",)
+
+    def __enter__(self) -> None:
+        self._streams = sys.stdout, sys.stderr
+        _state.raising = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _state.raising = False
+        sys.stdout, sys.stderr = self._streams
+        if isinstance(error, KeyboardInterrupt):
+            has_arrived()
+        raise_if_due()
 
 
-def entered(call: Block) -> None:
-    """A call into a plugin begins."""
+def hold() -> None:
+    """Raise nothing until `release`: an exception would be lost here, such as where C code calls Python."""
     if _in_main_thread():
-        if not _running:
-            _listen()
-        _running.append(call)
+        _state.holds += 1
 
 
-def exited(call: Block) -> bool:
-    """It ends. Did Ctrl-C come meanwhile, whatever the plugin made of it?"""
-    in_main_thread = _in_main_thread()
-    if in_main_thread:
-        _running.pop()
-        if not _running:
-            _listen_no_more()
-    call.left = True
-    if not in_main_thread or not _state.arrived:
-        return False
-    _state.arrived = bool(_running)  # calls around it are told, too
-    return True
+def release() -> None:
+    """End a `hold`. Raises KeyboardInterrupt, if one is due."""
+    if _in_main_thread():
+        _state.holds -= 1
+        if not _state.holds:
+            raise_if_due()
 
 
-def running() -> Any:
-    """The innermost call of the main thread, or None; asked from other threads."""
-    with suppress(IndexError):
-        return _running[-1]
-    return None
+def has_arrived() -> None:
+    """Note that a KeyboardInterrupt was caught: it is not raised again."""
+    _state.due = False
 
 
-def end(call: Block) -> None:
-    """Ask from another thread that a call end: Overdue is raised inside it, as soon as it is in Python."""
-    with _ending:
-        if call in _running and signal.getsignal(signal.SIGINT) is _hear:
-            _state.sent += 1
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+def raise_if_due() -> None:
+    """Raise the KeyboardInterrupt that was held back, or that a plugin has caught."""
+    if _state.due and _in_main_thread():
+        _state.due = False
+        raise KeyboardInterrupt
 
 
-# -- the signal ----------------------------------------------------------------------------------------------
-
-
-def _listen() -> None:
-    if not _state.listeners:
-        _state.arrived = False
-        former = signal.getsignal(signal.SIGINT)
-        if former not in (_hear, signal.SIG_DFL, None):
-            _state.former = former
-            signal.signal(signal.SIGINT, _hear)
-    _state.listeners += 1
-
-
-def _listen_no_more() -> None:
-    _state.listeners -= 1
-    if _state.listeners:
-        return
-    with _ending:
-        pass  # nobody sends any more: there is no call
-    while _state.sent:
-        time.sleep(0)  # what was sent is heard here, and does no harm
-    if signal.getsignal(signal.SIGINT) is _hear:  # else a plugin, or the host, has put another in place
-        signal.signal(signal.SIGINT, _state.former)
-
-
-def _hear(number: int, frame: FrameType | None) -> None:
-    if _state.sent:
-        _state.sent -= 1
-        if _running and not _at_an_edge(frame):
-            raise Overdue
-        return
-    if callable(_state.former):
-        try:
-            _state.former(number, frame)
-        except KeyboardInterrupt:
-            at_an_edge = _at_an_edge(frame)
-            if _is_a_request(stops=bool(_state.stoppable and _running) and not at_an_edge):
-                return
-            _state.arrived = bool(_running) or at_an_edge
-            if not at_an_edge:
-                raise
-
-
-def _is_a_request(stops: bool) -> bool:
-    """Is this Ctrl-C only noted? `stops`: it would stop a plugin, and nothing else."""
-    if not _state.keeping or _state.asked:
-        return False
-    _state.asked = True
+def _hear(former: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+    try:
+        former(number, frame)
+    except KeyboardInterrupt:
+        pass
+    else:
+        return  # the host program does something else
+    first, _state.requested = not _state.requested, True
     for wake in _wakes:
         wake()
-    return bool(_state.found or _wakes) and not stops
-
-
-def _at_an_edge(frame: FrameType | None) -> bool:
-    """Is a block just begun or left? What is raised there would leave it half open: a call among those that run for ever, stdout aside."""
-    while frame is not None:
-        if frame.f_code in _EDGES and not frame.f_locals["self"].left:
-            return True
-        frame = frame.f_back
-    return False
+    if first and (_state.found or _wakes) and not _state.raising:
+        return
+    _state.due = True
+    if not _state.holds:
+        raise KeyboardInterrupt

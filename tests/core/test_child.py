@@ -15,7 +15,8 @@ from typing import NoReturn
 import pytest
 
 from support.processes import runs, soon
-from tilewright.child import Child, NoAnswer, limited, stopping, tell, unbroken
+from tilewright.child import Child, NoAnswer, limited, tell, unbroken
+from tilewright.interrupts import stop_requested
 
 pytestmark = pytest.mark.process
 
@@ -75,7 +76,7 @@ def test_memory_is_limited() -> None:
 
 def wait_for_stop() -> str:
     tell("begun")
-    while not stopping():
+    while not stop_requested():
         time.sleep(0.01)
     return "stopped"
 
@@ -129,6 +130,7 @@ def test_nothing_in_the_current_folder_is_imported_instead_of_pythons_own(
 
 ORPHAN = """
 import os, signal, time
+from tilewright.interrupts import stop_requested
 from tilewright.child import Child
 child = Child()
 print(child.ask(os.getpid, seconds=60), flush=True)

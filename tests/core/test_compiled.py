@@ -103,6 +103,8 @@ import signal
 
 from llvmlite.binding import ExecutionEngine
 
+from tilewright.interrupts import preserving_results
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
 set_callbacks = ExecutionEngine.set_object_cache
 pressed = []
@@ -120,7 +122,8 @@ def set_interrupting(engine, notify, get):
 
 ExecutionEngine.set_object_cache = set_interrupting
 try:
-    import kernel
+    with preserving_results():
+        import kernel
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -3,6 +3,7 @@
 import inspect
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -14,8 +15,18 @@ from support.command import Ran, command
 from tilewright import interrupts as ours
 from tilewright.cli.common import print_json
 from tilewright.cli.mapping import map_command
-from tilewright.interrupts import asked_to_stop, keeping, something_found, stoppable, waking
-from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.interrupts import (
+    hold,
+    mark_result_found,
+    preserving_results,
+    raise_if_due,
+    raising,
+    release,
+    request_stop,
+    stop_requested,
+    waking,
+)
+from tilewright.plugin.guard.calls import Owner, calling, under_way
 from tilewright.run.network import map_workload
 from tilewright.run.search import _Loop
 
@@ -41,7 +52,7 @@ def hearing() -> Iterator[None]:
     with interrupts.heard():
         yield
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert (ours._running, ours._wakes, ours._state.listeners, ours._state.keeping) == ([], [], 0, 0)
+    assert (under_way(), ours._wakes, ours._state.active, ours._state.holds) == (None, [], False, 0)
 
 
 class Watch:
@@ -53,6 +64,7 @@ class Watch:
     def __init__(self, where: str | None = None, times: int = 1, *, found: bool = False) -> None:
         self.where, self.times, self.found = where, times, found
         self.seen: list[str] = []
+        self.pressed = False
 
     def see(self, frame: FrameType, event: str, _: object) -> None:
         code, module = frame.f_code, frame.f_globals.get("__name__", "")
@@ -67,6 +79,7 @@ class Watch:
             if name not in self.seen:
                 self.seen.append(name)
                 for _ in range(self.times if name == self.where else 0):
+                    self.pressed = True
                     interrupts.press()
 
 
@@ -93,25 +106,27 @@ def test_it_loses_nothing_wherever_it_comes(run: Callable[..., Ran]) -> None:
     edges = [f"{CALLS}.calling.__enter__", f"{CALLS}.calling.__exit__", f"{NETWORK}.bound", f"{SHOWN}.print_json"]
     assert {*edges} <= {*whole.seen}
     for name in [*edges, *whole.seen[::6]]:
-        ran = run(Watch(name))
+        ran = run(watch := Watch(name))
         layers = ran.data["layers"]
         cut = len(layers) < 2 or layers[-1]["search"]["stop"] == "cancelled"
         assert layers[0]["best"]["valid"], name
-        assert (ran.code, "interrupted" in ran.err) == (int(cut), cut), name
+        assert watch.pressed or name not in edges
+        assert (ran.code, ran.err.endswith("interrupted\n")) == (130 if watch.pressed else 0, watch.pressed), name
+        assert ("interrupted" in ran.err.removesuffix("interrupted\n")) == cut, name
 
 
 def test_a_search_that_it_stopped_is_told_of(run: Callable[..., Ran]) -> None:
     ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "/first")
     (layer,) = ran.data["layers"]
     assert (layer["search"]["stop"], layer["best"]["valid"]) == ("cancelled", True)
-    assert ran.code == 1 and "interrupted: the best so far is what there is of first" in ran.err
+    assert ran.code == 130 and "interrupted: the best so far is what there is of first" in ran.err
 
 
 def test_a_front_keeps_what_was_found(run: Callable[..., Ran]) -> None:
     ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "", "--pareto", 3)
     (layer,) = ran.data["layers"]
     assert len(layer["points"]) == 1 and not layer["whole"]
-    assert ran.code == 1 and "interrupted: the best so far is what there is of first" in ran.err
+    assert ran.code == 130 and "interrupted: the best so far is what there is of first" in ran.err
     assert "interrupted: 1 of 2 layers were not searched" in ran.err
 
 
@@ -128,20 +143,29 @@ def test_where_nothing_was_found_the_first_ends_at_once(run: Callable[..., Ran])
 
 def test_where_something_is_kept_the_first_is_a_request() -> None:
     woken: list[bool] = []
-    with keeping():
-        assert not asked_to_stop()
-        something_found()
+    with preserving_results():
+        assert not stop_requested()
+        mark_result_found()
         interrupts.press()
-        assert asked_to_stop()
+        assert stop_requested()
         with waking(lambda: woken.append(True)), pytest.raises(KeyboardInterrupt):
             interrupts.press()
-        with keeping():
-            assert asked_to_stop()
-    assert woken == [True] and not asked_to_stop()
-    with keeping():
-        assert not asked_to_stop()
+        with preserving_results():
+            assert stop_requested()
+    assert woken == [True, True] and not stop_requested()
+    with preserving_results():
+        assert not stop_requested()
         with pytest.raises(KeyboardInterrupt):
             interrupts.press()
+
+
+def test_a_process_may_be_asked_from_another_thread() -> None:
+    with preserving_results():
+        thread = threading.Thread(target=request_stop)
+        thread.start()
+        thread.join()
+        assert stop_requested()
+    assert not stop_requested()
 
 
 def test_who_waits_for_others_is_woken() -> None:
@@ -151,19 +175,42 @@ def test_who_waits_for_others_is_woken() -> None:
         assert woken == [True]
 
 
-def test_it_stops_plugins_only_where_that_loses_nothing() -> None:
+def test_it_raises_in_plugins_only_where_that_loses_nothing() -> None:
     reached = []
-    with keeping():
-        something_found()
+    with preserving_results():
+        mark_result_found()
         with calling(OWNER, "explain"):
             interrupts.press()
             reached.append("explained")
-    with keeping():
-        something_found()
-        with pytest.raises(KeyboardInterrupt), stoppable(), calling(OWNER, "search"):
+    with preserving_results():
+        mark_result_found()
+        with pytest.raises(KeyboardInterrupt), raising(), calling(OWNER, "search"):
             interrupts.press()
             reached.append("searched")
+        raise_if_due()  # it has arrived
     assert reached == ["explained"]
+
+
+def test_where_an_exception_would_be_lost_it_is_held_back() -> None:
+    reached = []
+    with preserving_results():
+        hold()
+        hold()
+        interrupts.press()
+        release()
+        reached.append("inside")
+        with pytest.raises(KeyboardInterrupt):
+            release()
+        raise_if_due()
+    assert reached == ["inside"]
+
+
+def test_streams_are_put_back() -> None:
+    before = sys.stdout
+    with pytest.raises(KeyboardInterrupt), raising():
+        sys.stdout = None
+        raise KeyboardInterrupt
+    assert sys.stdout is before
 
 
 @pytest.mark.parametrize("edge", [calling.__enter__, calling.__exit__])
@@ -174,8 +221,8 @@ def test_a_call_is_begun_and_left_as_a_whole(edge: Callable[..., object]) -> Non
             interrupts.press()
 
     before = sys.stdout
-    with pytest.raises(KeyboardInterrupt):
+    with preserving_results(), pytest.raises(KeyboardInterrupt):
         sys.setprofile(press)
-        with calling(OWNER, "search"):
+        with raising(), calling(OWNER, "search"):
             pass
     assert sys.stdout is before

@@ -9,6 +9,7 @@ from collections.abc import Mapping as MappingOf
 from typing import Any, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from tilewright.errors import CallError, InputError
+from tilewright.interrupts import preserving_results
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.document import suggestion
 from tilewright.schema.report import Objective
@@ -21,9 +22,10 @@ SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time":
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function so that unknown keywords raise CallError with the nearest known one.
+    """Decorate a function of the public API.
 
-    The keywords of a TypedDict parameter appear individually in the signature.
+    Unknown keywords raise CallError with the nearest known one. The keywords of a TypedDict
+    parameter appear individually in the signature. Ctrl-C keeps finished results.
     """
     signature = _spelt_out(function)
     known = list(signature.parameters)
@@ -35,7 +37,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 raise CallError(
                     f"{function.__name__}() has no parameter '{name}'{suggestion(name, known)}; parameters: {', '.join(known)}"
                 )
-        return function(*args, **kwargs)
+        with preserving_results():
+            return function(*args, **kwargs)
 
     cast(Any, call).__signature__ = signature
     return call

@@ -14,7 +14,6 @@ from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
 from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
 from tilewright.errors import OptionError, PluginError
-from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.evaluation import BuiltModel
@@ -22,7 +21,6 @@ from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
 
 @checked
-@keeping()
 def compare(
     workload: Sources,
     arch: Sources,

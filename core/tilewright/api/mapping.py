@@ -17,7 +17,6 @@ from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.errors import PluginError
 from tilewright.exploration.cluster import Cluster
-from tilewright.interrupts import keeping
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
@@ -30,7 +29,6 @@ from tilewright.schema.unmatched import unmatched
 
 
 @checked
-@keeping()
 def map(
     workload: Sources,
     arch: Sources,

@@ -75,7 +75,7 @@ def main() -> NoReturn:
     """Run the command line.
 
     Exit codes: 0 done, 1 no valid mapping, 2 invalid input or call, 3 plugin failed, 130
-    interrupted before there was a result.
+    interrupted (all finished results are printed).
     """
     with stdout_for_results():
         exit_with_code(app)

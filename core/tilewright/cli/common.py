@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
 
+from tilewright.interrupts import preserving_results, stop_requested
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 ClickException = typer.BadParameter.__mro__[2]
 """Base class of usage errors: Click's, or the copy inside newer versions of typer."""
+INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 LISTS = {"arch": "library archs", "workload": "library workloads", "mappers": "plugins", "models": "plugins"}
 """Commands that list the valid values of a parameter."""
 
@@ -111,12 +115,23 @@ def named_estimators(names: list[str], given: list[str]) -> AbstractContextManag
 
 def exit_with_code(app: typer.Typer) -> NoReturn:
     """Run a command and exit with its code."""
+    with preserving_results():
+        code = _run(app)
+        if stop_requested():
+            code = INTERRUPTED
+        if code == INTERRUPTED:
+            note("interrupted")
+        sys.exit(code)
+
+
+def _run(app: typer.Typer) -> int:
+    """Run a command and return its exit code."""
     try:
-        code = _command(app)(prog_name="tilewright", standalone_mode=False)
+        return _command(app)(prog_name="tilewright", standalone_mode=False) or 0
     except BrokenPipeError:  # the reader of the pipe has closed it
-        sys.exit(0)
+        return 0
     except typer.Abort:
-        code = 130
+        return INTERRUPTED
     except Exception as error:
         from tilewright.errors import TilewrightError  # imported late, so that listing plugins starts quickly
 
@@ -125,10 +140,7 @@ def exit_with_code(app: typer.Typer) -> NoReturn:
         if not isinstance(error, TilewrightError):
             raise
         print_error(error)
-        sys.exit(error.exit_code)
-    if code == 130:
-        note("interrupted")
-    sys.exit(code or 0)
+        return error.exit_code
 
 
 @cache

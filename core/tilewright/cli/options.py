@@ -236,11 +236,7 @@ def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Calla
 
     @functools.wraps(command)
     def call(**words: Any) -> None:
-        from tilewright.interrupts import keeping
-
-        flags = RunFlags(**{name: words.pop(name) for name in names})
-        with keeping():  # results found before an interruption are printed, too
-            command(flags, **words)
+        command(RunFlags(**{name: words.pop(name) for name in names}), **words)
 
     parameters = sorted([*own, *shared], key=lambda each: each.default is not inspect.Parameter.empty)
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

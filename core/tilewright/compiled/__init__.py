@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
 from numba import njit
+from numba.core import event
 from numpy.typing import NDArray
 
 from tilewright.compiled.arithmetic import product as product
@@ -39,6 +37,7 @@ from tilewright.compiled.lanes import unpack_bits as unpack_bits
 from tilewright.compiled.transpose import prefetch as prefetch
 from tilewright.compiled.transpose import transpose_to_lanes as transpose_to_lanes
 from tilewright.digests import of_code
+from tilewright.interrupts import hold, raise_if_due, release
 
 Function = TypeVar("Function", bound=Callable[..., object])
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -86,8 +85,6 @@ def compiled(function: Function) -> Function:
             cache._impl.locator._cache_path = cache._cache_path = folder
             cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
         cache.save_overload = _kept_if_there_is_room(cache.save_overload)
-    if hasattr(kernel, "compile"):  # with NUMBA_DISABLE_JIT, `kernel` is the function itself
-        kernel.compile = _interruptible(kernel.compile)
     return cast(Function, kernel)
 
 
@@ -103,46 +100,22 @@ def _kept_if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
     return save_or_tell
 
 
-def _interruptible(compile_for: Callable[..., object]) -> Callable[..., object]:
-    def compile_and_hear(*arguments: object) -> object:
-        with _heard_outside_of_callbacks():
-            return compile_for(*arguments)
+class _Compiling(event.Listener):
+    """Ctrl-C while numba compiles is raised between its passes: in the callbacks of LLVM an exception would be lost."""
 
-    return compile_and_hear
-
-
-_CALLBACKS = {"_raw_object_cache_notify", "_raw_object_cache_getbuffer"}
-"""Python callbacks of llvmlite. LLVM calls them and discards their exceptions."""
-
-
-@contextmanager
-def _heard_outside_of_callbacks() -> Iterator[None]:
-    """Delay a Ctrl-C that arrives in a callback of LLVM, which would print and discard it.
-
-    Python handles signals that arrive during a run of LLVM in the next callback, so this is the
-    usual case. The signal is raised again a little later.
-    """
-    former = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(former):
-        yield
-        return
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        outer = frame
-        while outer is not None and outer.f_code.co_name not in _CALLBACKS:
-            outer = outer.f_back
-        if outer is None:
-            former(number, frame)
+    def on_start(self, happening: event.Event) -> None:
+        if happening.kind == "numba:compiler_lock":
+            hold()
         else:
-            again = threading.Timer(0.01, signal.raise_signal, [number])
-            again.daemon = True
-            again.start()
+            raise_if_due()
 
-    signal.signal(signal.SIGINT, hear)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, former)
+    def on_end(self, happening: event.Event) -> None:
+        if happening.kind == "numba:compiler_lock":
+            release()
+
+
+for _kind in ("numba:compiler_lock", "numba:run_pass"):
+    event.register(_kind, _Compiling())  # type: ignore[no-untyped-call]
 
 
 def kept() -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.errors import NotEstimatedError, PluginError, Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
-from tilewright.plugin.guard.patience import tell_once
+from tilewright.plugin.guard.limits import warn_once
 from tilewright.plugin.registry import Registration, Registry, installed
 from tilewright.plugin.specs import EstimatorSpec
 
@@ -124,7 +124,7 @@ class Estimators:
         except PluginError as error:
             if chosen:
                 raise
-            tell_once(f"warning: {error.message}; the estimator is skipped")
+            warn_once(f"warning: {error.message}; the estimator is skipped")
             return _refusal("failed", error.message)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 
 from tilewright.errors import ClusterError, InputError, PluginError, TilewrightError, printable, shortened
-from tilewright.interrupts import asked_to_stop, something_found, waking
+from tilewright.interrupts import mark_result_found, stop_requested, waking
 from tilewright.run.cache import code_of
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer, Wanted, every, map_problem
@@ -295,7 +295,7 @@ class _Run:
                 kind = "differs"
         position = self._forget(future)
         if kind == "found":
-            something_found()
+            mark_result_found()
             yield position, value
         elif kind == "differs":
             if isinstance(value, tuple):
@@ -398,7 +398,7 @@ def _within(seconds: float, call: Callable[[], Returned]) -> Returned:
         try:
             good, value = told.get(timeout=_POLL_SECONDS)
         except queue.Empty:
-            if asked_to_stop():
+            if stop_requested():
                 raise _Stopped from None
             if time.monotonic() > end:
                 raise ClusterError(f"the Dask cluster did not answer within {seconds:g} s", hint="check that its scheduler and workers run") from None  # fmt: skip

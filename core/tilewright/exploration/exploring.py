@@ -24,7 +24,7 @@ from tilewright.exploration.records import (
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Strategy, Watch
-from tilewright.interrupts import asked_to_stop, something_found
+from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
 from tilewright.schema.frozen import FrozenDict
@@ -88,7 +88,7 @@ class Exploration:
         waves = self.strategy.waves()
         with suppress(StopIteration):
             wave = next(waves)
-            while not asked_to_stop() and (judged := self._judged(wave)) is not None:
+            while not stop_requested() and (judged := self._judged(wave)) is not None:
                 wave = waves.send(judged)
             return False
         return True
@@ -133,7 +133,7 @@ class Exploration:
             self._tell(len(wave) * (new - len(todo)) / max(1, new), what)
 
         tell(f"{len(wave)} points")
-        while todo and not asked_to_stop():
+        while todo and not stop_requested():
             for task, layer in self._search(todo):
                 known[task] = layer
                 del todo[task]
@@ -175,7 +175,7 @@ class Exploration:
                 self.interrupted = True
                 return
             self.store.keep(*tasks[position], self.record.method, new)
-            something_found()
+            mark_result_found()
             self.searched.add(tasks[position])
             yield tasks[position], new
 

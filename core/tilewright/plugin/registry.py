@@ -24,8 +24,8 @@ from pydantic import ValidationError
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, said
-from tilewright.plugin.guard.marker import left_behind, unfinished
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.imports import check_import
+from tilewright.plugin.guard.limits import limited
 from tilewright.plugin.guard.specs import NAME, whole_spec
 from tilewright.plugin.specs import (
     AdapterSpec,
@@ -214,9 +214,12 @@ class Registry:
                 f"{owner} needs {', '.join(missing)}, which is not installed", hint=spec.hint, plugin=str(owner)
             )
         checked = check_options(registration, options)
-        with limited(owner, "its factory"):
+
+        def ask() -> tuple[Any, list[str]]:
             built = spec.factory(checked)
-            lacking = [name for name in spec.methods if not callable(getattr(built, name, None))]
+            return built, [name for name in spec.methods if not callable(getattr(built, name, None))]
+
+        built, lacking = limited(owner, "its factory", ask)
         if lacking:
             raise fault(owner, f"its factory returned {described(built)} without {', '.join(lacking)}")
         return built
@@ -232,11 +235,11 @@ class Registry:
         try:
             module = _imported(entry_point, owner)
             stage = "hooks"
-            with limited(owner, "its hooks"):
+            with calling(owner, "its hooks"):
                 self.manager.register(module, name)
                 self.manager.check_pending()
             stage = "specs"
-            with limited(owner, "tilewright_plugins"):
+            with calling(owner, "tilewright_plugins"):
                 specs = self._specs(module, name)
         except TilewrightError as error:
             self._forget(name, owner)
@@ -305,8 +308,8 @@ class Registry:
             if name in silenced:
                 continue
             try:
-                with limited(self.owners.get(name, Owner("plugin", name)), "tilewright_search_done"):
-                    self._alone("tilewright_search_done", watcher.plugin)(layer=layer, result=result)
+                tell = partial(self._alone("tilewright_search_done", watcher.plugin), layer=layer, result=result)
+                limited(self.owners.get(name, Owner("plugin", name)), "tilewright_search_done", tell)
             except TilewrightError as error:
                 silenced.add(name)
                 complaints.append(f"{error.message} (after the search of {layer}; it is told of no further one)")
@@ -314,11 +317,12 @@ class Registry:
 
 
 def _imported(entry_point: EntryPoint, owner: Owner) -> ModuleType:
-    """The module; one that takes long is told of, and one that ends the program by the next start."""
+    """The module; one that takes long is reported."""
     if owner.distribution == BUILTIN:
         return cast(ModuleType, entry_point.load())
+    check_import(entry_point, owner)
     started = time.monotonic()
-    with unfinished(f"importing {owner}"), limited(owner, "its import"):
+    with calling(owner, "its import"):
         module = entry_point.load()
     seconds = time.monotonic() - started
     if seconds > SLOW_SECONDS:
@@ -384,10 +388,6 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     registry = Registry(disabled)
-    for what in left_behind():
-        _log.warning(
-            f"an earlier start ended without a word while {what}; {DISABLE} leaves plugins out (see plugins.md)"
-        )
     for entry_point in sorted(found, key=_place):
         registry.load(entry_point)
     return registry

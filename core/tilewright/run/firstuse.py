@@ -17,10 +17,9 @@ from tilewright.compiled import kept
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Evaluator, Relaxable
-from tilewright.plugin.guard.calls import is_trusted
+from tilewright.plugin.guard.calls import calling, is_trusted
 from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
-from tilewright.plugin.guard.patience import limited
 from tilewright.plugin.mapper import Budget, Run, Task
 
 SECONDS = 1.5
@@ -40,7 +39,7 @@ def warm_up(evaluator: Evaluator, task: Task, mapper: GuardedMapper) -> None:
             nothing.fits()
             with (
                 suppress(TilewrightError),
-                limited(evaluator.owner, "evaluating nothing"),
+                calling(evaluator.owner, "evaluating nothing"),
             ):  # it will break again where that is told
                 evaluator.evaluate_batch(nothing.batch())
                 if isinstance(evaluator, CandidateEvaluator):

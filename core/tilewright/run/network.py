@@ -12,13 +12,13 @@ from typing import Protocol, TypeVar
 
 from tilewright.child import is_child
 from tilewright.errors import OutputError, PluginError, TilewrightError
-from tilewright.interrupts import asked_to_stop, something_found
+from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.limits import limit
 from tilewright.plugin.guard.mappers import guarded_mapper
-from tilewright.plugin.guard.patience import limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
@@ -120,26 +120,29 @@ def map_workload(
     jobs: int = 1,
     cache: ResultCache | None = None,
     engine: Engine | None = None,
+    workers: Workers | None = None,
 ) -> Iterator[MappedLayer]:
     """Map each distinct problem, in `jobs` processes or by `engine`, and yield it when done, in the workload's order.
 
     After an interrupted search no other is started, and what is done is yielded. Results that `cache` has are not
-    searched again; new ones are kept there. Plugins that watch are told of every search as it ends.
+    searched again; new ones are kept there. Plugins that watch are told of every search as it ends. Several calls may share `workers`.
     """
     todo = workload.distinct()
     ways = [chosen(distinct, configuration) for distinct in todo]
     memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, ways, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     if done:
-        something_found()
+        mark_result_found()
     missing = [index for index in range(len(todo)) if index not in done]
     searches = [LayerSearch(todo[index], ways[index]) for index in missing]
     following = 0
     silenced: set[str] = set()
     with ExitStack() as closing:
-        several = jobs > 1 and len(searches) > 1 and engine is None
-        workers = closing.enter_context(Workers(min(jobs, len(searches)))) if several else None
-        found = map_each(searches, watch, workers) if engine is None else engine(searches)
+        if engine is None:
+            own = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
+            found = map_each(searches, watch, own)
+        else:
+            found = engine(searches)
         for number, layer in itertools.chain([(-1, None)], found):
             if layer is not None:
                 done[missing[number]] = told_watchers(memories[missing[number]].kept(layer), silenced)
@@ -207,11 +210,12 @@ def map_each(
     *,
     wanted: Wanted = every,
 ) -> Iterator[tuple[int, MappedLayer]]:
-    """(position, layer) as each is done; in this process without `workers`, but for third parties' plugins. After an interrupted search no
+    """(position, layer) as each is done; in this process where one worker is enough, but for third parties' plugins. After an interrupted search no
     other is started."""
-    if workers is None and not any(needs_process(one.configuration) for one in searches):
+    alone = workers is None or len(workers.children) == 1 or len(searches) == 1
+    if alone and not any(needs_process(one.configuration) for one in searches):
         for index, one in enumerate(searches):
-            if asked_to_stop():
+            if stop_requested():
                 return
             if not wanted(index):
                 continue
@@ -260,7 +264,7 @@ def in_workers(
         if isinstance(found, PluginError):
             yield index, _named(found, configuration)
         else:
-            something_found()
+            mark_result_found()
             yield index, found
 
 

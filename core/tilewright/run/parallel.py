@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
-from tilewright.child import Child, Told, stopping, tell
+from tilewright.child import Child, Told, tell
 from tilewright.errors import OverdueError, PluginError
-from tilewright.interrupts import running, waking
-from tilewright.plugin.guard.calls import is_trusted
-from tilewright.plugin.guard.patience import SECONDS as LIMIT
-from tilewright.plugin.guard.patience import tell_once
+from tilewright.interrupts import waking
+from tilewright.plugin.guard.calls import is_trusted, under_way
+from tilewright.plugin.guard.limits import SLOW, STOPPING, warn_slow
 from tilewright.plugin.result import Progress, Watcher
 from tilewright.schema.mapping import Mapping
 
@@ -33,14 +32,10 @@ TRIES = 2
 """How often an item is begun when processes die of it."""
 GRACE = 2.0
 """Seconds after a deadline until a search that runs on in a third party's plugin is ended."""
-STOPPING = 1.0
-"""Seconds after Ctrl-C in which a search may answer by itself."""
 FROZEN = 5.0
 """Seconds without any sign of life after which a process is ended at a limit, such as one in C code that never lets Python run."""
 STARTING = 60.0
 """Seconds in which a process gives its first sign of life."""
-SLOW = 10.0
-"""Seconds of one call after which the user is told that it goes on."""
 
 
 # -- notes of a process on its work ------------------------------------------------------------------------------
@@ -172,8 +167,7 @@ def in_processes(
     cannot be sent and one that is ended at a limit come back as a PluginError, or as what `rescue` makes of their notes.
 
     Args:
-        work: is sent to a process; it ends early, with what it has, when the watcher it is given raises
-            KeyboardInterrupt.
+        work: is sent to a process; it ends early, with what it has, once `stop_requested` there.
         watch: is told the progress of each item.
         limit: seconds after which a call into a third party's plugin is ended, with its process. With it, searches are ended
             two seconds after their deadline, too. None: no process is ended.
@@ -243,9 +237,7 @@ class _Trial(Generic[Item]):
             what = f"{self.beat.call} took too long and was ended after {seconds:.1f} s"
             return OverdueError(f"{plugin} failed: {what}", plugin=plugin)
         if working > SLOW:
-            tell_once(
-                f"{plugin}: {self.beat.call} has taken {SLOW:g} s so far; it is ended after {limit:g} s ({LIMIT})"
-            )
+            warn_slow(plugin, self.beat.call)
         return None
 
 
@@ -367,8 +359,6 @@ class _Notes:
         self.pending: Progress | None = None
 
     def watch(self, progress: Progress) -> None:
-        if stopping():
-            raise KeyboardInterrupt
         if time.monotonic() - self.told >= SECONDS:
             self.told, self.pending = time.monotonic(), None
             tell(progress)
@@ -378,11 +368,12 @@ class _Notes:
     def beat(self) -> None:
         over = False
         while not over:
-            call, progress = running(), self.pending
+            call, progress = under_way(), self.pending
             if progress is not None:
                 self.pending = None
                 tell(progress)
-            third_party = call is not None and not is_trusted(call.owner)
-            plugin, what, since = (str(call.owner), call.what, call.since) if third_party else (None, "", 0.0)
-            tell(_Beat(plugin, what, since, time.process_time()))
+            if call is None or is_trusted(call.owner):
+                tell(_Beat(None, "", 0.0, time.process_time()))
+            else:
+                tell(_Beat(str(call.owner), call.what, call.since, time.process_time()))
             over = self.over.wait(SECONDS)

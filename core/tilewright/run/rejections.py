@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 from tilewright.errors import Reason, TilewrightError
+from tilewright.interrupts import stop_requested
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
@@ -45,7 +46,7 @@ class RejectionSample:
         found: dict[tuple[str, str], tuple[int, str]] = {}
         sampled = 0
         for at in np.random.default_rng(0).permutation(len(self.kept))[:SAMPLED].tolist():
-            if sampled and time.perf_counter() > until:
+            if sampled and (time.perf_counter() > until or stop_requested()):
                 break
             mapping = self.kept[at][0]
             reasons = legality(task.problem, task.architecture, mapping).reasons or _said(evaluator, mapping)

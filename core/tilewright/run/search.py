@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import numpy as np
 
 from tilewright.errors import TilewrightError
-from tilewright.interrupts import asked_to_stop, keeping, something_found, stoppable
+from tilewright.interrupts import has_arrived, mark_result_found, preserving_results, raising, stop_requested
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, fault
+from tilewright.plugin.guard.calls import fault
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
-from tilewright.plugin.guard.marker import unfinished
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
-from tilewright.plugin.guard.patience import ENDED, TOLD, patient
-from tilewright.plugin.mapper import Budget, Mapper, Run, Task
+from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.run.firstuse import begun, warm_up
 from tilewright.run.parallel import Incumbent, SearchBegan, SearchEnded, report
@@ -41,19 +38,18 @@ def search(
     seed: int = 0,
     watch: Watcher | None = None,
     clock: Callable[[], float] = time.monotonic,
-    ended: float | None = None,
 ) -> Result:
     """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
 
     The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
     the program (`cancelled`), whenever it comes; a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
-    So does one that runs on `ended` seconds after the deadline (by default 15).
+    One that never answers is ended where another process watches (`tilewright.run.parallel`).
     """
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
     cpu = time.process_time()
-    with keeping(), _noted(loop.mapper.owner, guarded.owner):
-        stop, error = loop.run_through(ENDED if ended is None else ended)
+    with preserving_results():
+        stop, error = loop.run_through()
         cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
         rejections = None
         if loop.best is None and error is None and stop != "cancelled":
@@ -67,7 +63,7 @@ def search(
             evaluated=loop.own.evaluated,
             valid=loop.valid,
             rejected=loop.rejected,
-            stop="cancelled" if asked_to_stop() and error is None else stop,
+            stop="cancelled" if stop_requested() and error is None else stop,
             cpu_seconds=cpu_seconds,
             wall_seconds=wall_seconds,
             seed=seed,
@@ -104,47 +100,50 @@ class _Loop:
         self.piece = FIRST_PIECE
         self.sample = RejectionSample()
 
-    def run_through(self, ended_after: float) -> tuple[Stop, TilewrightError | None]:
+    def run_through(self) -> tuple[Stop, TilewrightError | None]:
         try:
-            with stoppable():
+            with raising():
                 warm_up(self.evaluator, self.task, self.mapper)
                 report(SearchBegan(self.own.budget.seconds))
                 proposals = self.mapper.search(self.task, self.run)
         except KeyboardInterrupt:
+            has_arrived()
             return "cancelled", None
         except TilewrightError as error:
             return "failed", error
         self.own.started = self.run.started = self.own.clock()
         report(SearchBegan(self.own.budget.seconds))
         ended: tuple[Stop, TilewrightError | None]
-        with _deadline(self.own, ended_after):
-            try:
-                with stoppable():
-                    ended = self._drive(proposals), None
-            except KeyboardInterrupt:
-                ended = "cancelled", None
-            except TilewrightError as error:
-                ended = "failed", error
-            try:
-                proposals.close()
-                self._note_what_is_told()
-            except TilewrightError as error:  # a mapper that goes on after being closed loses no result
-                ended = "failed", ended[1] or error
+        try:
+            ended = self._drive(proposals), None
+        except KeyboardInterrupt:
+            has_arrived()
+            ended = "cancelled", None
+        except TilewrightError as error:
+            ended = "failed", error
+        try:
+            proposals.close()
+            self._note_what_is_told()
+        except TilewrightError as error:  # a mapper that goes on after being closed loses no result
+            ended = "failed", ended[1] or error
         report(SearchEnded())
         return ended
 
     def _drive(self, proposals: GuardedProposals) -> Stop:
         try:
-            batch = next(proposals)
+            with raising():
+                batch = next(proposals)
             while True:
                 costs = self._evaluate(batch)
                 reason = self._over()
                 self.run.evaluated = self.own.evaluated
                 if reason == "evaluations" and len(costs) == len(batch):
-                    proposals.send(costs)  # a mapper that was just done may have proved something
+                    with raising():
+                        proposals.send(costs)  # a mapper that was just done may have proved something
                 if reason:
                     return reason
-                batch = proposals.send(costs)
+                with raising():
+                    batch = proposals.send(costs)
         except StopIteration:  # done, or so polite as to stop when time or evaluations have run out
             self._note_what_is_told()
             if self.lower_bound is not None:
@@ -164,19 +163,20 @@ class _Loop:
         self.batch_began = self.own.evaluated
         pieces = [self._price(batch.take(slice(0, self.piece)))]
         done = len(pieces[0])
-        while done < len(batch) and self.own.remaining_seconds > 0 and not asked_to_stop():
+        while done < len(batch) and self.own.remaining_seconds > 0 and not stop_requested():
             pieces.append(self._price(batch.take(slice(done, done + self.piece))))
             done += len(pieces[-1])
         return Costs.join(pieces)
 
     def _price(self, batch: Candidates | MappingBatch) -> Costs:
         started = time.perf_counter()
-        if isinstance(batch, MappingBatch):
-            costs = self.evaluator.evaluate_batch(batch)
-        elif self.takes_candidates is not None:
-            costs = self.takes_candidates.evaluate_candidates(batch)
-        else:
-            costs = self.evaluator.evaluate_batch(batch.batch())
+        with raising():
+            if isinstance(batch, MappingBatch):
+                costs = self.evaluator.evaluate_batch(batch)
+            elif self.takes_candidates is not None:
+                costs = self.takes_candidates.evaluate_candidates(batch)
+            else:
+                costs = self.evaluator.evaluate_batch(batch.batch())
         costs = costs.within(self.task.most_cycles)
         if len(batch):
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
@@ -201,7 +201,7 @@ class _Loop:
                 self.improved_at = self.batch_began
                 energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
                 report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected))
-                something_found()
+                mark_result_found()
                 return
             self.rejected += 1  # a model may be laxer than the rules
             values[index] = np.inf
@@ -214,7 +214,7 @@ class _Loop:
 
     def _over(self) -> Stop | None:
         budget = self.own.budget
-        if asked_to_stop():
+        if stop_requested():
             return "cancelled"
         if self.own.remaining_seconds <= 0:
             return "deadline"
@@ -223,29 +223,3 @@ class _Loop:
         if budget.patience is not None and self.own.evaluated - self.improved_at >= budget.patience:
             return "patience"
         return None
-
-
-@contextmanager
-def _noted(*owners: Owner) -> Iterator[None]:
-    """Third parties whose code may end the program are named by the next start."""
-    third_parties = [str(owner) for owner in owners if owner.distribution not in (None, BUILTIN)]
-    if not third_parties:
-        yield
-        return
-    with unfinished(f"searching with {' and '.join(third_parties)}"):
-        yield
-
-
-@contextmanager
-def _deadline(run: Run, ended_after: float) -> Iterator[None]:
-    """Whoever runs on after the deadline is told of, and then ended."""
-    seconds = run.budget.seconds
-    if seconds is None or run.clock is not time.monotonic:
-        yield
-        return
-
-    def say(call: calling, passed: float) -> str:
-        return f"{call.owner} runs on {passed - seconds:.0f} s after the deadline ({call.what})"
-
-    with patient(seconds + TOLD, seconds + ended_after, say):
-        yield

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import Reason, TilewrightError
-from tilewright.interrupts import asked_to_stop, stoppable
+from tilewright.interrupts import raising, stop_requested
 from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.run.network import MappedLayer, Watch, map_workload, space_of
+from tilewright.run.parallel import Workers
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
 from tilewright.schema.workload import Workload
@@ -123,22 +124,23 @@ def sweep(
         jobs, cache: as for `map_workload`.
     """
     count = len(workload.distinct())
-    for point in points:
-        if point.configuration is None:
-            for distinct in workload.distinct():
-                yield SweepRow(point, MappedLayer(distinct, error=point.error))
-            continue
-        watcher = watch(point) if watch else None
-        done, cancelled = 0, False
-        for layer in map_workload(workload, point.configuration, watcher, jobs=jobs, cache=cache):
-            done += 1
-            cancelled = cancelled or layer.interrupted
-            row, interrupted = _row(point, layer, models)
-            yield row
-            if interrupted:
+    with Workers(min(jobs, count)) as workers:
+        for point in points:
+            if point.configuration is None:
+                for distinct in workload.distinct():
+                    yield SweepRow(point, MappedLayer(distinct, error=point.error))
+                continue
+            watcher = watch(point) if watch else None
+            done, cancelled = 0, False
+            for layer in map_workload(workload, point.configuration, watcher, cache=cache, workers=workers):
+                done += 1
+                cancelled = cancelled or layer.interrupted
+                row, interrupted = _row(point, layer, models)
+                yield row
+                if interrupted:
+                    return
+            if cancelled or done < count or stop_requested():
                 return
-        if cancelled or done < count or asked_to_stop():
-            return
 
 
 def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) -> tuple[SweepRow, bool]:
@@ -152,7 +154,7 @@ def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) ->
     for model in models:
         try:
             own = layer.report if model.name == point.model else None
-            with stoppable():
+            with raising():
                 reports.append(own or evaluate(model, problem, layer.architecture, best))
         except KeyboardInterrupt:
             interrupted = True

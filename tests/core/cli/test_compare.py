@@ -190,7 +190,7 @@ def test_an_interruption_keeps_what_is_done(
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local,interrupting,random", "--models", "timeloop", "--json", "-o", tmp_path
     )  # fmt: skip
-    assert ran.code == 1 and "interrupted: 3 of 6 searches were not run" in ran.err
+    assert ran.code == 130 and "interrupted: 3 of 6 searches were not run" in ran.err
     assert not ran.data["complete"]
     assert list(rows(ran)) == [
         ("first", "local", "timeloop"),
@@ -205,7 +205,7 @@ def test_an_interruption_of_the_last_search_is_one(tilewright: Command, layers: 
     ran = tilewright(
         "compare", f"{layers}/first", *WORDS, "--mappers", "interrupting", "--models", "timeloop", "--json"
     )
-    assert ran.code == 1 and not ran.data["complete"] and ran.data["rows"][0]["valid"]
+    assert ran.code == 130 and not ran.data["complete"] and ran.data["rows"][0]["valid"]
     assert "interrupted: the best so far is what there is of first by interrupting" in ran.err
 
 
@@ -215,7 +215,7 @@ def test_an_interruption_while_evaluating_keeps_the_mapping(
     ran = tilewright(
         "compare", layers, *WORDS, "--mappers", "local", "--models", "timeloop,slow", "--json", "-o", tmp_path
     )  # fmt: skip
-    assert ran.code == 1 and not ran.data["complete"]
+    assert ran.code == 130 and not ran.data["complete"]
     (row,) = ran.data["rows"]
     assert row["prices"][0]["valid"] and "interrupted" in row["prices"][1]["reasons"][0]["message"]
     assert (tmp_path / row["mapping_file"]).is_file()

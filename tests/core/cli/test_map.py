@@ -158,7 +158,7 @@ def test_interrupting_keeps_what_is_done(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--no-cache", "--json"]
     code, out, err = interrupted(1, *words, "-o", str(folder))
-    assert code == 1, err
+    assert code == 130, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
     assert data["layers"][-1]["search"]["stop"] == "cancelled"

@@ -293,7 +293,7 @@ def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_pat
     folder, cache = tmp_path / "out", tmp_path / "cache"
     words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--jobs", "2", "--json"]
     code, out, err = interrupted(2, *words, "-o", str(folder), TILEWRIGHT_CACHE=str(cache))
-    assert code == 1, err
+    assert code == 130, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
     assert len(data["layers"]) == 2

@@ -98,7 +98,7 @@ class Crashing:
 def test_plugins_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry = installed()
     monkeypatch.setattr(registry, "registrations", list(registry.registrations))
-    registry.add(MapperSpec(name="crashing", summary="", factory=lambda options: Crashing()), "third-party")
+    registry.add(MapperSpec(name="crashing", summary="", factory=lambda options: Crashing()), "tilewright")
     found = tw.explore(FORMULA, SPACE, mapper="crashing", bounds=False, cache=tmp_path / "cache", progress=False)
 
     told, hint = found.messages()

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from support import EXAMPLE_FILES, interrupts
-from tilewright.child import stopping
 from tilewright.errors import OverdueError, PluginError
+from tilewright.interrupts import stop_requested
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
@@ -103,7 +103,7 @@ def hanging(item: int, watch: Watcher, seconds: float | None, owner: Owner = OWN
     report(Finished(10 * item))
     if item == 3:
         with calling(owner, "search"):
-            while owner.distribution != BUILTIN or not stopping():
+            while owner.distribution != BUILTIN or not stop_requested():
                 pass
     report(SearchEnded())
     return 2 * item

@@ -13,7 +13,7 @@ from tilewright.api.front.report import FrontReport, save_points
 from tilewright.api.progress import mapping_progress
 from tilewright.api.settings import Plan, Settings, Sources, folder_of
 from tilewright.errors import CallError, PluginError
-from tilewright.interrupts import asked_to_stop, keeping
+from tilewright.interrupts import stop_requested
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.result import Watcher
@@ -25,7 +25,6 @@ from tilewright.schema.workload import Layer, Workload
 
 
 @checked
-@keeping()
 def front(
     workload: Sources,
     arch: Sources,
@@ -100,7 +99,7 @@ class _Asked:
         alone = Workload(name=search.network, layers=(Layer(problem=search.distinct.problem),))
         aimed = search.configuration.aimed(objective, most_cycles)
         layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
-        self.interrupted = asked_to_stop() or any(layer.interrupted for layer in layers)
+        self.interrupted = stop_requested() or any(layer.interrupted for layer in layers)
         return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)
 
 
@@ -111,7 +110,7 @@ def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> I
     """
     if jobs == 1 or len(searches) < 2:
         for one in searches:
-            if asked_to_stop():
+            if stop_requested():
                 return
             yield (found := one.run(watch))
             if found.interrupted:

@@ -30,7 +30,6 @@ from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Grid, Strategy
 from tilewright.exploration.sunstone_arch import SunstoneArch
-from tilewright.interrupts import keeping
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.run.network import Engine, map_each
@@ -48,7 +47,6 @@ FILE = f"explorations-{VERSION}.sqlite"
 
 
 @checked
-@keeping()
 def explore(
     workload: Sources,
     space: SpaceSource,

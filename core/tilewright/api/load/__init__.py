@@ -23,7 +23,7 @@ from tilewright.api.load.kinds import (
 from tilewright.errors import InputError, PluginError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member
-from tilewright.plugin.guard.patience import tell_once
+from tilewright.plugin.guard.limits import warn_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
@@ -329,7 +329,7 @@ def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
         try:
             mine = installed().make(FrontendSpec, registration.long_name).recognises(source)
         except PluginError as error:
-            tell_once(f"warning: {error.message}; it is skipped")
+            warn_once(f"warning: {error.message}; it is skipped")
             continue
         if mine:
             return installed().make(FrontendSpec, registration.long_name, options).load(source)

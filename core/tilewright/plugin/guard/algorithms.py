@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tilewright.plugin.frontend import Algorithm
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.limits import limited
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem
 
@@ -20,9 +20,11 @@ class GuardedAlgorithm:
         self.plugin, self.owner = plugin, owner
 
     def alternatives(self, problem: Problem) -> tuple[Alternative, ...]:
-        with limited(self.owner, "alternatives"):
+        def ask() -> tuple[object, str | None]:
             found: object = self.plugin.alternatives(problem)
-            wrong = fault_of_alternatives(problem, found)
+            return found, fault_of_alternatives(problem, found)
+
+        found, wrong = limited(self.owner, "alternatives", ask)
         if wrong:
             raise fault(self.owner, f"alternatives of {problem.name}: {wrong}")
         assert isinstance(found, Sequence)

@@ -18,15 +18,15 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from tilewright.child import is_child
 from tilewright.errors import (
     InvalidMappingError,
     NotConformableError,
-    OverdueError,
     PluginError,
     Reason,
     TilewrightError,
 )
-from tilewright.interrupts import Block, Overdue, entered, exited
+from tilewright.interrupts import is_from_user, raise_if_due
 
 BUILTIN = "tilewright"
 """The distribution whose plugin names nobody can take over."""
@@ -57,7 +57,18 @@ def is_trusted(owner: Owner) -> bool:
     return owner.distribution in (None, BUILTIN)
 
 
-class calling(Block):
+_under_way: list[calling] = []
+"""In a child process: calls that have begun and not ended, the innermost last."""
+
+
+def under_way() -> calling | None:
+    """In a child process: return the innermost call that has not ended; asked from other threads."""
+    with suppress(IndexError):
+        return _under_way[-1]
+    return None
+
+
+class calling:
     """Around a call into a plugin.
 
     Raises:
@@ -66,15 +77,16 @@ class calling(Block):
         PluginError: for everything else that is raised, SystemExit and the like included.
     """
 
-    __slots__ = ("owner", "since", "what", "_streams")
+    __slots__ = ("owner", "since", "what", "_depth", "_streams")
 
     def __init__(self, owner: Owner, what: str) -> None:
-        self.owner, self.what, self.left = owner, what, False
+        self.owner, self.what = owner, what
 
     def __enter__(self) -> calling:
         self.since = time.monotonic()
-        self._streams = sys.stdout, sys.stderr
-        entered(self)
+        self._streams, self._depth = (sys.stdout, sys.stderr), len(_under_way)
+        if is_child():
+            _under_way.append(self)
         sys.stdout = _ASIDE
         return self
 
@@ -82,10 +94,10 @@ class calling(Block):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         sys.stdout, sys.stderr = self._streams
-        if exited(self):
-            raise KeyboardInterrupt from None
-        if error is not None:
-            _translate(self, error)
+        del _under_way[self._depth :]
+        raise_if_due()
+        if error is not None and not (isinstance(error, KeyboardInterrupt) and is_from_user()):
+            _raise(translated(self.owner, self.what, error), error)
 
 
 def fault(owner: Owner, what: str) -> PluginError:
@@ -115,21 +127,27 @@ def described(value: object) -> str:
     )
 
 
-def _translate(call: calling, error: BaseException) -> NoReturn:
-    if isinstance(error, TilewrightError) and _is_whole(error):
-        if isinstance(error, PluginError) and error.plugin is None:
-            named = PluginError(f"{call.owner} failed: {error.message}", hint=error.hint, plugin=str(call.owner))
-            raise named from error
+def _raise(translation: BaseException, error: BaseException) -> NoReturn:
+    if translation is error:
         raise error
-    if isinstance(error, Overdue):
-        seconds = time.monotonic() - call.since
-        what = f"{call.what} took too long and was ended after {seconds:.1f} s"
-        raise OverdueError(f"{call.owner} failed: {what}", plugin=str(call.owner)) from None
+    raise translation from error
+
+
+def translated(owner: Owner, what: str, error: BaseException) -> TilewrightError:
+    """Return what a call raises in place of what the plugin raised; an error for the user as it is."""
+    if isinstance(error, TilewrightError) and _is_whole(error):
+        if not isinstance(error, PluginError) or error.plugin is not None:
+            return error
+        named = PluginError(f"{owner} failed: {error.message}", hint=error.hint, plugin=str(owner))
+        named.__cause__ = error
+        return named
     if TRACEBACK in os.environ:
         with suppress(Exception):  # a third party's exception may raise anything when it is printed
             traceback.print_exception(error, file=sys.stderr)
-    what = "ended the program, " if isinstance(error, SystemExit) else "raised "
-    raise fault(call.owner, f"{call.what} {what}{said(error)}{_line_of(error)}") from error
+    how = "ended the program, " if isinstance(error, SystemExit) else "raised "
+    broken = fault(owner, f"{what} {how}{said(error)}{_line_of(error)}")
+    broken.__cause__ = error
+    return broken
 
 
 def _line_of(error: BaseException) -> str:

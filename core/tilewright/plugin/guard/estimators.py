@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tilewright.errors import Reason
 from tilewright.plugin.estimator import Attribute, Estimate, Estimator
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.limits import limited
 
 
 class GuardedEstimator:
@@ -19,9 +19,11 @@ class GuardedEstimator:
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
     ) -> Estimate | Reason:
-        with limited(self.owner, "estimate"):
+        def ask() -> tuple[object, str | None]:
             answer: object = self.plugin.estimate(component, dict(attributes), action, technology_nm)
-            wrong = fault_of_estimate(answer)
+            return answer, fault_of_estimate(answer)
+
+        answer, wrong = limited(self.owner, "estimate", ask)
         if wrong:
             raise fault(self.owner, f"estimate {wrong}")
         assert isinstance(answer, Estimate | Reason)

@@ -7,13 +7,12 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import Any
 
-from tilewright.interrupts import stop_if_asked
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import CLOSE
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.limits import limited
 from tilewright.plugin.mapper import Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
 
@@ -32,8 +31,7 @@ class GuardedMapper:
         return GuardedMapper(self.plugin, self.owner, starters)
 
     def search(self, task: Task, run: Run) -> GuardedProposals:
-        with limited(self.owner, "search"):
-            proposals: Any = self.plugin.search(task, run)
+        proposals: Any = limited(self.owner, "search", lambda: self.plugin.search(task, run))
         if not isinstance(proposals, Generator):
             raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
         return GuardedProposals(proposals, self.owner, task)
@@ -64,7 +62,6 @@ class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
 
     def send(self, costs: Costs | None) -> Candidates | MappingBatch:
         with calling(self.owner, "search"):
-            stop_if_asked()
             try:
                 proposed = self.plugin.send(costs)
             except StopIteration:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tilewright.mapspace.batch import MappingBatch
@@ -20,7 +22,7 @@ from tilewright.plugin.costmodel import (
 )
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.limits import limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -34,13 +36,16 @@ class GuardedModel:
         self.plugin, self.owner = plugin, owner
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
-        with limited(self.owner, "bind"):
+        def ask() -> GuardedEvaluator:
             evaluator: Any = self.plugin.bind(problem, architecture)
             lacking = [name for name in ("evaluate_batch", "explain") if not callable(getattr(evaluator, name, None))]
-            kinds = _kinds(evaluator)
-        if lacking:
-            raise fault(self.owner, f"bind returned {described(evaluator)}, which has no {' and no '.join(lacking)}")
-        return _EVALUATORS[kinds](evaluator, self.owner, problem, architecture)
+            if lacking:
+                raise fault(
+                    self.owner, f"bind returned {described(evaluator)}, which has no {' and no '.join(lacking)}"
+                )
+            return GuardedEvaluator(evaluator, self.owner, problem, architecture)
+
+        return limited(self.owner, "bind", ask)
 
 
 class GuardedDirectiveModel(GuardedModel):
@@ -49,25 +54,37 @@ class GuardedDirectiveModel(GuardedModel):
     plugin: DirectiveModel  # type: ignore[assignment]
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        with limited(self.owner, "explain_directives"):
-            reports = tuple(self.plugin.explain_directives(program))
+        what = "explain_directives"
+        reports = limited(self.owner, what, lambda: tuple(self.plugin.explain_directives(program)))
         if len(reports) != len(program.layers):
-            raise fault(
-                self.owner, f"explain_directives returned {len(reports)} reports of {len(program.layers)} layers"
-            )
+            raise fault(self.owner, f"{what} returned {len(reports)} reports of {len(program.layers)} layers")
         for report in reports:
             wrong = fault_of_report(report)
             if wrong:
-                raise fault(self.owner, f"explain_directives {wrong}")
+                raise fault(self.owner, f"{what} {wrong}")
         return reports
 
 
 class GuardedEvaluator:
-    """A bound cost model whose every answer is checked."""
+    """A bound cost model whose every answer is checked.
+
+    It has `evaluate_candidates`, `bound` and `relaxation` where the model has them, so that it is a CandidateEvaluator, a Bounder or Relaxable
+    where the model is.
+    """
+
+    evaluate_candidates: Callable[[Candidates], Costs]
+    bound: Callable[[MappingBatch, int], Costs]
+    relaxation: Callable[[Skeleton], Relaxation | None]
 
     def __init__(self, plugin: Any, owner: Owner, problem: Problem, architecture: Architecture) -> None:
         self.plugin, self.owner, self.problem, self.architecture = plugin, owner, problem, architecture
         self.least = least_cycles(problem, architecture)
+        if isinstance(plugin, CandidateEvaluator):
+            self.evaluate_candidates = partial(_candidate_costs, plugin, owner, self.least)
+        if isinstance(plugin, Bounder):
+            self.bound = partial(_bounds, plugin, owner)
+        if isinstance(plugin, Relaxable):
+            self.relaxation = partial(_relaxation, plugin, owner)
 
     def evaluate(self, mapping: Mapping) -> Costs:
         return self.evaluate_batch(MappingBatch.pack(self.problem, [mapping]))
@@ -75,78 +92,42 @@ class GuardedEvaluator:
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         with calling(self.owner, "evaluate_batch"):
             costs = self.plugin.evaluate_batch(batch)
-        return self._checked("evaluate_batch", costs, len(batch), self.least)
+        return _checked(self.owner, "evaluate_batch", costs, len(batch), self.least)
 
     def explain(self, mapping: Mapping) -> Report:
-        with limited(self.owner, "explain"):
-            report: Report = self.plugin.explain(mapping)
+        report: Report = limited(self.owner, "explain", lambda: self.plugin.explain(mapping))
         wrong = fault_of_report(report, self.problem, self.architecture)
         if wrong:
             raise fault(self.owner, f"explain {wrong}")
         return report
 
-    def _checked(self, what: str, costs: Costs, count: int, least: float) -> Costs:
-        wrong = fault_of_costs(costs, count, least)
-        if wrong:
-            raise fault(self.owner, f"{what} {wrong}")
-        return costs
+
+def _candidate_costs(plugin: CandidateEvaluator, owner: Owner, least: float, candidates: Candidates) -> Costs:
+    with calling(owner, "evaluate_candidates"):
+        costs = plugin.evaluate_candidates(candidates)
+    return _checked(owner, "evaluate_candidates", costs, len(candidates), least)
 
 
-class _Candidates(GuardedEvaluator):
-    def evaluate_candidates(self, candidates: Candidates) -> Costs:
-        with calling(self.owner, "evaluate_candidates"):
-            costs = self.plugin.evaluate_candidates(candidates)
-        return self._checked("evaluate_candidates", costs, len(candidates), self.least)
+def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) -> Costs:
+    if not 1 <= entries <= len(batch.skeleton):
+        raise ValueError(f"entries is {entries}, not between 1 and {len(batch.skeleton)}")
+    with calling(owner, "bound"):
+        costs = plugin.bound(batch, entries)
+    return _checked(owner, "bound", costs, len(batch), 0.0)
 
 
-class _Bounds(GuardedEvaluator):
-    def bound(self, batch: MappingBatch, entries: int) -> Costs:
-        if not 1 <= entries <= len(batch.skeleton):
-            raise ValueError(f"entries is {entries}, not between 1 and {len(batch.skeleton)}")
-        with calling(self.owner, "bound"):
-            costs = self.plugin.bound(batch, entries)
-        return self._checked("bound", costs, len(batch), 0.0)
+def _relaxation(plugin: Relaxable, owner: Owner, skeleton: Skeleton) -> Relaxation | None:
+    found = limited(owner, "relaxation", lambda: plugin.relaxation(skeleton))
+    if found is not None and not isinstance(found, Relaxation):
+        raise fault(owner, f"relaxation returned {described(found)}, a Relaxation is expected")
+    return found
 
 
-class _Relaxed(GuardedEvaluator):
-    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
-        with limited(self.owner, "relaxation"):
-            found: Relaxation | None = self.plugin.relaxation(skeleton)
-        if found is not None and not isinstance(found, Relaxation):
-            raise fault(self.owner, f"relaxation returned {described(found)}, a Relaxation is expected")
-        return found
-
-
-class _CandidatesAndBounds(_Candidates, _Bounds):
-    pass
-
-
-class _CandidatesRelaxed(_Candidates, _Relaxed):
-    pass
-
-
-class _BoundsRelaxed(_Bounds, _Relaxed):
-    pass
-
-
-class _All(_Candidates, _Bounds, _Relaxed):
-    pass
-
-
-_EVALUATORS: dict[tuple[bool, bool, bool], type[GuardedEvaluator]] = {
-    (False, False, False): GuardedEvaluator,
-    (True, False, False): _Candidates,
-    (False, True, False): _Bounds,
-    (True, True, False): _CandidatesAndBounds,
-    (False, False, True): _Relaxed,
-    (True, False, True): _CandidatesRelaxed,
-    (False, True, True): _BoundsRelaxed,
-    (True, True, True): _All,
-}
-
-
-def _kinds(evaluator: object) -> tuple[bool, bool, bool]:
-    return isinstance(evaluator, CandidateEvaluator), isinstance(evaluator, Bounder), isinstance(evaluator, Relaxable)
+def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) -> Costs:
+    wrong = fault_of_costs(costs, count, least)
+    if wrong:
+        raise fault(owner, f"{what} {wrong}")
+    return costs
 
 
 def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
@@ -160,6 +141,4 @@ def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Arch
     """An evaluator under guard; as it is, if it is that already."""
     if isinstance(evaluator, GuardedEvaluator):
         return evaluator
-    return _EVALUATORS[_kinds(evaluator)](
-        evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture
-    )
+    return GuardedEvaluator(evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture)

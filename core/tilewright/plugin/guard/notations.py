@@ -11,7 +11,7 @@ from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.patience import limited
+from tilewright.plugin.guard.limits import limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
@@ -36,15 +36,13 @@ class GuardedFrontend:
         self.plugin, self.owner = plugin, owner
 
     def recognises(self, source: str) -> bool:
-        with limited(self.owner, "recognises"):
-            answer: object = self.plugin.recognises(source)
+        answer: object = limited(self.owner, "recognises", lambda: self.plugin.recognises(source))
         if not isinstance(answer, bool):
             raise fault(self.owner, f"recognises returned {described(answer)}, True or False is expected")
         return answer
 
     def load(self, source: str) -> Workload:
-        with limited(self.owner, "load"):
-            workload = self.plugin.load(source)
+        workload = limited(self.owner, "load", lambda: self.plugin.load(source))
         wrong = fault_of_workload(workload)
         if wrong:
             raise fault(self.owner, f"load {wrong}")
@@ -75,8 +73,7 @@ class GuardedAdapter:
         self.plugin, self.owner = plugin, owner
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        with limited(self.owner, "expressible"):
-            verdict: object = self.plugin.expressible(inputs)
+        verdict: object = limited(self.owner, "expressible", lambda: self.plugin.expressible(inputs))
         reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
         if not isinstance(reasons, tuple) or not all(isinstance(each, Reason) for each in reasons):
             raise fault(self.owner, f"expressible returned {described(verdict)}, a Verdict with Reasons is expected")
@@ -84,17 +81,18 @@ class GuardedAdapter:
         return verdict
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        with limited(self.owner, "render"):
+        def ask() -> tuple[object, str | None]:
             files: object = self.plugin.render(inputs)
-            wrong = fault_of_files(files)
+            return files, fault_of_files(files)
+
+        files, wrong = limited(self.owner, "render", ask)
         if wrong:
             raise fault(self.owner, f"render {wrong}")
         assert isinstance(files, MappingOf)
         return dict(files)
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        with limited(self.owner, "parse"):
-            inputs: object = self.plugin.parse(files)
+        inputs: object = limited(self.owner, "parse", lambda: self.plugin.parse(files))
         wrong = fault_of_inputs(inputs)
         if wrong:
             raise fault(self.owner, f"parse {wrong}")
@@ -103,20 +101,20 @@ class GuardedAdapter:
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """None where the adapter reads one layer of a file only. Raises InputError."""
-        if not isinstance(self.plugin, LayerReader):
+        plugin = self.plugin
+        if not isinstance(plugin, LayerReader):
             return ()
-        with limited(self.owner, "layers"):
-            found: object = self.plugin.layers(file)
+        found: object = limited(self.owner, "layers", lambda: plugin.layers(file))
         if not isinstance(found, tuple) or not all(isinstance(each, str) for each in found):
             raise fault(self.owner, f"layers returned {described(found)}, a tuple of names is expected")
         return found
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
         """Raises InputError: the adapter reads no reports."""
-        if not isinstance(self.plugin, ReportReader):
+        plugin = self.plugin
+        if not isinstance(plugin, ReportReader):
             raise InputError(f"{self.owner} reads no reports of its tool")
-        with limited(self.owner, "figures"):
-            found: object = self.plugin.figures(recorded, inputs, ours)
+        found: object = limited(self.owner, "figures", lambda: plugin.figures(recorded, inputs, ours))
         if not isinstance(found, tuple) or not all(isinstance(each, RecordedFigure) for each in found):
             raise fault(self.owner, f"figures returned {described(found)}, a tuple of RecordedFigure is expected")
         return found

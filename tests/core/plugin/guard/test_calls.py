@@ -1,22 +1,21 @@
 """A call into a plugin ends as the host wants it: its errors are named, Ctrl-C is the user's, stdout is stderr."""
 
+import json
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import Any
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support import interrupts
-from tilewright.errors import InputError, NotConformableError, OverdueError, PluginError, Reason
-from tilewright.interrupts import end, keeping, running
-from tilewright.plugin.guard.calls import Owner, calling, said
-from tilewright.plugin.guard.patience import limited, patient
+from tilewright.child import Child
+from tilewright.errors import InputError, NotConformableError, PluginError, Reason
+from tilewright.interrupts import preserving_results
+from tilewright.plugin.guard.calls import TRACEBACK, Owner, calling, said, under_way
 
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
 
@@ -29,7 +28,7 @@ def hearing() -> Iterator[None]:
 
 
 def raised(error: BaseException) -> BaseException:
-    with pytest.raises(BaseException) as caught:
+    with preserving_results(), pytest.raises(BaseException) as caught:
         with calling(OWNER, "search"):
             raise error
     return caught.value
@@ -102,18 +101,24 @@ def turning() -> None:
 @pytest.mark.parametrize("does", [interrupts.press, ignoring, turning])
 def test_ctrl_c_stays_ctrl_c(does: Callable[[], None]) -> None:
     """Whatever the plugin makes of it, and however deep; and it is forgotten afterwards."""
-    for around in (calling(OWNER, "search"), keeping()):
-        with pytest.raises(KeyboardInterrupt), around, calling(OWNER, "bound"):
-            does()
-    with calling(OWNER, "search"):
-        pass
+    for around in (calling(OWNER, "search"), nullcontext()):
+        with preserving_results():
+            with pytest.raises(KeyboardInterrupt), around, calling(OWNER, "bound"):
+                does()
+            with calling(OWNER, "search"):
+                pass
+
+
+def test_outside_of_commands_a_keyboard_interrupt_is_the_users() -> None:
+    with pytest.raises(KeyboardInterrupt), calling(OWNER, "search"):
+        interrupts.press()
 
 
 def test_a_handler_of_the_hosts_is_heard_and_put_back() -> None:
     heard = []
     before = signal.signal(signal.SIGINT, lambda *_: heard.append(True))
     try:
-        with calling(OWNER, "search"):
+        with preserving_results(), calling(OWNER, "search"):
             interrupts.press()
         assert heard == [True]
         interrupts.press()
@@ -148,73 +153,40 @@ def test_what_is_printed_goes_to_stderr_and_stdout_survives(capfd: pytest.Captur
     assert captured.out == "result\n" and captured.err.split() == ["one", "two", "three", "four"]
 
 
-def spinning() -> None:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        pass
+def test_the_innermost_line_of_the_plugin_is_shown() -> None:
+    def table() -> object:
+        return json.loads("{")
+
+    with pytest.raises(PluginError) as caught, calling(OWNER, "search"):
+        table()
+    line = table.__code__.co_firstlineno + 1
+    assert str(caught.value).endswith(f' at {__file__}:{line}: return json.loads("{{")')
+    assert isinstance(caught.value.__cause__, json.JSONDecodeError)
 
 
-def stubborn() -> None:
-    """Does not hear the first time."""
+def test_the_traceback_is_printed_where_it_is_wanted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised(ValueError("quiet"))
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv(TRACEBACK, "1")
+    raised(ValueError("loud"))
+    told = capsys.readouterr().err
+    assert told.startswith("Traceback") and told.endswith("ValueError: loud\n") and "raise error" in told
+
+
+def calls_seen() -> list[str]:
+    """In a child process: the innermost call, before, inside and after two of them."""
+    seen = [under_way()]
+    with calling(OWNER, "search"), calling(OWNER, "bound"):
+        seen.append(under_way())
+    return [each.what if each else "none" for each in (*seen, under_way())]
+
+
+def test_a_child_knows_the_call_under_way() -> None:
+    assert calls_seen() == ["none", "none", "none"]
+    child = Child()
     try:
-        time.sleep(60)
-    except BaseException:
-        time.sleep(60)
-
-
-@pytest.mark.parametrize("does", [lambda: time.sleep(60), spinning, stubborn])
-def test_what_takes_too_long_is_ended(does: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "0.2")
-    with pytest.raises(
-        OverdueError, match="'odd' of tilewright-odd 1.5 failed: bind took too long and was ended after"
-    ):
-        with limited(OWNER, "bind"):
-            does()
-
-
-def test_what_ends_just_in_time_is_not_harmed() -> None:
-    """Signals that come late find nobody, and are no Ctrl-C."""
-    for _ in range(200):
-        started = time.perf_counter()
-        try:
-            with patient(9.0, 0.001, lambda call, passed: ""), calling(OWNER, "bind"):
-                while time.perf_counter() - started < 0.001:
-                    pass
-        except OverdueError:
-            pass
-
-
-@pytest.mark.parametrize(("edge", "moment"), [(calling.__exit__, "call"), (calling.__enter__, "return")])
-def test_a_signal_that_comes_while_a_call_begins_or_ends_does_no_harm(edge: Any, moment: str) -> None:
-    call, done = calling(OWNER, "bind"), []
-
-    def profile(frame: FrameType, event: str, _: object) -> None:
-        if frame.f_code is edge.__code__ and event == moment:
-            sys.setprofile(None)
-            end(call)
-            done.append(moment)
-
-    sys.setprofile(profile)
-    with call:
-        pass
-    assert done == [moment] and running() is None
-
-
-def test_built_in_plugins_and_given_objects_have_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "0")
-    for owner in (Owner("mapper", "random", "tilewright", "1"), Owner("mapper", "Mine")):
-        with limited(owner, "bind"):
-            time.sleep(0.2)
-
-
-def test_who_takes_long_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    def say(call: Any, passed: float) -> str:
-        return f"{call.owner} is at {call.what}"
-
-    caplog.set_level(
-        "WARNING", "tilewright"
-    )  # a command that ran before in this process may have been told to be quiet
-    for _ in range(2):
-        with patient(0.05, 60.0, say), calling(OWNER, "search"), calling(OWNER, "bound"):
-            time.sleep(0.4)
-    assert caplog.messages == ["mapper 'odd' of tilewright-odd 1.5 is at bound"]
+        assert child.ask(calls_seen, seconds=60) == ["none", "bound", "none"]
+    finally:
+        child.close()

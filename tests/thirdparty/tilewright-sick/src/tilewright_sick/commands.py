@@ -49,7 +49,7 @@ def _checked(ran: Ran) -> Ran:
 @pytest.fixture(autouse=True)
 def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "1")
+    monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "3")
     monkeypatch.delenv("TILEWRIGHT_DISABLE", raising=False)
 
 

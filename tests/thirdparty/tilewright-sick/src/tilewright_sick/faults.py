@@ -122,9 +122,22 @@ def _endless(*_: Any) -> None:
     ctypes.PyDLL(None).sleep(600)
 
 
+_calls = 0
+
+
+def _hanging_later(value: Any = None, *_: Any) -> Any:
+    """Works three times, and then never returns."""
+    global _calls
+    _calls += 1
+    while _calls > 3:
+        pass
+    return value
+
+
 BRUTAL: dict[str, Fault] = {
     "leave": _leaving,
     "endless": _endless,
+    "hang later": _hanging_later,
     "write": _writing,
     "close 1": lambda *_: os.close(1),
 }
@@ -293,6 +306,8 @@ FAULTS: dict[str, dict[str, Fault]] = {
         **LOUD,
         **SLOW,
         "leave": _leaving,
+        "endless": _endless,
+        "hang later": _hanging_later,
         "nothing": _returning(None),
         "list": _returning([1.0]),
         "short": lambda costs, *_: Costs(costs.valid[1:], costs.energy_pj[1:], costs.cycles[1:]),

@@ -1,0 +1,72 @@
+"""The first import of a third party's plugin, in a child process.
+
+A plugin that hangs, crashes or ends the program while it is imported does so there, and is named. Once the import of an installed version
+has come to an end, a note in the cache folder says so, and later starts import it at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from contextlib import suppress
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from tilewright.child import Child, NoAnswer, is_child
+from tilewright.files import cache_folder
+from tilewright.plugin.guard.calls import Owner, fault
+from tilewright.plugin.guard.limits import limit
+
+STARTING = 60.0
+"""Seconds in which the child loads what plugins import from Tilewright."""
+SHORTEST = 10.0
+"""Seconds that an import is given at least: libraries load slowly on a busy computer."""
+
+
+def check_import(entry_point: EntryPoint, owner: Owner) -> None:
+    """Import an entry point and call its hook in a child process, unless an earlier start did.
+
+    An exception is no reason to refuse it here: it is raised again where the plugin is imported in this process.
+
+    Raises:
+        PluginError: the child hung, crashed or ended.
+    """
+    stamp = None if is_child() else _stamp(entry_point, owner)
+    if stamp is None or stamp.exists():
+        return
+    child = Child(quiet=True)
+    try:
+        child.ask(_prepare, seconds=STARTING)
+        child.ask(_load, entry_point, seconds=max(limit(), SHORTEST))
+    except NoAnswer as error:
+        raise fault(owner, f"its import {error}") from None
+    finally:
+        child.close()
+    with suppress(OSError):
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+
+
+def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
+    """Return the file that notes a sound import of this version; None where the module cannot be found."""
+    with suppress(Exception):  # an import system of a third party's may raise anything
+        found = importlib.util.find_spec(entry_point.module.partition(".")[0])
+        if found is not None:
+            changed = Path(found.origin).stat().st_mtime_ns if found.origin else 0
+            text = repr((str(owner), entry_point.value, sys.version, found.origin, changed))
+            return cache_folder() / "imports" / hashlib.sha256(text.encode()).hexdigest()
+    return None
+
+
+def _prepare() -> None:
+    """In the child: load what plugins import from Tilewright, so that it does not count as theirs."""
+    import tilewright.mapspace.space
+    import tilewright.plugin.registry  # noqa: F401
+
+
+def _load(entry_point: EntryPoint) -> None:
+    """In the child: load an entry point; errors are recorded in the registry."""
+    from tilewright.plugin.registry import Registry
+
+    Registry().load(entry_point)
