@@ -34,6 +34,8 @@ GRACE = 2.0
 """Seconds after a deadline until a search that runs on in a third party's plugin is ended."""
 FROZEN = 5.0
 """Seconds without any sign of life after which a process is ended at a limit, such as one in C code that never lets Python run."""
+FRESH = 1.0
+"""Seconds for which the last sign of life says which call is under way."""
 STARTING = 60.0
 """Seconds in which a process gives its first sign of life."""
 
@@ -230,7 +232,7 @@ class _Trial(Generic[Item]):
             ended = silent > most or (late and silent > FROZEN)
             return _broken(f"nothing was heard of it for {silent:.1f} s, and it was ended") if ended else None
         plugin = self.beat.plugin
-        if plugin is None:
+        if plugin is None or silent > FRESH:
             return None
         if late or working > limit:
             seconds = self.interim.wall_seconds if late else working

@@ -73,17 +73,17 @@ def test_a_mapper_that_runs_on_is_ended_in_its_process(process: Sick, jobs: int)
     assert failed in ran.err and all(failed in layer["error"] for layer in ran.data["layers"])
 
 
-@pytest.mark.parametrize("limit", [("--seconds", 1), ("--evaluations", 1000)])
+@pytest.mark.parametrize("limit", [("--seconds", 5), ("--evaluations", 1000)])
 def test_a_cost_model_that_hangs_is_ended_and_the_best_mapping_is_kept(process: Sick, limit: tuple[str, int]) -> None:
     words = ("map", *WHERE, *limit, "--mapper", "random", "--model", "sick")
-    ran = process("costmodel.evaluate_batch hang later", *words, TILEWRIGHT_PLUGIN_SECONDS="3")
+    ran = process("costmodel.evaluate_batch hang later", *words, TILEWRIGHT_PLUGIN_SECONDS="5")
     assert ran.code == 3
     assert (
         "cost model 'sick' of tilewright-sick 1.0 failed: evaluate_batch took too long and was ended after" in ran.err
     )
     (layer,) = ran.data["layers"]
     assert layer["best"]["valid"] and layer["best"]["edp"] > 0 and layer["search"]["stop"] == "failed"
-    assert 0 < layer["search"]["evaluated"] < 1000 and layer["search"]["wall_seconds"] < 20
+    assert 0 < layer["search"]["evaluated"] < 1000 and layer["search"]["wall_seconds"] < 60
 
 
 def test_the_line_and_the_traceback_of_the_plugin_are_shown(process: Sick) -> None:
