@@ -1,6 +1,6 @@
-"""The doors for third parties: everything that a plugin names, registers or implements.
+"""Public module for third parties: everything that a plugin names, registers or implements.
 
-Names are imported when they are first asked for, so that listing plugins loads no NumPy.
+Names are imported at first use, so that listing plugins loads no NumPy.
 """
 
 from __future__ import annotations

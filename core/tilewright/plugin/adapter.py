@@ -1,4 +1,6 @@
-"""Adapter: a notation of another tool, read and written through the core schemas, never pairwise."""
+"""Interface of adapters, which read and write the notation of another tool through the core
+schemas.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ from tilewright.schema.report import Report
 
 @dataclass(frozen=True)
 class InputSet:
-    """What a tool's input files say together; absent parts are None. `warnings` lists what could not be kept.
+    """Contents of a tool's input files; absent parts are None.
 
-    `directives` are whole programs in the data-centric notation, for models that take them as they are.
+    `warnings` lists everything that was lost while reading. `directives` are whole programs in the
+    data-centric notation, for models that accept them unchanged.
     """
 
     problem: Problem | None = None
@@ -35,9 +38,10 @@ class InputSet:
 
 @dataclass(frozen=True)
 class RecordedFigure:
-    """A figure that a tool reported itself, and ours. `causes`: what is known of why they differ.
+    """A figure that a tool reported itself, with Tilewright's.
 
-    `level`: a memory, compute, a network or `total`; `equal`: but for the digits that the tool prints.
+    `causes` lists known reasons for a difference. `level` is a memory, compute, a network or
+    `total`. `equal` allows for the digits that the tool prints.
     """
 
     level: str
@@ -51,35 +55,56 @@ class RecordedFigure:
 
 @runtime_checkable
 class ReportReader(Protocol):
-    """An adapter that reads what its tool reported, too."""
+    """An adapter that also reads its tool's reports."""
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Every figure of a recorded report beside that of ours, both on the mapping of `inputs`. Raises InputError: it is
-        no report on these inputs."""
+        """Return every figure of a recorded report with Tilewright's, both for the mapping of
+        `inputs`.
+
+        Raises:
+            InputError: The file is not a report on these inputs.
+        """
         ...
 
 
 @runtime_checkable
 class LayerReader(Protocol):
-    """An adapter whose files may hold several layers, of which `parse` reads one: FILE/LAYER."""
+    """An adapter that can read one layer from a file of several: FILE/LAYER."""
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Their names, in the order of the file; none where it is an architecture or a mapping. Raises InputError."""
+        """Return the names of the layers, in the order of the file; none for an architecture or a
+        mapping.
+
+        Raises:
+            InputError: The file is invalid.
+        """
         ...
 
 
 @runtime_checkable
 class Adapter(Protocol):
-    """What a plugin's factory returns. Law: where `expressible` says yes, `parse(render(x)) == x`."""
+    """Product of an adapter's factory.
+
+    If `expressible` accepts x, then `parse(render(x)) == x`.
+    """
 
     def expressible(self, inputs: InputSet) -> Verdict:
-        """Can the notation hold this? If not, exactly what it cannot hold."""
+        """Return whether the notation can express the inputs, with every part that it cannot."""
         ...
 
     def render(self, inputs: InputSet) -> dict[str, str]:
-        """File name -> text, as the tool expects them. Raises NotConformableError with the reasons of `expressible`."""
+        """Return file name -> text, as the tool expects them.
+
+        Raises:
+            NotConformableError: The notation cannot express the inputs; the reasons are those of
+                `expressible`.
+        """
         ...
 
     def parse(self, files: Sequence[Path]) -> InputSet:
-        """Read a tool's own files, together one input set. Raises InputError with file and line."""
+        """Read a tool's own files, which together form one input set.
+
+        Raises:
+            InputError: A file is invalid; the message names file and line.
+        """
         ...

@@ -1,7 +1,9 @@
-"""Yes or no with reasons: may this plugin take this problem, architecture and mapping?
+"""Declared capabilities: whether a plugin accepts a problem, an architecture and a mapping, with
+reasons.
 
-The idea is Union's conformability (section III-A): operation-level models know a list of operations, loop-level
-models any affine nest. A declaration is judged without importing the plugin that made it.
+The idea is Union's conformability (section III-A): operation-level models accept a list of
+operations, loop-level models any affine nest. Declarations are checked without importing the
+plugin.
 """
 
 from __future__ import annotations
@@ -18,42 +20,57 @@ if TYPE_CHECKING:
 
 
 class Capabilities(Model):
-    """What a plugin declares it accepts. `None` means no limit; a new field's default must mean "as before"."""
+    """Properties of the inputs that a plugin accepts. `None` means no limit.
+
+    The default of a new field must keep the previous behaviour.
+    """
 
     max_clusters: int | None = None
     max_dimensions: int | None = None
     max_operands: int | None = None
     operations: tuple[str, ...] | None = None
-    """Operation kinds accepted (operation-level models); `None`: any affine loop nest."""
+    """Accepted operation kinds, for operation-level models; `None`: any affine loop nest."""
     affine_projections: bool = True
     """Projections with several terms or coefficients other than 1."""
     imperfect_factors: bool = True
-    """Tile sizes that do not divide, and so ragged map spaces."""
+    """Tile sizes that do not divide the enclosing ones, and thus ragged map spaces."""
     uneven_mappings: bool = True
-    """A cluster holds tensors at several entries, with loops between them: their tiles differ."""
+    """A cluster holds tensors at several entries, with loops between them, so their tiles differ."""
     bypassing_mappings: bool = True
-    """Some tensor is not held by some cluster that has memories."""
+    """Some cluster with memories does not hold some tensor."""
     memory_ports: bool = False
-    """A cost model counts the ports of a memory; others take its two bandwidths, and the report warns."""
+    """The cost model counts the ports of a memory. Others use its two bandwidths, and the report
+    warns.
+    """
     value_widths: bool = False
-    """A cost model counts the widths of values (`Memory.bits_per_value`); others refuse memories that state them."""
+    """The cost model counts the widths of values (`Memory.bits_per_value`).
+
+    Others refuse memories that state them.
+    """
     window_loops: bool = True
-    """Loops in time over windows (`Problem.windows`: a filter's rows and columns) outside the innermost storage level."""
-    # The fields below narrow the map spaces that are searched. A single mapping is judged by the cost model itself.
+    """Temporal loops over windows outside the innermost storage level.
+
+    Windows (`Problem.windows`) are, for example, a filter's rows and columns.
+    """
+    # The fields below narrow the searched map spaces. The cost model itself checks single mappings.
     strided_window_unrolling: bool = True
-    """Windows that slide by more than one (`Problem.strided_windows`) are unrolled outside the innermost storage level."""
+    """Unrolled strided windows (`Problem.strided_windows`) outside the innermost storage level."""
     repeated_loops: bool = True
-    """A dimension has temporal loops inside several memories with no unrolling between, outside the innermost storage level."""
+    """Temporal loops over one dimension in several memories without an unrolling between them,
+    outside the innermost storage level.
+    """
     max_unrolled_loops: int | None = None
-    """Loops of more than one trip that are unrolled outside the innermost storage level, over all fanouts together. A window
-    counts as two."""
+    """Maximum number of unrolled loops outside the innermost storage level, over all fanouts.
+
+    Only loops of more than one trip count. A window counts as two.
+    """
     tile_copies: int = 1
-    """Copies of every tile that a memory must hold, the outermost cluster's aside; 2 is double buffering."""
+    """Copies of every tile in a memory below the outermost cluster; 2 is double buffering."""
     outputs_span_windows: bool = False
-    """A memory must hold as many rows and columns of an output tile as the input tile has."""
+    """Memories hold as many rows and columns of an output tile as of the input tile."""
 
     def judge(self, problem: Problem, architecture: Architecture) -> Verdict:
-        """Say no for every declared limit that the pair exceeds."""
+        """Return a reason for every declared limit that the pair exceeds."""
         reasons: list[Reason] = []
 
         def limit(code: str, what: str, value: int, most: int | None) -> None:
@@ -88,7 +105,10 @@ class Capabilities(Model):
         return Verdict(reasons=tuple(reasons))
 
     def judge_widths(self, problem: Problem, architecture: Architecture) -> Verdict:
-        """Say no for memories with values of other widths than a word, of a cost model that counts values alone."""
+        """Return a reason for every memory whose values are not one word wide.
+
+        Only cost models that count words alone refuse them.
+        """
         reasons = []
         for memory in architecture.memories if not self.value_widths else ():
             odd = [t.name for t in problem.tensors if memory.may_hold(t) and memory.words_of(t) != 1]
@@ -100,7 +120,7 @@ class Capabilities(Model):
         return Verdict(reasons=tuple(reasons))
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
-        """Say no for every kind of mapping that is not accepted; the mapping need not be legal."""
+        """Return a reason for every property of a mapping that is not accepted, legal or not."""
         reasons: list[Reason] = []
         if not self.imperfect_factors and not mapping.is_perfect:
             reasons.append(
@@ -128,7 +148,7 @@ class Capabilities(Model):
 
 
 def _uneven(mapping: Mapping, holding: list[int]) -> bool:
-    """Whether a loop stands between the first and the last of some entries."""
+    """Return whether a loop is between the first and the last of some entries."""
     return bool(holding) and any(
         holding[0] <= loop.entry < holding[-1] if loop.spatial else holding[0] < loop.entry <= holding[-1]
         for loop in mapping.loops()

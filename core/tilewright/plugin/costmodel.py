@@ -1,4 +1,6 @@
-"""Cost model: bound once to a problem and an architecture, then evaluates mappings, by the batch."""
+"""Interface of cost models, which are bound to a problem and an architecture and then evaluate
+mappings.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from tilewright.schema.report import Objective, Report
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What `n` mappings cost. An invalid mapping costs `inf`, never NaN, so that `argmin` is safe.
+    """Costs of `n` mappings. An invalid mapping costs `inf`, never NaN, so that `argmin` is safe.
 
     Attributes:
         valid: bool [n].
-        energy_pj: float64 [n], picojoules.
+        energy_pj: float64 [n], pJ.
         cycles: float64 [n].
     """
 
@@ -42,11 +44,11 @@ class Costs:
         return self.energy_pj * self.cycles
 
     def of(self, objective: Objective) -> Floats:
-        """The figure to make small, float64 [n]: pJ x cycles, pJ or cycles."""
+        """Return the objective, float64 [n]: pJ x cycles, pJ or cycles."""
         return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
 
     def within(self, most_cycles: float) -> Costs:
-        """The same, where what takes more cycles is not valid."""
+        """Return the costs with mappings that take more cycles marked as invalid."""
         if most_cycles == np.inf:
             return self
         valid = self.valid & (self.cycles <= most_cycles)
@@ -54,7 +56,7 @@ class Costs:
 
     @classmethod
     def join(cls, parts: Sequence[Costs]) -> Costs:
-        """The costs of several batches, one after another. At least one part."""
+        """Return the concatenated costs of at least one batch."""
         if len(parts) == 1:
             return parts[0]
         return cls(
@@ -65,7 +67,7 @@ class Costs:
 
     @classmethod
     def gather(cls, reports: list[Report]) -> Costs:
-        """The costs in reports, one each."""
+        """Return the costs in reports, one per report."""
 
         def column(values: list[float | None]) -> Floats:
             return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
@@ -79,60 +81,75 @@ class Costs:
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """A cost model bound to one problem and one architecture. Picklable; calls leave no trace in its results."""
+    """A cost model bound to one problem and one architecture. It is picklable and has no visible
+    state.
+    """
 
     def evaluate(self, mapping: Mapping) -> Costs:
-        """The costs of one mapping: a batch of one."""
+        """Return the costs of one mapping, as a batch of one."""
         ...
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """The costs of a batch, in its order: `inf` and not `valid` where the model rejects a mapping; never raises for that."""
+        """Return the costs of a batch, in its order.
+
+        A mapping that the model rejects is not `valid` and costs `inf`. It never raises.
+        """
         ...
 
     def explain(self, mapping: Mapping) -> Report:
-        """The full account of one mapping; a mapping the model rejects gives `valid` false and the reasons."""
+        """Return the full report on one mapping; for a rejected one, `valid` is false and the
+        reasons follow.
+        """
         ...
 
 
 @runtime_checkable
 class CandidateEvaluator(Protocol):
-    """An evaluator that takes trip counts as they are. Where it is one, the driver makes no tile sizes."""
+    """An evaluator that accepts trip counts, so that the driver computes no tile sizes."""
 
     def evaluate_candidates(self, candidates: Candidates) -> Costs:
-        """The costs that `evaluate_batch(candidates.batch())` would give."""
+        """Return the costs that `evaluate_batch(candidates.batch())` would return."""
         ...
 
 
 @runtime_checkable
 class CostModel(Protocol):
-    """What a plugin's factory returns."""
+    """Product of a cost model's factory."""
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
-        """Precompute for this pair. Raises NotConformableError early if the model cannot take it."""
+        """Precompute for this pair.
+
+        Raises:
+            NotConformableError: The model does not accept the pair.
+        """
         ...
 
 
 @runtime_checkable
 class DirectiveModel(Protocol):
-    """A cost model that takes programs of directives too, as they are."""
+    """A cost model that also accepts programs of directives, unchanged."""
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        """One report per layer; a layer the model cannot take has `valid` false and the reasons."""
+        """Return one report per layer.
+
+        For a layer that the model does not accept, `valid` is false and the reasons follow.
+        """
         ...
 
 
 @runtime_checkable
 class Bounder(Protocol):
-    """An evaluator that also bounds what is not decided yet, for mappers that cut branches off or prove their answer.
+    """An evaluator that bounds partial mappings, for mappers that prune or prove optima.
 
     Mappers find it in `Run.bounder`.
     """
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
-        """Lower bounds, for every mapping, on energy and on cycles over all mappings of the same skeleton that agree
-        with it in the outermost `entries` entries; what its other entries say is not read.
+        """Return lower bounds on energy and on cycles, one pair per mapping of the batch.
 
-        `inf` and not `valid` where no such mapping can be valid. With all entries given: the costs.
+        Each pair bounds all mappings of the skeleton with the same outermost `entries` entries.
+        Inner entries are ignored. A pair is `inf` and not `valid` if no such mapping can be valid.
+        If all entries are fixed, the bounds are the costs.
 
         Raises:
             ValueError: `entries` is not between 1 and the length of the skeleton.
@@ -142,22 +159,26 @@ class Bounder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """What a bound cost model says of itself, for mappings over one skeleton, to mappers that prove: how words that move become
-    energy and cycles. How many move at least follows from tiles and loops, by one rule for all models (docs/optimal.md), of ragged tiles too unless
-    the model declares `imperfect_factors=False`. Shapes: E entries, T tensors, M memories, all in their own order.
+    """Costs of moved words under a bound cost model, for mappers that prove optima over one
+    skeleton.
+
+    The minimum number of moved words follows from tiles and loops by one rule for all models
+    (docs/optimal.md). The rule includes ragged tiles, unless the model declares
+    `imperfect_factors=False`. Shapes: E entries, T tensors, M memories, each in its own order.
 
     Attributes:
-        memory: [E, T] number of the memory that keeps the tensor there; -1: none may.
-        read_pj, fill_pj, update_pj: [M] least energy of one word, of which a value takes `Memory.words_of`: that leaves towards the
-            units; that is written from outside; of an output, that is added from inside.
+        memory: [E, T] index of the memory that may keep the tensor there; -1: none.
+        read_pj, fill_pj, update_pj: [M] minimum pJ per word read towards the units, written from
+            outside, or added to an output from inside. A value has `Memory.words_of` words.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
-        shared: [E, T] whether one word may serve several sub-clusters of the entry's cluster, or be summed on the way.
-        neighbours: sub-clusters may have words from one another, which no memory then reads for them.
-        leakage_pj: [M] energy per cycle for each instance in use of the memory `gate` [M].
-        compute_pj: of all operations.
-        cycles_per_operation: of one compute unit.
-        exact: nothing else costs anything, so that fewer words never cost more.
-        whole_cycles: they are rounded up to whole numbers.
+        shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce
+            their words.
+        neighbours: Sub-clusters may forward words to each other, which then need no memory read.
+        leakage_pj: [M] pJ per cycle for each instance of the memory `gate` [M] in use.
+        compute_pj: pJ of all operations.
+        cycles_per_operation: Cycles of one compute unit per operation.
+        exact: Nothing else costs anything, so that fewer words never cost more.
+        whole_cycles: Cycles are rounded up to whole numbers.
     """
 
     memory: Ints
@@ -181,12 +202,12 @@ class Relaxable(Protocol):
     """An evaluator that offers a relaxation. Mappers find it in `Run.relaxable`."""
 
     def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
-        """None where no mapping over the skeleton can be valid."""
+        """Return the relaxation, or None if no mapping over the skeleton can be valid."""
         ...
 
 
 class ScalarEvaluator(ABC):
-    """For authors who evaluate one mapping at a time: write `explain`, get the rest."""
+    """Base of evaluators that evaluate one mapping at a time: implement `explain`."""
 
     @abstractmethod
     def explain(self, mapping: Mapping) -> Report: ...
@@ -199,7 +220,7 @@ class ScalarEvaluator(ABC):
 
 
 class BatchEvaluator(ABC):
-    """For authors who evaluate arrays: write `evaluate_batch` (and `explain`), get the rest."""
+    """Base of evaluators that evaluate arrays: implement `evaluate_batch` and `explain`."""
 
     problem: Problem
 

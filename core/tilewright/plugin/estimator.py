@@ -1,6 +1,6 @@
-"""Estimator: what a component of a given size takes for an action, and the area that it covers; or why that is not known.
+"""Interface of estimators: energy and area of components by size.
 
-A component has a name and sizes that all estimators share, whatever the tools behind them call them (`COMPONENTS`).
+All estimators share the names of components and attributes (`COMPONENTS`).
 """
 
 from __future__ import annotations
@@ -31,18 +31,24 @@ COMPONENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "wire": (("transfer",), ("width_bits", "length_mm")),
     "dummy": (("read", "write", "compute"), ()),
 }
-"""Component -> its actions and its attributes; estimators may know others.
+"""Component -> its actions and its attributes; estimators may define further ones.
 
-`sram` is a memory array, `smart_buffer` one that steps through its addresses by itself (two address registers and an adder),
-`register` flip-flops without a decoder, `dram` the memory outside with its interface, `dummy` what costs nothing. Sizes are
-in bits; `width_bits` are moved by one action; `banks` and `ports` are 1 unless given; a `dram`'s `kind` is a word such as
-LPDDR4.
+`sram` is a memory array. `smart_buffer` is an array with two address registers and an adder, which
+generates its own addresses. `register` is a set of flip-flops without a decoder. `dram` is external
+memory with its interface; its `kind` is a word such as LPDDR4. `dummy` costs nothing. Sizes are in
+bits. One action moves `width_bits`. `banks` and `ports` default to 1.
 """
 
 
 class Accuracy(Model):
-    """What an estimate is worth. `source`: whose figures; `error`: how far off they are, where that was measured; `valid`: the
-    range in which that holds; `cell`: what cells a memory is built of."""
+    """Quality of an estimate.
+
+    Attributes:
+        source: Origin of the figures.
+        error: Measured error, or that none was measured.
+        valid: Range of sizes to which the error applies.
+        cell: Cell type of a memory.
+    """
 
     source: Said
     error: Said
@@ -51,13 +57,14 @@ class Accuracy(Model):
 
 
 class Estimate(Model):
-    """What one action takes.
+    """Energy, area and leakage of a component.
 
     Attributes:
-        energy_pj: of one action of one instance, pJ.
-        bits: that the action moves, or works on.
-        area_um2: of one instance, square micrometres; None: not known. The same for every action.
-        leakage_w: that one instance takes all the time, W; None: not known. The same for every action.
+        energy_pj: pJ of one action of one instance.
+        bits: Bits that the action moves or computes.
+        area_um2: Area of one instance in square micrometres, the same for every action; None:
+            unknown.
+        leakage_w: Leakage of one instance in W, the same for every action; None: unknown.
     """
 
     energy_pj: Figure
@@ -69,18 +76,20 @@ class Estimate(Model):
 
 @runtime_checkable
 class Estimator(Protocol):
-    """What a plugin's factory returns."""
+    """Product of an estimator's factory."""
 
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
     ) -> Estimate | Reason:
-        """What an action takes, or the reason why this estimator does not say: it knows no such component, action or
-        attribute, one is missing, or it is outside of what its figures hold for. Never raises for that.
+        """Return the energy of an action, or the reason why this estimator has none.
+
+        A reason is, for example, an unknown component, a missing attribute, or a size out of range.
+        It never raises for these.
 
         Args:
-            component: such as `sram`.
-            attributes: its sizes, such as `size_bits`.
+            component: Name of the component, such as `sram`.
+            attributes: Its sizes, such as `size_bits`.
             action: `read`, `write`, `compute`, `transfer` or one of the estimator's own.
-            technology_nm: technology node in nanometres.
+            technology_nm: Technology node in nanometres.
         """
         ...

@@ -1,4 +1,4 @@
-"""Frontend and Algorithm: the doors through which work comes in, and is put another way."""
+"""Interfaces of frontends, which load workloads, and of algorithms, which rewrite problems."""
 
 from __future__ import annotations
 
@@ -12,22 +12,32 @@ from tilewright.schema.workload import Workload
 
 @runtime_checkable
 class Frontend(Protocol):
-    """Makes a workload from a source (a file name, a formula, a library name it declared)."""
+    """A reader of workloads from a source: a file name, a formula, or a library name that it
+    declares.
+    """
 
     def recognises(self, source: str) -> bool:
-        """Cheap and never raises: does this look like mine?"""
+        """Return whether the source looks like this frontend's; cheap, and never raises."""
         ...
 
     def load(self, source: str) -> Workload:
-        """Read it. Raises InputError with the place of the fault; lists what it does not map in `unmapped`."""
+        """Load a workload. Its `unmapped` lists operations without a mapping.
+
+        Raises:
+            InputError: The source is invalid; the message names the location.
+        """
         ...
 
 
 @runtime_checkable
 class Algorithm(Protocol):
-    """Turns a problem into equivalent work."""
+    """A rewriter of a problem into equivalent work."""
 
     def alternatives(self, problem: Problem) -> Sequence[Alternative]:
-        """One or more ways to compute the problem, the one to prefer first; the same for the same problem. Raises
-        NotConformableError with the reasons where the algorithm does not apply."""
+        """Return one or more alternatives, the preferred one first. Equal problems give equal
+        results.
+
+        Raises:
+            NotConformableError: The algorithm does not apply, with the reasons.
+        """
         ...

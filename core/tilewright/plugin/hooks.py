@@ -1,4 +1,4 @@
-"""The hooks. They only ever gain parameters, so an old plugin keeps working."""
+"""Hooks of plugins. They only ever gain parameters, so that old plugins keep working."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ PROJECT = "tilewright"
 
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-"""Marks a function of a plugin module as the implementation of the hook it is named after."""
+"""Decorator of a plugin's function that implements the hook of the same name."""
 
 
 @hookspec
 def tilewright_plugins() -> Sequence[PluginSpec[Any]]:
-    """Called once when plugins are discovered: the specs that this module registers."""
+    """Return the specs that this module registers. Called once, at discovery."""
     raise NotImplementedError
 
 
 @hookspec
 def tilewright_search_done(layer: str, result: Result) -> None:
-    """Called after a layer's search has ended, however it ended, for loggers and recorders; `layer` is its name.
+    """Observe a layer's search after its end, for example to log it; `layer` is its name.
 
-    It is called in the process that asked for the search, also where layers are mapped in several; not for results that
-    come from the cache. What it raises is told as a warning and loses no result.
+    It is called in the process of the user's call, also with `--jobs`. Results from the cache do
+    not call it. Exceptions become warnings and lose no result.
     """

@@ -1,4 +1,6 @@
-"""Mapper: a generator that proposes mappings and is told their costs; it never sees the cost model."""
+"""Interface of mappers: generators that propose mappings and receive their costs, without the cost
+model.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,14 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
 
 Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None]
-"""Yields mappings, is sent their costs."""
+"""Generator that yields mappings and receives their costs."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to map, where, and what to make small. `most_cycles`: mappings that take more are not valid."""
+    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are
+    invalid.
+    """
 
     space: MapSpace
     objective: Objective = "edp"
@@ -44,7 +48,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Budget:
-    """When a search has to stop; None: never for that reason. `patience`: evaluations without a better mapping."""
+    """Budget of a search; None: no limit. `patience` counts evaluations without a better mapping."""
 
     evaluations: int | None = None
     seconds: float | None = None
@@ -53,11 +57,14 @@ class Budget:
 
 @dataclass
 class Run:
-    """What a mapper may know of the search it is part of.
+    """State of a search that its mapper may use.
 
-    `rng` is the only source of chance. `remaining_seconds` and `remaining_evaluations` may be handed to a solver;
-    `exhausted` is cheap to ask inside long steps. `bounder` and `relaxable` are there if the cost model offers bounds, and a
-    relaxation; `starters` are those that the mapper starts with and that have not searched yet (`started`).
+    Attributes:
+        rng: Only source of randomness.
+        bounder, relaxable: Bounds and relaxation of the cost model, if it offers them.
+        starters: Declared warm-start mappers that have not searched yet (`started`).
+        remaining_seconds, remaining_evaluations: The rest of the budget, for example for a solver.
+        exhausted: Check for long steps; it is cheap.
     """
 
     rng: np.random.Generator
@@ -70,11 +77,11 @@ class Run:
     evaluated: int = 0
     lower_bound: float | None = None
     short_of_time: bool = False
-    """Set by a mapper that would have done more with more time, but stops before the deadline."""
+    """Set by a mapper that stops before the deadline for lack of time."""
     curtailed: bool = False
-    """A mapper that asked was told that its evaluations have run out."""
+    """Set if the mapper found that its evaluations were used up."""
     figures: dict[str, float] = field(default_factory=dict)
-    """What a mapper has to tell of its search besides, such as a solver's bound; the names are its own."""
+    """Further figures of the mapper, such as a solver's bound; the names are its own."""
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -85,23 +92,27 @@ class Run:
 
     @property
     def remaining_seconds(self) -> float:
-        """inf without a deadline."""
+        """Seconds until the deadline; inf without one."""
         return math.inf if self.budget.seconds is None else self.budget.seconds - self.elapsed_seconds
 
     @property
     def remaining_evaluations(self) -> int | None:
-        """None without a limit."""
+        """Evaluations until the limit; None without one."""
         return None if self.budget.evaluations is None else self.budget.evaluations - self.evaluated
 
     @property
     def exhausted(self) -> bool:
-        """Time or evaluations have run out."""
+        """Whether time or evaluations are used up."""
         left = self.remaining_evaluations
         self.curtailed = self.curtailed or (left is not None and left <= 0)
         return self.curtailed or self.remaining_seconds <= 0
 
     def prove(self, lower_bound: float) -> None:
-        """Record that no mapping of the space costs less than this (in the task's objective). Raises ValueError: NaN."""
+        """Record a lower bound on the objective of all mappings in the space.
+
+        Raises:
+            ValueError: The bound is NaN.
+        """
         if math.isnan(lower_bound):
             raise ValueError("nan is no lower bound")
         self.lower_bound = max(lower_bound, self.lower_bound or 0.0)
@@ -109,30 +120,32 @@ class Run:
 
 @runtime_checkable
 class Mapper(Protocol):
-    """What a plugin's factory returns. It holds options only: a search leaves it as it was."""
+    """Product of a mapper's factory. It contains options only; a search does not change it."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         """Propose mappings until done, or until the generator is closed.
 
-        The search's time begins when the generator has been returned: what is compiled at first use may be compiled before.
-        It may be so in another process, too, where the generator is closed before it begins.
+        The clock of the search starts when this method has returned the generator. It may therefore
+        compile kernels first. To compile them in parallel, another process may call it and close
+        the generator at once.
         """
         ...
 
 
 def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, float]:
-    """For `yield from` in a mapper: the search of the next of the mappers that it declares to start with
-    (`MapperSpec.starts_with`), each once a run.
+    """Search with the next declared warm-start mapper, by `yield from` in a mapper.
+
+    Each mapper in `MapperSpec.starts_with` searches once per run.
 
     Returns:
-        The lowest cost that this finds; inf if it finds nothing, if it cannot search this space, or if no such mapper is left.
+        The lowest cost found; inf if there is none, or no such mapper is left.
     """
     best = math.inf
     if not run.starters:
         return best
     starter, *rest = run.starters
     run.starters = tuple(rest)
-    # a space in which it finds no mapping to start from is one for the caller's own search
+    # without a start, the caller's own search begins
     with suppress(StopIteration, NotConformableError), closing(starter.search(task, run)) as proposals:
         proposed = next(proposals)
         while True:
@@ -143,13 +156,13 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
 
 
 CHUNK = 8192
-"""Candidates that `objectives` proposes at once: a few hundredths of a second."""
+"""Candidates that `objectives` proposes at once; a few hundredths of a second."""
 
 
 def objectives(candidates: Candidates, task: Task, run: Run) -> Generator[Candidates, Costs, Floats]:
-    """For `yield from` in a mapper: proposes all, and returns the figure to make small of each, [n].
+    """Propose all candidates and return their objectives, [n], by `yield from` in a mapper.
 
-    It is inf where a mapping is invalid, and where the budget was spent before it was evaluated.
+    Invalid mappings, and mappings beyond the budget, have inf.
     """
     values = np.full(len(candidates), np.inf)
     for start in range(0, len(candidates), CHUNK):

@@ -1,4 +1,4 @@
-"""Result: how a search ended; progress: what is told of it before."""
+"""Result and progress of a search."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ ENDINGS: dict[Stop, str] = {
     "cancelled": "interrupted",
     "failed": "then something failed",
 }
-"""Each in words."""
+"""Text for each way in which a search ends."""
 
 
 class CommonReason(Model):
-    """A reason that `count` mappings of a sample share. `code` and `where` as in `Reason`, `example`: what one was told."""
+    """A reason that `count` mappings of a sample share.
+
+    `code` and `where` are those of `Reason`. `example` is one of the messages.
+    """
 
     code: str
     where: str
@@ -36,7 +39,9 @@ class CommonReason(Model):
 
 
 class Rejections(Model):
-    """Why the `sampled` proposals of a search are not valid, the commonest reason first; one may have several."""
+    """Reasons why `sampled` proposals are invalid, the most common first; a proposal may have
+    several.
+    """
 
     sampled: int
     reasons: tuple[CommonReason, ...] = ()
@@ -46,35 +51,38 @@ class Rejections(Model):
         return f"of {self.sampled} sampled, {told}"
 
 
-SURE = 1e-8
-"""The largest gap that rounding leaves of a proof."""
+PROOF_TOLERANCE = 1e-8
+"""Largest relative gap that is due to rounding."""
 
 
 def gap_of(value: float, bound: float | None) -> float | None:
-    """How much less than the value something might cost, as a part of it; None: nothing was proved."""
+    """Return the relative gap between a value and a lower bound; None without a bound."""
     if bound is None:
         return None
     return (value - bound) / value if value else 0.0
 
 
 def proof(gap: float | None) -> str | None:
-    """A gap in words: "yes", to one part in 10^8, or how much less a mapping might cost; None: nothing was proved."""
+    """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a
+    proof.
+    """
     if gap is None:
         return None
-    return "yes" if gap < SURE else f"to {100 * gap:.2g} %"
+    return "yes" if gap < PROOF_TOLERANCE else f"to {100 * gap:.2g} %"
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a search ended. `best` is None if no valid mapping was found.
+    """Result of a search. `best` is None if no valid mapping was found.
 
-    `rejected`: proposals that the model evaluated but that break a rule of legality. `lower_bound`: proved by the mapper,
-    in the objective; `error`: what broke, when `stop` is failed.
+    `rejected` counts proposals that the model accepted but that break a rule of legality.
+    `lower_bound` is proved by the mapper, in the objective. If `stop` is failed, `error` is the
+    error.
     """
 
     best: Mapping | None
     value: float
-    """The best's objective; inf if none."""
+    """Objective of the best mapping; inf without one."""
     evaluated: int
     valid: int
     rejected: int
@@ -84,31 +92,33 @@ class Result:
     seed: int
     lower_bound: float | None = None
     figures: dict[str, float] = field(default_factory=dict)
-    """What the mapper told of its search, as `Run.figures`."""
+    """Figures that the mapper reported in `Run.figures`."""
     rejections: Rejections | None = None
-    """Why nothing was found, where nothing was."""
+    """Reasons why no valid mapping was found."""
     error: TilewrightError | None = None
 
     @property
     def told(self) -> str:
-        """How long it searched, and why it found nothing if so."""
+        """Number of evaluations, how the search ended, and why it found nothing if so."""
         why = "" if self.rejections is None else f"; {self.rejections}"
         return f"{self.evaluated:,} tried, {ENDINGS[self.stop]}{why}"
 
     @property
     def gap(self) -> float | None:
-        """(best - lower bound) / best; None where nothing was proved or found."""
+        """(best - lower bound) / best; None without a proof or a mapping."""
         return None if self.best is None else gap_of(self.value, self.lower_bound)
 
     @property
     def proved(self) -> str | None:
-        """How far the mapper's proof goes."""
+        """The gap as text; see `proof`."""
         return proof(self.gap)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a watcher is told after every piece of a batch. `best`: the best objective so far, inf if there is none."""
+    """Progress of a search, after each piece of a batch. `best` is the best objective so far, or
+    inf.
+    """
 
     evaluated: int
     valid: int

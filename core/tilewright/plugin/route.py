@@ -1,4 +1,6 @@
-"""Route: the way of a tensor that a count is about, and what in the mapping makes it hard to count."""
+"""Path of a tensor that one count covers, and the properties of the mapping that make it hard to
+count.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ ACTIONS: tuple[Action, ...] = ("reads", "fills", "updates")
 
 @dataclass(frozen=True)
 class Route:
-    """What one count of a model is about: words of `tensor` that move between two entries that keep it.
+    """Path of the words that one count of a model covers: words of `tensor` between two storage
+    entries.
 
-    `inner` None: to compute. `report`: the model's, with the count in it.
+    If `inner` is None, the words go to compute. `report` is the model's, with the count.
     """
 
     problem: Problem
@@ -46,7 +49,10 @@ class Route:
         level: str,
         action: Action,
     ) -> Route:
-        """That of a count of tensor `name` at `level`: fills come from outside, reads and updates from inside."""
+        """Return the route of a count of tensor `name` at `level`.
+
+        Fills come from outside; reads and updates from inside.
+        """
         keepers = [index for index, entry in enumerate(mapping.entries) if name in (entry.keep or ())]
         home = architecture.cluster_of(level).name
         here = next(at for at, index in enumerate(keepers) if mapping.entries[index].target == home)
@@ -56,12 +62,12 @@ class Route:
 
     @cached_property
     def tile(self) -> dict[str, int]:
-        """Dimension of the tensor -> iterations of the tile that is moved."""
+        """Dimension of the tensor -> iterations of the moved tile."""
         sizes = None if self.inner is None else self.mapping.entries[self.inner].temporal_tile_sizes
         return {name: 1 if sizes is None else sizes[name] for name in sorted(self.tensor.dimensions)}
 
     def words(self, sizes: MappingOf[str, int] | None = None) -> set[tuple[int, ...]]:
-        """What the tile, or one of other sizes, touches where it begins."""
+        """Return the words of the tile, or of one with other sizes, at its first position."""
         tile = sizes or self.tile
         points = (dict(zip(tile, at, strict=True)) for at in product(*map(range, tile.values())))
         return {
@@ -71,14 +77,17 @@ class Route:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Any two tiles are equal or disjoint boxes."""
+        """Whether any two tiles are equal or disjoint boxes."""
         names = [name for rank in self.tensor.projection for name in rank.terms]
         single = all(tuple(rank.terms.values()) == (1,) for rank in self.tensor.projection)
         return single and len(set(names)) == len(names)
 
     @cached_property
     def pieces(self) -> dict[str, tuple[int, ...]]:
-        """Dimension of the tensor -> the sizes that the tile has: where tiles do not divide, the last ones are short."""
+        """Dimension of the tensor -> sizes of the tile.
+
+        If tiles do not divide the enclosing ones, the last ones are smaller.
+        """
         inner = () if self.inner is None else self.mapping.entries[: self.inner + 1]
         found = {}
         for name, size in self.tile.items():
@@ -92,7 +101,7 @@ class Route:
 
     @cached_property
     def holes(self) -> tuple[int, int] | None:
-        """Words of the smallest box around a tile, and of those what it touches, where it does not touch all."""
+        """Words of the smallest box around a tile, and of the tile; None if it fills every box."""
         ones = dict.fromkeys(self.problem.dimensions, 1)
         for sizes in product(*self.pieces.values()):
             tile = dict(zip(self.pieces, sizes, strict=True))
@@ -103,12 +112,15 @@ class Route:
 
     @property
     def link_transfers(self) -> int:
-        """Words that the report passes on between neighbours."""
+        """Words that neighbours forward, by the report."""
         return sum(row.link_transfers for row in self.report.networks if row.tensor == self.tensor.name)
 
     @cached_property
     def neighbour_overlaps(self) -> tuple[str, ...]:
-        """Dimensions along which the tiles of some sub-clusters on the way overlap; they need not lie side by side."""
+        """Dimensions along which tiles of sub-clusters on the path overlap.
+
+        The sub-clusters need not be adjacent.
+        """
         loops = list(self._unrolled)
         if self.inner is not None and self.tensor.is_output and not self.mapping.is_perfect:
             # an idle sub-cluster still has the partial sums of an earlier step
@@ -118,13 +130,16 @@ class Route:
 
     @cached_property
     def time_overlaps(self) -> tuple[str, ...]:
-        """Dimensions of loops in time whose tiles overlap, one step or several apart."""
+        """Dimensions of temporal loops whose tiles overlap, one step or several apart."""
         stepping = [loop for loop in self._moving if not loop.spatial]
         return tuple(dict.fromkeys(name for loop in stepping for name in self._overlaps([loop])))
 
     @cached_property
     def uneven_sharing(self) -> tuple[str, ...]:
-        """Dimensions unrolled on the way that bring the tile to one place together, if tiles of one of them do not divide."""
+        """Dimensions unrolled on the path that together deliver the tile to one position.
+
+        Empty unless tiles of one of them do not divide.
+        """
         if self.inner is None or self.is_plain:
             return ()
         alike = {name for shift, names in self._shifts(self._unrolled) if not any(shift) for name in names}
@@ -132,18 +147,20 @@ class Route:
 
     @cached_property
     def shared_coordinates(self) -> tuple[str, ...]:
-        """In words: coordinates that several loops in time move, and loops that move several coordinates."""
+        """Descriptions of coordinates that several temporal loops move, and of loops that move
+        several.
+        """
         return tuple(self._shared())
 
     @property
     def bypassed(self) -> list[str]:
-        """Clusters on the way whose storage levels do not keep the tensor."""
+        """Clusters on the path whose storage levels do not keep the tensor."""
         between = self.mapping.entries[self.outer + 1 : self._last]
         return [entry.target for entry in between if entry.keep is not None]
 
     @cached_property
     def _short(self) -> set[str]:
-        """Dimensions of which some tile does not divide the one it is cut from."""
+        """Dimensions with a tile that does not divide the enclosing one."""
         tiles = [
             sizes for entry in self.mapping.entries for sizes in (entry.temporal_tile_sizes, entry.spatial_tile_sizes)
         ]
@@ -151,36 +168,38 @@ class Route:
 
     @property
     def _last(self) -> int:
-        """The entry that the tile is moved to; beyond all: compute."""
+        """Index of the entry that receives the tile; for compute, the number of entries."""
         return len(self.mapping.entries) if self.inner is None else self.inner
 
     @cached_property
     def _moving(self) -> list[Loop]:
-        """Loops that move the tile: in time down to `inner`, in space outside of it."""
+        """Loops that move the tile: temporal ones down to `inner`, spatial ones outside it."""
         loops = self.mapping.loops()
         return [loop for loop in loops if loop.dimension in self.tile and loop.entry + loop.spatial <= self._last]
 
     @property
     def _unrolled(self) -> list[Loop]:
-        """Loops in space on the way that move the tile."""
+        """Spatial loops on the path that move the tile."""
         return [loop for loop in self._moving if loop.spatial and loop.entry >= self.outer]
 
     def _overlaps(self, loops: Sequence[Loop]) -> tuple[str, ...]:
-        """Dimensions of loops that, some trips on, shift the tile onto part of itself."""
+        """Return dimensions of loops that shift the tile onto a part of itself."""
         if self.is_plain or not loops:
             return ()
         here, found = self.words(), set[str]()
         for shift, names in self._shifts(loops):
             if any(shift):
                 overlap = any(tuple(map(sum, zip(word, shift, strict=True))) in here for word in here)
-            else:  # the same place; but short tiles are not the same
+            else:  # the same position, but smaller last tiles differ
                 overlap = any(len(self.pieces[name]) > 1 for name in names)
             if overlap:
                 found.update(names)
         return tuple(name for name in self.tile if name in found)
 
     def _shifts(self, loops: Sequence[Loop]) -> set[tuple[tuple[int, ...], frozenset[str]]]:
-        """How far trips of the loops move the tile, with the dimensions of those that do, where its box overlaps itself."""
+        """Return shifts of the tile by trips of the loops where its box overlaps itself, with the
+        dimensions.
+        """
         ranks, longest_first = self.tensor.projection, sorted(loops, key=attrgetter("tile"), reverse=True)
         steps = [[rank.terms.get(loop.dimension, 0) * loop.tile for rank in ranks] for loop in longest_first]
         room = [sum(c * (self.tile[name] - 1) for name, c in rank.terms.items()) for rank in ranks]
@@ -188,7 +207,7 @@ class Route:
             room = [most + (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
         found = {((0,) * len(ranks), frozenset[str]())}
         for loop, step in zip(longest_first, steps, strict=True):
-            # what the loops that are left can still undo
+            # the largest shift that the remaining loops can undo
             room = [most - (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
             found = {
                 (moved, names | {loop.dimension} if number else names)

@@ -1,4 +1,4 @@
-"""What a plugin tells the host about itself, before anything of it is built."""
+"""Specs: declarations of plugins, which the host reads before it builds them."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ if TYPE_CHECKING:
     from tilewright.plugin.route import Route
 
 INTERFACE = 1
-"""The version of the plugin interface this host speaks."""
+"""Version of the plugin interface of this host."""
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 class Options(Model):
-    """Base of a plugin's options: frozen, unknown ones refused. Give each a default and a `Field(description=...)`."""
+    """Base of a plugin's options: frozen, and unknown ones are refused.
+
+    Give each a default and a `Field(description=...)`.
+    """
 
 
 class NoOptions(Options):
-    """For plugins without options."""
+    """Options of plugins without options."""
 
 
 @dataclass(frozen=True)
 class Lazy:
-    """A factory that imports a class when it is called, and calls that; see `lazy`."""
+    """A factory that imports a class and calls it; see `lazy`."""
 
     module: str
     name: str
@@ -50,7 +53,9 @@ class Lazy:
 
 
 def lazy(module: str, name: str, *arguments: object) -> Lazy:
-    """A factory for `module.name(*arguments, options)`, imported when it is built; without the options where there are none.
+    """Return a factory for `module.name(*arguments, options)`, imported when it is built.
+
+    Plugins with `NoOptions` receive no options.
 
     >>> lazy("package.module", "Class")
     Lazy(module='package.module', name='Class', arguments=())
@@ -60,23 +65,23 @@ def lazy(module: str, name: str, *arguments: object) -> Lazy:
 
 @dataclass(frozen=True)
 class PluginSpec(Generic[T_co]):
-    """One plugin. Cheap to make: heavy libraries are imported inside `factory`.
+    """Declaration of one plugin. It is cheap: heavy libraries are imported inside `factory`.
 
     Attributes:
-        name: unique within its kind; `distribution/name` always works too.
-        summary: one line for `tilewright plugins`.
-        factory: options -> the plugin object; most are `lazy("package.module", "Class")`.
-        options: the class of the options, an `Options`.
-        capabilities: what it accepts, judged without building it.
-        needs: modules it imports, looked for before it is built.
-        hint: what to type when one is missing.
-        interface: the interface version it was written for.
-        programs: option -> program that it runs unless the option says otherwise, looked for on the PATH.
+        name: Unique within its kind; `distribution/name` always works, too.
+        summary: One line for `tilewright plugins`.
+        factory: Options -> plugin object; usually `lazy("package.module", "Class")`.
+        options: Class of the options, a subclass of `Options`.
+        capabilities: Accepted inputs, checked without building the plugin.
+        needs: Modules that it imports, checked before it is built.
+        hint: Command to type if one is missing.
+        interface: Interface version for which it was written.
+        programs: Option -> default program on the PATH, which the option replaces.
     """
 
     kind: ClassVar[str] = "plugin"
     methods: ClassVar[tuple[str, ...]] = ()
-    """What the factory's product must be able to do."""
+    """Methods that the plugin object must have."""
 
     name: str
     summary: str
@@ -89,7 +94,10 @@ class PluginSpec(Generic[T_co]):
     programs: Mapping[str, str] = field(default_factory=dict)
 
     def missing(self, options: Iterable[str] = ()) -> tuple[str, ...]:
-        """Modules of `needs` and `programs` that are not installed; programs named in one of the `options` aside."""
+        """Return modules of `needs` and `programs` that are not installed.
+
+        Programs that one of the `options` names are not checked.
+        """
         modules = [name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
         given = set(options)
         programs = [name for option, name in self.programs.items() if option not in given and not shutil.which(name)]
@@ -98,13 +106,14 @@ class PluginSpec(Generic[T_co]):
 
 @dataclass(frozen=True)
 class MapperSpec(PluginSpec["Mapper"]):
-    """A search for mappings.
+    """Declaration of a mapper.
 
     Attributes:
-        ends: it ends by itself, so it gets no limit on evaluations that the user did not set.
-        starts_with: installed mappers, with their default options, whose searches it may make parts of its own by `started`.
-        proof_version: of a mapper that proves lower bounds, the version of the rules by which it does; certificates record it. Raise
-            it with every correction of a rule, so that `verify --certificate` can tell which proofs rest on the old one.
+        ends: The mapper terminates on its own, so it gets no default limit on evaluations.
+        starts_with: Installed warm-start mappers, which it runs with default options by `started`.
+        proof_version: Version of the rules by which the mapper proves lower bounds; certificates
+            record it. Increase it with every correction of a rule, so that `verify --certificate`
+            recognises proofs by old rules.
     """
 
     kind: ClassVar[str] = "mapper"
@@ -117,12 +126,14 @@ class MapperSpec(PluginSpec["Mapper"]):
 
 @dataclass(frozen=True)
 class Approximation:
-    """Something that a cost model is known not to count exactly.
+    """Case that a cost model does not count exactly.
 
     Attributes:
-        code: stable, for tests and JSON.
-        meaning: what a mapping has then, in a few words.
-        detect: a count's route -> a sentence on what it has of this, and how the model counts it; None: nothing.
+        code: Stable, for tests and JSON.
+        meaning: Property of a mapping, in a few words.
+        detect: Route of a count -> a sentence on its property, and on how the model counts it;
+            None:
+            the count is exact.
     """
 
     code: str
@@ -132,11 +143,11 @@ class Approximation:
 
 @dataclass(frozen=True)
 class CostModelSpec(PluginSpec["CostModel"]):
-    """What mappings cost.
+    """Declaration of a cost model.
 
     Attributes:
-        executes: it executes mappings, so it can tell `verify` what really happens: its reports have `execution`.
-        approximations: what it is known not to count exactly; `verify` tells them where they are found.
+        executes: The model executes mappings, so that its reports have `execution`, for `verify`.
+        approximations: Known approximations; `verify` reports them where they apply.
     """
 
     kind: ClassVar[str] = "cost model"
@@ -148,7 +159,10 @@ class CostModelSpec(PluginSpec["CostModel"]):
 
 @dataclass(frozen=True)
 class FrontendSpec(PluginSpec["Frontend"]):
-    """A way in for work. `suffixes` of files it reads; `library`: names it can load -> one line with the source."""
+    """Declaration of a frontend.
+
+    `suffixes` are those of its files. `library` maps loadable names to one line with the source.
+    """
 
     kind: ClassVar[str] = "frontend"
     methods: ClassVar[tuple[str, ...]] = ("recognises", "load")
@@ -159,7 +173,7 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
 @dataclass(frozen=True)
 class AdapterSpec(PluginSpec["Adapter"]):
-    """Another tool's notation; its name is what `--from` and `--to` take."""
+    """Declaration of another tool's notation; `--from` and `--to` accept its name."""
 
     kind: ClassVar[str] = "adapter"
     methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
@@ -167,12 +181,14 @@ class AdapterSpec(PluginSpec["Adapter"]):
 
 @dataclass(frozen=True)
 class EstimatorSpec(PluginSpec["Estimator"]):
-    """Energies and areas of components from their sizes.
+    """Declaration of an estimator: energies and areas of components by size.
 
     Attributes:
-        components: what it knows -> attributes of an example that it answers at `example_nm`.
-        example_nm: a technology node in nanometres.
-        priority: of those who know a component the highest is asked first; None: asked only where a file or the user names it.
+        components: Component -> attributes of an example that it can estimate at `example_nm`.
+        example_nm: Technology node in nanometres.
+        priority: The estimator with the highest priority for a component comes first; None: it is
+            used
+            only if a file or the user names it.
     """
 
     kind: ClassVar[str] = "estimator"
@@ -185,7 +201,7 @@ class EstimatorSpec(PluginSpec["Estimator"]):
 
 @dataclass(frozen=True)
 class AlgorithmSpec(PluginSpec["Algorithm"]):
-    """Other ways to compute a problem; its name is what `--algorithms` takes."""
+    """Declaration of an algorithm; `--algorithms` accepts its name."""
 
     kind: ClassVar[str] = "algorithm"
     methods: ClassVar[tuple[str, ...]] = ("alternatives",)
