@@ -1,7 +1,9 @@
 """Ctrl-C in the main thread: the first is a request to stop, the second raises KeyboardInterrupt.
 
-The handler sets a flag, and the loops of core check it (`stop_requested`): after the first Ctrl-C all finished results are kept and printed.
-The first raises KeyboardInterrupt, too, where no result can be lost by it: before the first result, and inside `raising` blocks.
+After the first Ctrl-C all finished results are kept and printed, with exit code 130, within two
+seconds. The signal handler counts, and loops end early when `stop_requested`. The first Ctrl-C
+raises KeyboardInterrupt only where no result can be lost: before the first result, and inside
+`raising` blocks.
 """
 
 from __future__ import annotations
@@ -12,30 +14,27 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 
 class _State:
-    """What is known of Ctrl-C."""
+    """State of the signal handler. Only the main thread writes it, apart from `request_stop`."""
 
-    active = False
-    """A `preserving_results` block listens."""
+    installed = False
+    """A `preserving_results` block has installed the handler."""
+    presses = 0
+    """Times that Ctrl-C was pressed since then."""
     found = False
-    """It has something to keep."""
-    requested = False
-    """Ctrl-C came."""
-    raising = False
-    """The first Ctrl-C raises although something was found."""
+    """There is a result to preserve."""
+    tolerated: int | None = None
+    """Inside a `raising` block: `presses` when it began. More raise KeyboardInterrupt."""
     holds = 0
-    """Blocks in which nothing may be raised now."""
-    due = False
-    """What could not be raised there is raised later."""
+    """Open `hold` calls, during which the handler raises nothing."""
 
 
 _state = _State()
-_wakes: list[Callable[[], object]] = []
-"""Called when Ctrl-C comes."""
+_callbacks: list[Callable[[], object]] = []
 
 
 def _in_main_thread() -> bool:
@@ -43,119 +42,125 @@ def _in_main_thread() -> bool:
 
 
 @contextmanager
-def preserving_results() -> Iterator[None]:
-    """Around work that keeps its results (`mark_result_found`) and looks at `stop_requested`, and around all that is made of them: reports, files.
+def preserving_results() -> Iterator[bool]:
+    """Return a context that preserves results when Ctrl-C is pressed, and whether it is the outermost one.
 
-    An inner block is part of the outer one. Nothing changes in other threads, and where the program ignores Ctrl-C.
+    The work inside calls `mark_result_found` and `stop_requested`. The context also surrounds the
+    output of its results. It does nothing in other threads, and where the program ignores Ctrl-C.
     """
     former = signal.getsignal(signal.SIGINT)
-    if _state.active or not _in_main_thread() or not callable(former):
-        yield
+    if _state.installed or not _in_main_thread() or not callable(former):
+        yield False
         return
+    streams = sys.stdout, sys.stderr
     try:
-        _state.active, _state.found, _state.requested, _state.raising, _state.due = True, False, False, False, False
-        signal.signal(signal.SIGINT, partial(_hear, former))
-        yield
+        _state.installed, _state.presses, _state.found, _state.tolerated = True, 0, False, None
+        signal.signal(signal.SIGINT, partial(_on_sigint, former))
+        yield True
     finally:
         signal.signal(signal.SIGINT, former)
-        _state.active = _state.requested = _state.due = False
+        _state.installed, _state.presses = False, 0
+        sys.stdout, sys.stderr = streams
 
 
 def mark_result_found() -> None:
-    """There is something to keep from now on."""
-    _state.found = True
+    """Preserve results from now on: the first Ctrl-C is a request."""
+    if _in_main_thread():
+        _state.found, _state.tolerated = True, None
 
 
 def request_stop() -> None:
-    """Ask the work of this process to stop, as the first Ctrl-C does; from any thread."""
-    _state.requested = True
+    """Request an early end of the work in this process, from any thread."""
+    _state.presses = _state.presses or 1
 
 
 def stop_requested() -> bool:
-    """Return whether Ctrl-C came."""
-    return _state.requested
+    """Return whether the work should end early with its results so far."""
+    return _state.presses > 0
 
 
 def is_from_user() -> bool:
-    """Return whether a KeyboardInterrupt that was caught in this thread came from Ctrl-C: a plugin may raise one, too."""
-    if _state.requested:
-        return True
-    return not _state.active and _in_main_thread() and callable(signal.getsignal(signal.SIGINT))
+    """Return whether a KeyboardInterrupt caught in this thread comes from Ctrl-C, not from a plugin."""
+    if _state.installed:
+        return _state.presses > 0 and _in_main_thread()
+    return _in_main_thread() and callable(signal.getsignal(signal.SIGINT))
 
 
 @contextmanager
-def waking(wake: Callable[[], object]) -> Iterator[None]:
-    """Around a wait for other processes, which keep their results: `wake` is called when Ctrl-C comes, or has come."""
+def on_interrupt(callback: Callable[[], object]) -> Iterator[None]:
+    """Return a context for a wait for other processes, which preserve their own results.
+
+    Ctrl-C calls `callback`. An earlier request calls it at once.
+    """
     with preserving_results():
-        _wakes.append(wake)
+        _callbacks.append(callback)
         try:
-            if _state.requested:
-                wake()
+            if stop_requested():
+                callback()
             yield
         finally:
-            _wakes.remove(wake)
+            _callbacks.remove(callback)
 
 
 class raising:
-    """Around a call that may take long and whose loss costs no result: the first Ctrl-C raises KeyboardInterrupt there.
+    """Context of a call that may take long and whose loss costs no result.
 
-    Streams that the call replaced are put back.
+    The first Ctrl-C raises KeyboardInterrupt inside. The caller then continues with
+    `mark_result_found`. Streams that an interrupted call has replaced are restored.
     """
 
     __slots__ = ("_streams",)
 
     def __enter__(self) -> None:
         self._streams = sys.stdout, sys.stderr
-        _state.raising = True
+        if _in_main_thread():
+            _state.tolerated = _state.presses
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _state.raising = False
+    def __exit__(self, *_: object) -> None:
+        if _in_main_thread():
+            _state.tolerated = None
         sys.stdout, sys.stderr = self._streams
-        if isinstance(error, KeyboardInterrupt):
-            has_arrived()
-        raise_if_due()
 
 
 def hold() -> None:
-    """Raise nothing until `release`: an exception would be lost here, such as where C code calls Python."""
+    """Keep the handler from raising until `release`, where C code calls Python and drops exceptions."""
     if _in_main_thread():
         _state.holds += 1
 
 
 def release() -> None:
-    """End a `hold`. Raises KeyboardInterrupt, if one is due."""
+    """End a `hold`.
+
+    Raises:
+        KeyboardInterrupt: It was due meanwhile.
+    """
     if _in_main_thread():
         _state.holds -= 1
         if not _state.holds:
             raise_if_due()
 
 
-def has_arrived() -> None:
-    """Note that a KeyboardInterrupt was caught: it is not raised again."""
-    _state.due = False
-
-
 def raise_if_due() -> None:
-    """Raise the KeyboardInterrupt that was held back, or that a plugin has caught."""
-    if _state.due and _in_main_thread():
-        _state.due = False
-        raise KeyboardInterrupt
+    """Raise KeyboardInterrupt if Ctrl-C should end the work at once.
+
+    The handler calls this function. Further calls cover exceptions that were held back, or that a
+    plugin has caught.
+    """
+    if _state.presses and _state.installed and _in_main_thread():
+        requests = int(_state.found or bool(_callbacks)) if _state.tolerated is None else _state.tolerated
+        if _state.presses > requests:
+            raise KeyboardInterrupt
 
 
-def _hear(former: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+def _on_sigint(former: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
     try:
         former(number, frame)
     except KeyboardInterrupt:
         pass
     else:
-        return  # the host program does something else
-    first, _state.requested = not _state.requested, True
-    for wake in _wakes:
-        wake()
-    if first and (_state.found or _wakes) and not _state.raising:
-        return
-    _state.due = True
+        return  # the host program handles Ctrl-C in its own way
+    _state.presses += 1
+    for callback in _callbacks:
+        callback()
     if not _state.holds:
-        raise KeyboardInterrupt
+        raise_if_due()

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -18,13 +19,13 @@ from tilewright.cli.mapping import map_command
 from tilewright.interrupts import (
     hold,
     mark_result_found,
+    on_interrupt,
     preserving_results,
     raise_if_due,
     raising,
     release,
     request_stop,
     stop_requested,
-    waking,
 )
 from tilewright.plugin.guard.calls import Owner, calling, under_way
 from tilewright.run.network import map_workload
@@ -52,7 +53,7 @@ def hearing() -> Iterator[None]:
     with interrupts.heard():
         yield
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert (under_way(), ours._wakes, ours._state.active, ours._state.holds) == (None, [], False, 0)
+    assert (under_way(), ours._callbacks, ours._state.installed, ours._state.holds) == (None, [], False, 0)
 
 
 class Watch:
@@ -148,7 +149,7 @@ def test_where_something_is_kept_the_first_is_a_request() -> None:
         mark_result_found()
         interrupts.press()
         assert stop_requested()
-        with waking(lambda: woken.append(True)), pytest.raises(KeyboardInterrupt):
+        with on_interrupt(lambda: woken.append(True)), pytest.raises(KeyboardInterrupt):
             interrupts.press()
         with preserving_results():
             assert stop_requested()
@@ -170,7 +171,7 @@ def test_a_process_may_be_asked_from_another_thread() -> None:
 
 def test_who_waits_for_others_is_woken() -> None:
     woken: list[bool] = []
-    with waking(lambda: woken.append(True)):
+    with on_interrupt(lambda: woken.append(True)):
         interrupts.press()
         assert woken == [True]
 
@@ -187,7 +188,7 @@ def test_it_raises_in_plugins_only_where_that_loses_nothing() -> None:
         with pytest.raises(KeyboardInterrupt), raising(), calling(OWNER, "search"):
             interrupts.press()
             reached.append("searched")
-        raise_if_due()  # it has arrived
+        raise_if_due()  # the caller of `raising` goes on with what was found
     assert reached == ["explained"]
 
 
@@ -201,13 +202,51 @@ def test_where_an_exception_would_be_lost_it_is_held_back() -> None:
         reached.append("inside")
         with pytest.raises(KeyboardInterrupt):
             release()
+        mark_result_found()
         raise_if_due()
     assert reached == ["inside"]
 
 
-def test_streams_are_put_back() -> None:
+def test_the_second_one_is_raised_again_where_a_plugin_catches_it() -> None:
+    with preserving_results():
+        mark_result_found()
+        interrupts.press()
+        with pytest.raises(KeyboardInterrupt), calling(OWNER, "explain"), suppress(KeyboardInterrupt):
+            interrupts.press()
+        with pytest.raises(KeyboardInterrupt), calling(OWNER, "explain"):
+            pass
+
+
+def test_an_earlier_request_does_not_end_later_calls() -> None:
+    with preserving_results():
+        mark_result_found()
+        interrupts.press()
+        with raising(), calling(OWNER, "explain"):
+            pass
+        with pytest.raises(KeyboardInterrupt), raising():
+            interrupts.press()
+
+
+def test_in_other_threads_no_handler_is_installed() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        with preserving_results() as is_outermost, on_interrupt(lambda: None), raising():
+            hold()
+            release()
+            raise_if_due()
+            found.append((is_outermost, signal.getsignal(signal.SIGINT) is signal.default_int_handler))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [(False, True)]
+
+
+@pytest.mark.parametrize("around", [raising, preserving_results])
+def test_streams_are_put_back(around: Callable[[], AbstractContextManager[object]]) -> None:
     before = sys.stdout
-    with pytest.raises(KeyboardInterrupt), raising():
+    with pytest.raises(KeyboardInterrupt), around():
         sys.stdout = None
         raise KeyboardInterrupt
     assert sys.stdout is before

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from typing import Any, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from tilewright.errors import CallError, InputError
-from tilewright.interrupts import preserving_results
+from tilewright.interrupts import preserving_results, stop_requested
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.document import suggestion
 from tilewright.schema.report import Objective
@@ -25,7 +26,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of the public API.
 
     Unknown keywords raise CallError with the nearest known one. The keywords of a TypedDict
-    parameter appear individually in the signature. Ctrl-C keeps finished results.
+    parameter appear individually in the signature. After Ctrl-C it
+    returns its finished results with a warning.
     """
     signature = _spelt_out(function)
     known = list(signature.parameters)
@@ -37,8 +39,11 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 raise CallError(
                     f"{function.__name__}() has no parameter '{name}'{suggestion(name, known)}; parameters: {', '.join(known)}"
                 )
-        with preserving_results():
-            return function(*args, **kwargs)
+        with preserving_results() as is_outermost:
+            result = function(*args, **kwargs)
+            if is_outermost and stop_requested():  # the command line prints its own message
+                warnings.warn(f"{function.__name__}() was interrupted: its result is incomplete", stacklevel=2)
+            return result
 
     cast(Any, call).__signature__ = signature
     return call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Unpack
 
 from tilewright import api
@@ -55,7 +55,7 @@ def compare(
     fits = _refusing(plan)
     folder = folder_of(settings, network, [(point.mapper, point.configuration) for point in points])
     rows: list[SweepRow] = []
-    with sweep_progress(network, points, plan.objective, plan.progress) as seen, suppress(KeyboardInterrupt):
+    with sweep_progress(network, points, plan.objective, plan.progress) as seen:
         watch = seen.watch if seen else None
         for row in sweep(network, points, plan.models, watch, jobs=plan.jobs, cache=plan.results):
             rows.append(row)

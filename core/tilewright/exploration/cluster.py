@@ -23,7 +23,7 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 import cloudpickle  # type: ignore[import-untyped]
 
 from tilewright.errors import ClusterError, InputError, PluginError, TilewrightError, printable, shortened
-from tilewright.interrupts import mark_result_found, stop_requested, waking
+from tilewright.interrupts import mark_result_found, on_interrupt, stop_requested
 from tilewright.run.cache import code_of
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer, Wanted, every, map_problem
@@ -181,7 +181,7 @@ class Cluster:
         """
         run = _Run(self, searches, wanted)
         try:
-            with waking(lambda: run.done.put(None)), suppress(_Stopped):
+            with on_interrupt(lambda: run.done.put(None)), suppress(_Stopped):
                 yield from run.found()
         except ClusterError as error:
             for position in run.unfinished():

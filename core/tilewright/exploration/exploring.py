@@ -193,8 +193,10 @@ class Exploration:
 
     def _known(self, task: Task) -> FoundLayer | None:
         found = self.store.find(*task, self.record.method)
-        again = self.retry and found is not None and found.reason is not None and task not in self.searched
-        return None if again else found
+        if found is None or (self.retry and found.reason is not None and task not in self.searched):
+            return None
+        mark_result_found()
+        return found
 
     def points(self) -> tuple[ExploredPoint, ...]:
         """Return all points so far, with their outcomes."""

@@ -1,6 +1,6 @@
-"""The registry: finds plugins by their entry points and survives the bad ones.
+"""Registry of plugins, found by their entry points. Broken plugins do not affect others.
 
-Built-in plugins come through the same entry-point group as a third party's.
+Built-in plugins use the same entry-point group as third-party ones.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, Ti
 from tilewright.plugin import hooks as hookspecs
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, said
 from tilewright.plugin.guard.imports import check_import
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.guard.specs import NAME, whole_spec
 from tilewright.plugin.specs import (
     AdapterSpec,
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 GROUP = "tilewright"
 DISABLE = "TILEWRIGHT_DISABLE"
-"""The environment variable that names plugins to leave out."""
+"""Environment variable with names of plugins to skip."""
 SLOW_SECONDS = 1.0
-"""An import that takes longer is told of."""
+"""Seconds after which an import is reported."""
 
 S = TypeVar("S", bound=PluginSpec[Any])
 _log = logging.getLogger("tilewright")
@@ -58,7 +58,7 @@ _log = logging.getLogger("tilewright")
 
 @dataclass(frozen=True)
 class Registration:
-    """A plugin and the distribution it came from."""
+    """A plugin and its distribution."""
 
     spec: PluginSpec[Any]
     distribution: str
@@ -70,18 +70,21 @@ class Registration:
 
     @property
     def name(self) -> str:
-        """What finds it: a built-in's bare name, the long name of another."""
+        """Shortest unambiguous name: a built-in's bare name, or the long name."""
         return self.spec.name if self.distribution == BUILTIN else self.long_name
 
     @property
     def owner(self) -> Owner:
-        """What messages name."""
+        """The plugin as messages name it."""
         return Owner(self.spec.kind, self.spec.name, self.distribution, self.version)
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A plugin that could not be used, and why; `stage` is import, hooks or specs. `names`: what it is asked for by."""
+    """A plugin that could not be used, with the error.
+
+    `stage` is import, hooks or specs. `names` are those by which the user may request it.
+    """
 
     entry_point: str
     distribution: str
@@ -104,9 +107,10 @@ class Broken:
 
 
 class Registry:
-    """All plugins that loaded, those that did not, and those the user switched off.
+    """Registry of plugins: loaded, broken and disabled ones.
 
-    `disabled`: names (`name` or `distribution/name`) of entry points and plugins to leave out.
+    Args:
+        disabled: Names (`name` or `distribution/name`) of entry points and plugins to skip.
     """
 
     def __init__(self, disabled: Iterable[str] = ()) -> None:
@@ -121,7 +125,7 @@ class Registry:
         """Register one plugin, unless it is disabled.
 
         Raises:
-            ValueError: it is no spec of ours, badly filled in, or its name is taken in its distribution.
+            ValueError: It is not a valid spec, or its name is taken in its distribution.
         """
         new = Registration(whole_spec(spec), distribution, version)
         if self.disabled & {new.spec.name, new.long_name}:
@@ -132,19 +136,20 @@ class Registry:
         self.registrations.append(new)
 
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
-        """Registrations of one kind: built-in ones, which are asked first, then others; each by name."""
+        """Return registrations of one kind by name, built-in ones first."""
         found = [entry for entry in self.registrations if isinstance(entry.spec, kind)]
         return tuple(
             sorted(found, key=lambda entry: (entry.distribution != BUILTIN, entry.spec.name, entry.distribution))
         )
 
     def find(self, kind: type[S], name: str) -> Registration:
-        """The plugin called `name`, or `distribution/name`; a built-in's bare name is always the built-in.
+        """Return the plugin called `name`, or `distribution/name`; a bare built-in name is the
+        built-in.
 
         Raises:
-            UnknownPluginError: with what is installed and what failed to load.
-            AmbiguousPluginError: several third parties share the name.
-            PluginError: the plugin of this name failed to load.
+            UnknownPluginError: There is none; the message lists installed and broken plugins.
+            AmbiguousPluginError: Several third parties use the name.
+            PluginError: The plugin of this name failed to load.
         """
         known = self.of_kind(kind)
         found = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
@@ -182,12 +187,12 @@ class Registry:
     @overload
     def make(self, kind: type[AlgorithmSpec], name: str, options: Mapping[str, Any] = ...) -> Algorithm: ...
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
-        """Build a plugin, under guard: whatever it does later is a PluginError that names it.
+        """Build a plugin behind a guard, which turns its failures into a PluginError with its name.
 
         Raises:
-            UnknownPluginError, AmbiguousPluginError: see `find`.
-            InputError: an option is unknown or wrong.
-            PluginError: it failed to load, a module it needs is missing, or its factory crashed.
+            UnknownPluginError, AmbiguousPluginError: See `find`.
+            InputError: An option is unknown or invalid.
+            PluginError: It failed to load, a module it needs is missing, or its factory crashed.
         """
         from tilewright.plugin.guard.kinds import guarded
 
@@ -199,14 +204,18 @@ class Registry:
         return made
 
     def _first(self, owner: Owner, name: str) -> Registration:
-        """A mapper that another one starts with. Raises PluginError."""
+        """Return a warm-start mapper.
+
+        Raises:
+            PluginError: It cannot be found.
+        """
         try:
             return self.find(MapperSpec, name)
         except TilewrightError as error:
             raise PluginError(f"{owner} starts with '{name}': {error.message}", plugin=str(owner)) from None
 
     def build(self, registration: Registration, options: Mapping[str, Any]) -> Any:
-        """The plugin itself, without a guard. Raises as `make`."""
+        """Build the plugin object without a guard; raises like `make`."""
         spec, owner = registration.spec, registration.owner
         missing = spec.missing(options)
         if missing:
@@ -225,7 +234,7 @@ class Registry:
         return built
 
     def load(self, entry_point: EntryPoint) -> None:
-        """Load one entry point; whatever goes wrong is recorded in `broken` and leaves nothing behind."""
+        """Load one entry point; an error is recorded in `broken` and undoes its registrations."""
         distribution, version = _origin(entry_point)
         name = f"{distribution}/{entry_point.name}"
         if self.disabled & {entry_point.name, name}:
@@ -252,13 +261,13 @@ class Registry:
             self._forget(name, owner)
 
     def _forget(self, name: str, owner: Owner) -> None:
-        """It is not told of searches either."""
+        """Remove the hooks of a broken plugin."""
         with suppress(TilewrightError), calling(owner, "its hooks"):
             if self.manager.has_plugin(name):
                 self.manager.unregister(name=name)
 
     def _add_all(self, specs: Iterable[object], owner: Owner) -> Iterator[tuple[str | None, Exception]]:
-        """Register what an entry point offers; (name, error) of each that cannot be."""
+        """Register the specs of an entry point; yield (name, error) for each invalid one."""
         assert owner.distribution is not None
         whole = []
         for spec in specs:
@@ -280,27 +289,27 @@ class Registry:
                 yield spec.name, error
 
     def _specs(self, module: ModuleType, name: str) -> list[PluginSpec[Any]]:
-        """What one plugin's own hook returns: a hook that raises cannot take the others with it."""
+        """Return the specs from one plugin's hook, so that an exception affects no other plugin."""
         own = {caller.name for caller in self.manager.get_hookcallers(module) or ()}
         if not own:
             raise ValueError(f"{name} has no hook; mark tilewright_plugins() with tilewright.plugin.hooks.hookimpl")
         if "tilewright_plugins" not in own:
-            return []  # it only watches
+            return []  # an observer plugin
         answers = self._alone("tilewright_plugins", module)() or [None]  # pluggy drops an answer of None
         if not isinstance(answers[0], Sequence) or isinstance(answers[0], str | bytes):
             raise ValueError(f"tilewright_plugins() of {name} returned {type(answers[0]).__name__}, expected a list")
         return list(answers[0])
 
     def _alone(self, hook: str, plugin: object) -> pluggy.HookCaller:
-        """A hook that only one plugin hears."""
+        """Return a hook caller for a single plugin."""
         others = [other for other in self.manager.get_plugins() if other is not plugin]
         return self.manager.subset_hook_caller(hook, others)
 
     def tell_search_done(self, layer: str, result: Result, silenced: set[str]) -> list[str]:
-        """Call `tilewright_search_done` of every plugin that has it; one line for each that failed.
+        """Call `tilewright_search_done` of all observer plugins, and return one line per failure.
 
         Args:
-            silenced: plugins that are not told; those that fail are added.
+            silenced: Plugins to skip; those that fail are added.
         """
         complaints = []
         for watcher in self.manager.hook.tilewright_search_done.get_hookimpls():
@@ -312,12 +321,12 @@ class Registry:
                 limited(self.owners.get(name, Owner("plugin", name)), "tilewright_search_done", tell)
             except TilewrightError as error:
                 silenced.add(name)
-                complaints.append(f"{error.message} (after the search of {layer}; it is told of no further one)")
+                complaints.append(f"{error.message} (after the search of {layer}; it receives no further ones)")
         return complaints
 
 
 def _imported(entry_point: EntryPoint, owner: Owner) -> ModuleType:
-    """The module; one that takes long is reported."""
+    """Return the imported module; a slow import is reported."""
     if owner.distribution == BUILTIN:
         return cast(ModuleType, entry_point.load())
     check_import(entry_point, owner)
@@ -327,42 +336,44 @@ def _imported(entry_point: EntryPoint, owner: Owner) -> ModuleType:
     seconds = time.monotonic() - started
     if seconds > SLOW_SECONDS:
         name = f"{owner.distribution}/{owner.name}"
-        _log.warning(f"{owner} took {seconds:.1f} s to import, whatever the command; {DISABLE}={name} leaves it out")
+        _log.warning(f"{owner} took {seconds:.1f} s to import, which delays every command; {DISABLE}={name} skips it")
     return cast(ModuleType, module)
 
 
 def _name_of(spec: Any, owner: Owner) -> str | None:
-    """What a spec that is badly filled in is called, where it says so."""
+    """Return the name of an invalid spec, if it has one."""
     with suppress(TilewrightError), calling(owner, "its spec"):
         return spec.name if isinstance(spec.name, str) and NAME.fullmatch(spec.name) else None
     return None
 
 
 def _cause(error: Exception) -> str:
-    """What is behind an error, where it is a plugin's own."""
+    """Return the original error of a plugin as one line."""
     return said(error.__cause__ or error)
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
-    """Name and version of the distribution an entry point belongs to; `unknown` where its metadata is broken."""
-    metadata = None if entry_point.dist is None else entry_point.dist.metadata  # read anew whenever it is asked for
+    """Return name and version of an entry point's distribution; `unknown` if its metadata is
+    broken.
+    """
+    metadata = None if entry_point.dist is None else entry_point.dist.metadata  # each access reads the file
     if metadata is None or not metadata["Name"]:
         return "unknown", None
     return metadata["Name"], metadata["Version"]
 
 
 def _place(entry_point: EntryPoint) -> tuple[bool, str, str]:
-    """Built-in ones come first."""
+    """Return the sort key of an entry point; built-in ones come first."""
     name, _ = _origin(entry_point)
     return name != BUILTIN, name, entry_point.name
 
 
 def check_options(registration: Registration, options: Mapping[str, Any]) -> Any:
-    """Options checked against the plugin's own model.
+    """Return options validated by the plugin's own model.
 
     Raises:
-        OptionError: one is unknown or wrong; the message names plugin and option.
-        PluginError: the model itself crashed.
+        OptionError: An option is unknown or invalid; the message names plugin and option.
+        PluginError: The model itself crashed.
     """
     spec, known = registration.spec, list(registration.spec.options.model_fields)
     with calling(registration.owner, "its options"):
@@ -380,10 +391,10 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
 
 
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
-    """A registry of the given entry points, by default those of all installed distributions.
+    """Return a registry of the given entry points, by default those of all installed distributions.
 
-    Entry points and plugins named (`name` or `distribution/name`) in the environment variable TILEWRIGHT_DISABLE are
-    left out.
+    The environment variable TILEWRIGHT_DISABLE lists entry points and plugins to skip (`name` or
+    `distribution/name`).
     """
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
@@ -395,5 +406,5 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
 
 @cache
 def installed() -> Registry:
-    """The registry of everything installed, discovered once."""
+    """Return the registry of all installed plugins, discovered once."""
     return discover()

@@ -17,7 +17,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
-from tilewright.plugin.guard.limits import limit
+from tilewright.plugin.guard.time_limits import limit
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed

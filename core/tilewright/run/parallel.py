@@ -17,9 +17,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from tilewright.child import Child, Told, tell
 from tilewright.errors import OverdueError, PluginError
-from tilewright.interrupts import waking
+from tilewright.interrupts import on_interrupt
 from tilewright.plugin.guard.calls import is_trusted, under_way
-from tilewright.plugin.guard.limits import SLOW, STOPPING, warn_slow
+from tilewright.plugin.guard.time_limits import SLOW, STOPPING, warn_slow
 from tilewright.plugin.result import Progress, Watcher
 from tilewright.schema.mapping import Mapping
 
@@ -179,7 +179,7 @@ def in_processes(
     told = workers.told
     pool = _Pool(items, work, watch, workers.children, limit, rescue, wanted)
     try:
-        with waking(lambda: told.put(None)):
+        with on_interrupt(lambda: told.put(None)):
             yield from pool.begun()
             while pool.busy:
                 try:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.errors import TilewrightError
-from tilewright.interrupts import has_arrived, mark_result_found, preserving_results, raising, stop_requested
+from tilewright.interrupts import mark_result_found, preserving_results, raising, stop_requested
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
@@ -101,29 +101,25 @@ class _Loop:
         self.sample = RejectionSample()
 
     def run_through(self) -> tuple[Stop, TilewrightError | None]:
+        proposals: GuardedProposals | None = None
+        ended: tuple[Stop, TilewrightError | None]
         try:
             with raising():
                 warm_up(self.evaluator, self.task, self.mapper)
                 report(SearchBegan(self.own.budget.seconds))
                 proposals = self.mapper.search(self.task, self.run)
-        except KeyboardInterrupt:
-            has_arrived()
-            return "cancelled", None
-        except TilewrightError as error:
-            return "failed", error
-        self.own.started = self.run.started = self.own.clock()
-        report(SearchBegan(self.own.budget.seconds))
-        ended: tuple[Stop, TilewrightError | None]
-        try:
+            self.own.started = self.run.started = self.own.clock()
+            report(SearchBegan(self.own.budget.seconds))
             ended = self._drive(proposals), None
         except KeyboardInterrupt:
-            has_arrived()
+            mark_result_found()  # even without a mapping: the result says that it was interrupted
             ended = "cancelled", None
         except TilewrightError as error:
             ended = "failed", error
         try:
-            proposals.close()
-            self._note_what_is_told()
+            if proposals is not None:
+                proposals.close()
+                self._note_what_is_told()
         except TilewrightError as error:  # a mapper that goes on after being closed loses no result
             ended = "failed", ended[1] or error
         report(SearchEnded())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import Reason, TilewrightError
-from tilewright.interrupts import raising, stop_requested
+from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
@@ -157,6 +157,7 @@ def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) ->
             with raising():
                 reports.append(own or evaluate(model, problem, layer.architecture, best))
         except KeyboardInterrupt:
+            mark_result_found()
             interrupted = True
             reports.append(refusal(model, problem.name, problem.macs, TilewrightError("interrupted")))
     return SweepRow(point, layer, tuple(reports)), interrupted

@@ -175,7 +175,7 @@ def test_an_interruption_returns_what_is_done(monkeypatch: pytest.MonkeyPatch, t
             yield task.space.sample(run.rng, 50)
             interrupts.press()
 
-    with interrupts.heard():
+    with interrupts.heard(), pytest.warns(UserWarning, match=r"map\(\) was interrupted: its result is incomplete"):
         report = tw.map(TWO, arch="eyeriss", mapper=Interrupted(), folder=tmp_path)
 
     assert len(report.layers) == 1 and not report.complete and "interrupted: " in str(report)

@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack, get_args
@@ -138,9 +138,7 @@ def explore(
         exploration = Exploration(
             plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, watch
         )  # fmt: skip
-        complete = False
-        with suppress(KeyboardInterrupt):
-            complete = exploration.run()
+        complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
 
 

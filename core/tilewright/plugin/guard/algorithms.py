@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from tilewright.plugin.frontend import Algorithm
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tilewright.errors import Reason
 from tilewright.plugin.estimator import Attribute, Estimate, Estimator
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 
 
 class GuardedEstimator:

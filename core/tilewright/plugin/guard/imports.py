@@ -16,7 +16,7 @@ from pathlib import Path
 from tilewright.child import Child, NoAnswer, is_child
 from tilewright.files import cache_folder
 from tilewright.plugin.guard.calls import Owner, fault
-from tilewright.plugin.guard.limits import limit
+from tilewright.plugin.guard.time_limits import limit
 
 STARTING = 60.0
 """Seconds in which the child loads what plugins import from Tilewright."""

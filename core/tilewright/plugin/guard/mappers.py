@@ -12,7 +12,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import CLOSE
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.mapper import Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
 

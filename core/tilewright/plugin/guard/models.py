@@ -22,7 +22,7 @@ from tilewright.plugin.costmodel import (
 )
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -11,7 +11,7 @@ from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.limits import limited
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping

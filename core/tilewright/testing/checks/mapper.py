@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.guard.limits import within
+from tilewright.plugin.guard.time_limits import within
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec

@@ -102,11 +102,10 @@ def turning() -> None:
 def test_ctrl_c_stays_ctrl_c(does: Callable[[], None]) -> None:
     """Whatever the plugin makes of it, and however deep; and it is forgotten afterwards."""
     for around in (calling(OWNER, "search"), nullcontext()):
-        with preserving_results():
-            with pytest.raises(KeyboardInterrupt), around, calling(OWNER, "bound"):
-                does()
-            with calling(OWNER, "search"):
-                pass
+        with preserving_results(), pytest.raises(KeyboardInterrupt), around, calling(OWNER, "bound"):
+            does()
+        with preserving_results(), calling(OWNER, "search"):
+            pass
 
 
 def test_outside_of_commands_a_keyboard_interrupt_is_the_users() -> None:

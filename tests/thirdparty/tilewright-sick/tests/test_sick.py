@@ -9,7 +9,7 @@ import pytest
 from tilewright_sick.commands import Ran, Sick
 from tilewright_sick.faults import BRUTAL, FAULTS, LOUD, SLOW
 
-from tilewright.plugin.guard import limits as guard_limits
+from tilewright.plugin.guard import time_limits
 from tilewright.run import parallel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -34,7 +34,7 @@ def is_harmless(sick: str) -> bool:
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seconds become tenths of them, and what is told once is told anew."""
     monkeypatch.setattr(parallel, "GRACE", 0.5)
-    guard_limits.warn_once.cache_clear()
+    time_limits.warn_once.cache_clear()
     logger = logging.getLogger("tilewright")
     before = list(logger.handlers)
     yield
@@ -114,7 +114,7 @@ def test_a_bad_spec_harms_itself_alone(run: Sick, sick: str) -> None:
 
 
 def test_a_slow_import_is_told_with_its_seconds(run: Sick, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(guard_limits.SECONDS, "60")
+    monkeypatch.setenv(time_limits.SECONDS, "60")
     ran = run("import slow", "plugins", "list", "--json")
     assert "took 1.2 s to import" in ran.err
     named(ran)

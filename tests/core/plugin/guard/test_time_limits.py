@@ -9,9 +9,9 @@ import pytest
 from support import interrupts
 from tilewright.errors import OverdueError, PluginError
 from tilewright.interrupts import mark_result_found, preserving_results
-from tilewright.plugin.guard import limits
+from tilewright.plugin.guard import time_limits
 from tilewright.plugin.guard.calls import Owner
-from tilewright.plugin.guard.limits import SECONDS, limited
+from tilewright.plugin.guard.time_limits import SECONDS, limited
 
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
 
