@@ -23,10 +23,10 @@ from pydantic import ValidationError
 
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, said
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, one_line_error
 from tilewright.plugin.guard.imports import check_import
-from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.guard.specs import NAME, whole_spec
+from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.specs import (
     AdapterSpec,
     AlgorithmSpec,
@@ -349,7 +349,7 @@ def _name_of(spec: Any, owner: Owner) -> str | None:
 
 def _cause(error: Exception) -> str:
     """Return the original error of a plugin as one line."""
-    return said(error.__cause__ or error)
+    return one_line_error(error.__cause__ or error)
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:

@@ -17,8 +17,8 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
-from tilewright.plugin.guard.time_limits import limit
 from tilewright.plugin.guard.mappers import guarded_mapper
+from tilewright.plugin.guard.time_limits import limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher

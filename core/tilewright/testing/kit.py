@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import NotConformableError, PluginError, TilewrightError
-from tilewright.plugin.guard.calls import calling, said
+from tilewright.plugin.guard.calls import calling, one_line_error
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import KINDS, FrontendSpec, PluginSpec
 from tilewright.run.accepted import accepted
@@ -35,7 +35,7 @@ def require_refusal(what: str, call: Callable[[], object]) -> None:
     except TilewrightError as error:
         require(bool(str(error)), f"{what} is refused without a message")
     except Exception as error:  # a third-party plugin may raise any exception
-        raise CheckFailure(f"{what} raised {said(error)}; raise tilewright.errors.InputError") from error
+        raise CheckFailure(f"{what} raised {one_line_error(error)}; raise tilewright.errors.InputError") from error
     else:
         raise CheckFailure(f"{what} returned a value; expected an InputError")
 
@@ -114,7 +114,7 @@ class Check:
                     failure = kept
         except TilewrightError as error:
             told = error.__cause__ if isinstance(error, PluginError) and error.__cause__ else error
-            raise CheckFailure(f"it raised {said(told)}") from error
+            raise CheckFailure(f"it raised {one_line_error(told)}") from error
         if failure is not None:
             raise failure
 

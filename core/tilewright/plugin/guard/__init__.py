@@ -1,5 +1,5 @@
-"""The guard: every call into a plugin goes through it, and what comes back is checked.
+"""Guards: wrappers of plugins that check every call and every answer.
 
-Whatever a plugin does ends as one PluginError that names it, its distribution and what it broke; the others go on.
-`Registry.make` gives only guarded plugins.
+Any failure of a plugin becomes one PluginError. It names the plugin, its distribution and the
+contract violation. Other plugins continue. `Registry.make` returns guarded plugins only.
 """

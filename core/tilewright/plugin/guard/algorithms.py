@@ -1,4 +1,4 @@
-"""Algorithms under guard."""
+"""Guard of algorithms."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilewright.schema.problem import Problem
 
 
 class GuardedAlgorithm:
-    """An algorithm whose every answer is checked."""
+    """An algorithm whose answers are checked."""
 
     def __init__(self, plugin: Algorithm, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -32,7 +32,7 @@ class GuardedAlgorithm:
 
 
 def fault_of_alternatives(problem: Problem, found: object) -> str | None:
-    """What is wrong with what an algorithm returned, in a few words; None: nothing."""
+    """Return the contract violation in an algorithm's answer in a few words, or None."""
     if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
         return f"it returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
     for each in found:

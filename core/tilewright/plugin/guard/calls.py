@@ -1,6 +1,6 @@
-"""Calls into plugins: what is raised there is an error that names the plugin, what is printed there goes to stderr.
+"""Calls into plugins: exceptions become errors that name the plugin, and stdout goes to stderr.
 
-Ctrl-C stays Ctrl-C: a KeyboardInterrupt is the user's only if the signal has come.
+A KeyboardInterrupt is the user's only if the signal has arrived.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -29,18 +29,18 @@ from tilewright.errors import (
 from tilewright.interrupts import is_from_user, raise_if_due
 
 BUILTIN = "tilewright"
-"""The distribution whose plugin names nobody can take over."""
+"""Distribution of the built-in plugins, whose names cannot be taken over."""
 LONGEST = 400
-"""Characters of what a plugin says that are repeated."""
+"""Maximum length of a plugin's message that is repeated, in characters."""
 LONGEST_LINE = 100
-"""Characters of a plugin's source line that are repeated."""
+"""Maximum length of a plugin's source line that is repeated, in characters."""
 TRACEBACK = "TILEWRIGHT_TRACEBACK"
-"""The environment variable that has the tracebacks of plugins printed on stderr; child processes inherit it."""
+"""Environment variable that prints tracebacks of plugins on stderr; child processes inherit it."""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """A plugin as messages name it; without distribution it is an object that was given."""
+    """Identity of a plugin in messages. A plugin object from the caller has no distribution."""
 
     kind: str
     name: str
@@ -53,28 +53,31 @@ class Owner:
 
 
 def is_trusted(owner: Owner) -> bool:
-    """Return whether a plugin is built in, or an object that was given: it has no limits, and may search in this process."""
+    """Return whether a plugin is built in or an object from the caller.
+
+    Such plugins have no time limits and may search in this process.
+    """
     return owner.distribution in (None, BUILTIN)
 
 
 _under_way: list[calling] = []
-"""In a child process: calls that have begun and not ended, the innermost last."""
+"""Open calls in a child process, the innermost last."""
 
 
 def under_way() -> calling | None:
-    """In a child process: return the innermost call that has not ended; asked from other threads."""
+    """In a child process, return the innermost open call; used by other threads."""
     with suppress(IndexError):
         return _under_way[-1]
     return None
 
 
 class calling:
-    """Around a call into a plugin.
+    """Context of a call into a plugin.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C came meanwhile, whatever the plugin made of it.
-        TilewrightError: as the plugin raised it, where it is whole.
-        PluginError: for everything else that is raised, SystemExit and the like included.
+        KeyboardInterrupt: Ctrl-C was pressed, even if the plugin has caught the exception.
+        TilewrightError: The plugin raised it, with valid contents.
+        PluginError: The plugin raised anything else, including SystemExit.
     """
 
     __slots__ = ("owner", "since", "what", "_depth", "_streams")
@@ -97,16 +100,18 @@ class calling:
         del _under_way[self._depth :]
         raise_if_due()
         if error is not None and not (isinstance(error, KeyboardInterrupt) and is_from_user()):
-            _raise(translated(self.owner, self.what, error), error)
+            translation = translated(self.owner, self.what, error)
+            if translation is not error:
+                raise translation
 
 
 def fault(owner: Owner, what: str) -> PluginError:
-    """The error of a plugin that broke what it promised."""
+    """Return the error of a plugin that violates its contract."""
     return PluginError(f"{owner} failed: {what}", plugin=str(owner))
 
 
-def said(error: BaseException) -> str:
-    """An error in one line: `KeyError: 'K'`."""
+def one_line_error(error: BaseException) -> str:
+    """Return an error as one line: `KeyError: 'K'`."""
     try:
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
@@ -114,27 +119,21 @@ def said(error: BaseException) -> str:
             text = f"{error.error_count()} faults in {error.title}, such as {where or 'the whole'}: {first['msg']}"
         else:
             text = str(error)
-    except BaseException:  # whatever a third party's exception does
-        text = "(it cannot say what)"
+    except BaseException:  # a third party's exception may raise anything
+        text = "(its text cannot be read)"
     text = " ".join(text.split())
     return f"{type(error).__name__}: {text[:LONGEST]}" if text else type(error).__name__
 
 
 def described(value: object) -> str:
-    """A value in a message: what it is, not what it says."""
+    """Return the type of a value, for messages."""
     return (
         "None" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
     )
 
 
-def _raise(translation: BaseException, error: BaseException) -> NoReturn:
-    if translation is error:
-        raise error
-    raise translation from error
-
-
 def translated(owner: Owner, what: str, error: BaseException) -> TilewrightError:
-    """Return what a call raises in place of what the plugin raised; an error for the user as it is."""
+    """Return the error that replaces a plugin's exception; errors for the user are unchanged."""
     if isinstance(error, TilewrightError) and _is_whole(error):
         if not isinstance(error, PluginError) or error.plugin is not None:
             return error
@@ -145,13 +144,16 @@ def translated(owner: Owner, what: str, error: BaseException) -> TilewrightError
         with suppress(Exception):  # a third party's exception may raise anything when it is printed
             traceback.print_exception(error, file=sys.stderr)
     how = "ended the program, " if isinstance(error, SystemExit) else "raised "
-    broken = fault(owner, f"{what} {how}{said(error)}{_line_of(error)}")
+    broken = fault(owner, f"{what} {how}{one_line_error(error)}{_line_of(error)}")
     broken.__cause__ = error
     return broken
 
 
 def _line_of(error: BaseException) -> str:
-    """Return ` at FILE:LINE: SOURCE`: the innermost line of the plugin's own package; empty where there is none."""
+    """Return ` at FILE:LINE: SOURCE` for the innermost line of the plugin's own package.
+
+    Empty if there is none.
+    """
     steps = [
         (_package(frame), frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)
     ]
@@ -164,12 +166,12 @@ def _line_of(error: BaseException) -> str:
 
 
 def _package(frame: FrameType) -> str:
-    """The outermost package of the module that a frame runs."""
+    """Return the outermost package of a frame's module."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def _is_whole(error: TilewrightError) -> bool:
-    """Made as its class makes it, and with an exit code that says no."""
+    """Return whether an error has valid contents and a failing exit code."""
     values: dict[str, Any] = vars(error)
     reasons = values.get("reasons", ())
     if isinstance(error, NotConformableError | InvalidMappingError):
@@ -185,14 +187,14 @@ def _is_whole(error: TilewrightError) -> bool:
     )
 
 
-# -- what plugins print --------------------------------------------------------------------------------------
+# -- output of plugins ----------------------------------------------------------------------------------------
 
 
 class _Aside(io.TextIOBase):
-    """A stdout that is stderr, and that cannot be closed."""
+    """A stdout that writes to stderr and cannot be closed."""
 
     def write(self, text: str) -> int:
-        with suppress(Exception):  # no stderr is no reason to stop
+        with suppress(Exception):  # a missing stderr is ignored
             sys.stderr.write(text)
         return len(text)
 

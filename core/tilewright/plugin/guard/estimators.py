@@ -1,4 +1,4 @@
-"""Estimators under guard."""
+"""Guard of estimators."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tilewright.plugin.guard.time_limits import limited
 
 
 class GuardedEstimator:
-    """An estimator whose every answer is checked."""
+    """An estimator whose answers are checked."""
 
     def __init__(self, plugin: Estimator, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -31,7 +31,7 @@ class GuardedEstimator:
 
 
 def fault_of_estimate(answer: object) -> str | None:
-    """What is wrong with what an estimator answered, in a few words; None: nothing."""
+    """Return the contract violation in an estimator's answer in a few words, or None."""
     if not isinstance(answer, Estimate | Reason):
         return f"returned {described(answer)}, an Estimate or a Reason is expected"
     if isinstance(answer, Reason):

@@ -1,4 +1,4 @@
-"""What is wrong with the figures that a cost model returns. The conformance kit asks the same."""
+"""Checks of the figures that a cost model returns. The conformance kit uses them, too."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
 COLUMNS = (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64))
-CLOSE = 1e-6
-"""Relative difference of figures that are sums and products of others."""
+RELATIVE_TOLERANCE = 1e-6
+"""Relative tolerance for figures that are sums and products of others."""
 
 
 def least_cycles(problem: Problem, architecture: Architecture) -> float:
-    """What a mapping takes at least: every compute unit does one operation per cycle."""
-    return problem.macs / architecture.compute_instances * (1 - CLOSE)
+    """Return the minimum cycles of a mapping: every compute unit does one operation per cycle."""
+    return problem.macs / architecture.compute_instances * (1 - RELATIVE_TOLERANCE)
 
 
 def fault_of_costs(costs: object, count: int, least: float) -> str | None:
-    """What is wrong with the costs of `count` mappings, in a few words; None: nothing.
+    """Return the contract violation in the costs of `count` mappings in a few words, or None.
 
-    Finite and not negative where valid, `inf` where not, never NaN; at least `least` cycles.
+    Valid mappings need finite costs of at least 0 pJ and `least` cycles; invalid ones need `inf`.
     """
     if not isinstance(costs, Costs):
         return f"returned {described(costs)}, Costs are expected"
@@ -59,16 +59,17 @@ def _wrong(energy: float, cycles: float, least: float) -> str:
 def fault_of_report(
     report: object, problem: Problem | None = None, architecture: Architecture | None = None
 ) -> str | None:
-    """What is wrong with a report, in a few words; None: nothing.
+    """Return the contract violation in a report in a few words, or None.
 
     Args:
-        problem, architecture: what it is about; None for programs of directives, whose layers and hardware are others.
+        problem, architecture: Subject of the report; None for programs of directives, which have
+            their own.
     """
     return next(faults_of_report(report, problem, architecture), None)
 
 
 def faults_of_report(report: object, problem: Problem | None, architecture: Architecture | None) -> Iterator[str]:
-    """All of it; nothing more where the report is none."""
+    """Yield the contract violations in a report."""
     if not isinstance(report, Report):
         yield f"returned {described(report)}, a Report is expected"
         return
@@ -94,7 +95,7 @@ def _figures(report: Report, problem: Problem | None, architecture: Architecture
         yield f"reports an energy of {report.energy_pj:g} pJ"
     if report.cycles < 0:
         yield f"reports {report.cycles} cycles"
-    if not math.isclose(report.edp, report.energy_pj * report.cycles, rel_tol=CLOSE):
+    if not math.isclose(report.edp, report.energy_pj * report.cycles, rel_tol=RELATIVE_TOLERANCE):
         yield f"reports an EDP of {report.edp:g}, energy times cycles is {report.energy_pj * report.cycles:g}"
     if problem is not None and architecture is not None:
         least = least_cycles(problem, architecture)
@@ -104,22 +105,29 @@ def _figures(report: Report, problem: Problem | None, architecture: Architecture
 
 
 def faults_of_utilization(report: Report) -> Iterator[str]:
-    """A utilization, where one is told, is between 0 and 1."""
+    """Yield a violation if the utilization, where given, is not between 0 and 1."""
     used = report.utilization
-    if used is not None and not 0 <= used <= 1 + CLOSE:
+    if used is not None and not 0 <= used <= 1 + RELATIVE_TOLERANCE:
         yield f"reports a utilization of {used:g}{', above 1' if used > 1 else ''}"
 
 
 def faults_of_parts(report: Report) -> Iterator[str]:
-    """Energies of parts, where they are told, make the whole; without that of compute they are no more than it."""
+    """Yield violations where energies of parts, if given, do not add up to the total.
+
+    Without compute energy, the parts must not exceed the total.
+    """
     whole = report.energy_pj
     assert whole is not None
     for level in report.levels:
         held = math.fsum((level.leakage_pj, *(counts.energy_pj for counts in level.tensors.values())))
-        if level.tensors and not math.isclose(level.energy_pj, held, rel_tol=CLOSE, abs_tol=CLOSE):
+        if level.tensors and not math.isclose(
+            level.energy_pj, held, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE
+        ):
             yield f"reports {level.energy_pj:g} pJ in {level.name}, its tensors and leakage add up to {held:g} pJ"
     parts = [level.energy_pj for level in report.levels] + [network.energy_pj for network in report.networks]
     total = math.fsum([report.compute_energy_pj or 0.0, *parts])
     told = report.compute_energy_pj is not None
-    if not math.isclose(whole, total, rel_tol=CLOSE, abs_tol=CLOSE) and (told or total > whole):
+    if not math.isclose(whole, total, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE) and (
+        told or total > whole
+    ):
         yield f"reports an energy of {whole:g} pJ, its parts add up to {total:g} pJ"

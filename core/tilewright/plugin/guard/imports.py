@@ -1,7 +1,8 @@
-"""The first import of a third party's plugin, in a child process.
+"""First import of a third-party plugin, in a child process.
 
-A plugin that hangs, crashes or ends the program while it is imported does so there, and is named. Once the import of an installed version
-has come to an end, a note in the cache folder says so, and later starts import it at once.
+A plugin that hangs, crashes or ends the program during import does so in the child, and is named.
+After a complete import, a file in the cache folder records the installed version. Later starts then
+import it directly.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from tilewright.plugin.guard.calls import Owner, fault
 from tilewright.plugin.guard.time_limits import limit
 
 STARTING = 60.0
-"""Seconds in which the child loads what plugins import from Tilewright."""
+"""Seconds for the child to load Tilewright modules that plugins import."""
 SHORTEST = 10.0
-"""Seconds that an import is given at least: libraries load slowly on a busy computer."""
+"""Minimum time limit of an import in seconds, because libraries load slowly on a loaded host."""
 
 
 def check_import(entry_point: EntryPoint, owner: Owner) -> None:
     """Import an entry point and call its hook in a child process, unless an earlier start did.
 
-    An exception is no reason to refuse it here: it is raised again where the plugin is imported in this process.
+    Exceptions are ignored here; the import in this process raises them again.
 
     Raises:
-        PluginError: the child hung, crashed or ended.
+        PluginError: The child hung, crashed or ended.
     """
     stamp = None if is_child() else _stamp(entry_point, owner)
     if stamp is None or stamp.exists():
@@ -49,8 +50,10 @@ def check_import(entry_point: EntryPoint, owner: Owner) -> None:
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
-    """Return the file that notes a sound import of this version; None where the module cannot be found."""
-    with suppress(Exception):  # an import system of a third party's may raise anything
+    """Return the file that records a complete import of this version; None if the module cannot be
+    found.
+    """
+    with suppress(Exception):  # a third party's import system may raise anything
         found = importlib.util.find_spec(entry_point.module.partition(".")[0])
         if found is not None:
             changed = Path(found.origin).stat().st_mtime_ns if found.origin else 0
@@ -60,13 +63,13 @@ def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
 
 
 def _prepare() -> None:
-    """In the child: load what plugins import from Tilewright, so that it does not count as theirs."""
+    """In the child, load modules of Tilewright, so that their time does not count as the plugin's."""
     import tilewright.mapspace.space
     import tilewright.plugin.registry  # noqa: F401
 
 
 def _load(entry_point: EntryPoint) -> None:
-    """In the child: load an entry point; errors are recorded in the registry."""
+    """In the child, load an entry point; its errors are recorded in the registry."""
     from tilewright.plugin.registry import Registry
 
     Registry().load(entry_point)

@@ -1,4 +1,4 @@
-"""Each kind of plugin under its guard."""
+"""Guard for each kind of plugin."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ GUARDS: dict[type[PluginSpec[Any]], Any] = {
 
 
 def guarded(kind: type[PluginSpec[Any]], plugin: Any, owner: Owner) -> Any:
-    """A plugin that was built, under the guard of its kind."""
+    """Return a built plugin behind the guard of its kind."""
     return GUARDS[kind](plugin, owner)

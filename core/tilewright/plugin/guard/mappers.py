@@ -1,4 +1,4 @@
-"""Mappers under guard."""
+"""Guard of mappers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
-from tilewright.plugin.guard.figures import CLOSE
+from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
 from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.mapper import Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
 
 EMPTY = 1000
-"""Empty batches in a row after which a mapper is told to have nothing to say."""
+"""Consecutive empty batches after which a mapper has failed."""
 
 
 class GuardedMapper:
-    """A mapper whose every proposal is checked. `starters`: those that it starts with."""
+    """A mapper whose proposals are checked. `starters` are its warm-start mappers."""
 
     def __init__(self, plugin: Mapper, owner: Owner, starters: tuple[Mapper, ...] = ()) -> None:
         self.plugin, self.owner, self.starters = plugin, owner, starters
 
     def starting_with(self, *starters: Mapper) -> GuardedMapper:
-        """The same mapper with other starts, or with none."""
+        """Return the mapper with other warm-start mappers, or without any."""
         return GuardedMapper(self.plugin, self.owner, starters)
 
     def search(self, task: Task, run: Run) -> GuardedProposals:
@@ -37,12 +37,15 @@ class GuardedMapper:
         return GuardedProposals(proposals, self.owner, task)
 
     def told(self, run: Run, best: float) -> tuple[float | None, dict[str, float]]:
-        """(lower bound, figures) that it left in its run. Raises PluginError: they are no numbers, or the bound is above
-        what the best mapping costs."""
+        """Return (lower bound, figures) that the mapper left in its run.
+
+        Raises:
+            PluginError: They are not numbers, or the bound is above the cost of the best mapping.
+        """
         bound: Any = run.lower_bound
         if bound is not None and not _is_number(bound):
             raise fault(self.owner, f"it proved {described(bound)} as a lower bound, a number is expected")
-        if bound is not None and bound > best * (1 + CLOSE):
+        if bound is not None and bound > best * (1 + RELATIVE_TOLERANCE):
             raise fault(self.owner, f"it proved that nothing costs less than {bound:g}, and found what costs {best:g}")
         figures: object = run.figures
         if not isinstance(figures, dict):
@@ -54,7 +57,7 @@ class GuardedMapper:
 
 
 class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
-    """What a mapper proposes, as arrays."""
+    """Proposals of a mapper, as arrays."""
 
     def __init__(self, plugin: Generator[Any, Any, Any], owner: Owner, task: Task) -> None:
         self.plugin, self.owner, self.task = plugin, owner, task
@@ -108,17 +111,17 @@ class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
 
 
 def _is_number(value: object) -> bool:
-    """A real number that JSON can say, NaN aside."""
+    """Return whether a value is a real number other than NaN."""
     if isinstance(value, bool):
         return False
     try:
         return not isinstance(value, complex | str | bytes) and not math.isnan(float(value))  # type: ignore[arg-type]
-    except Exception:  # whatever a third party's number does
+    except Exception:  # a third party's number may raise anything
         return False
 
 
 def guarded_mapper(mapper: Mapper) -> GuardedMapper:
-    """A mapper under guard; as it is, if it is that already."""
+    """Return a mapper behind a guard; a guarded one is returned unchanged."""
     return (
         mapper if isinstance(mapper, GuardedMapper) else GuardedMapper(mapper, Owner("mapper", type(mapper).__name__))
     )

@@ -1,4 +1,4 @@
-"""Cost models under guard."""
+"""Guard of cost models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tilewright.schema.report import Report
 
 
 class GuardedModel:
-    """A cost model whose every answer is checked."""
+    """A cost model whose answers are checked."""
 
     def __init__(self, plugin: CostModel, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -49,7 +49,7 @@ class GuardedModel:
 
 
 class GuardedDirectiveModel(GuardedModel):
-    """One that takes programs of directives too."""
+    """A guarded cost model that also accepts programs of directives."""
 
     plugin: DirectiveModel  # type: ignore[assignment]
 
@@ -66,10 +66,10 @@ class GuardedDirectiveModel(GuardedModel):
 
 
 class GuardedEvaluator:
-    """A bound cost model whose every answer is checked.
+    """A bound cost model whose answers are checked.
 
-    It has `evaluate_candidates`, `bound` and `relaxation` where the model has them, so that it is a CandidateEvaluator, a Bounder or Relaxable
-    where the model is.
+    It has `evaluate_candidates`, `bound` and `relaxation` if the plugin has them. It is therefore a
+    CandidateEvaluator, a Bounder or Relaxable exactly if the plugin is.
     """
 
     evaluate_candidates: Callable[[Candidates], Costs]
@@ -131,14 +131,14 @@ def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) ->
 
 
 def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
-    """A cost model under guard."""
+    """Return a cost model behind a guard."""
     with calling(owner, "its class"):
         kind = GuardedDirectiveModel if isinstance(plugin, DirectiveModel) else GuardedModel
     return kind(plugin, owner)
 
 
 def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Architecture) -> GuardedEvaluator:
-    """An evaluator under guard; as it is, if it is that already."""
+    """Return an evaluator behind a guard; a guarded one is returned unchanged."""
     if isinstance(evaluator, GuardedEvaluator):
         return evaluator
     return GuardedEvaluator(evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture)

@@ -1,4 +1,4 @@
-"""Frontends and adapters under guard."""
+"""Guards of frontends and adapters."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PARTS: dict[str, type] = {
     "constraints": Constraints,
     "directives": DirectiveProgram,
 }
-"""Field of an input set -> what it is, where it is given."""
+"""Field of an input set -> type of its value, unless None."""
 
 
 class GuardedFrontend:
-    """A frontend whose every answer is checked."""
+    """A frontend whose answers are checked."""
 
     def __init__(self, plugin: Frontend, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -50,7 +50,7 @@ class GuardedFrontend:
 
 
 def fault_of_workload(workload: object) -> str | None:
-    """What is wrong with what a frontend loaded, in a few words; None: nothing."""
+    """Return the contract violation in a loaded workload in a few words, or None."""
     if not isinstance(workload, Workload):
         return f"returned {described(workload)}, a Workload is expected"
     layers: object = workload.layers
@@ -67,7 +67,7 @@ def fault_of_workload(workload: object) -> str | None:
 
 
 class GuardedAdapter:
-    """An adapter whose every answer is checked."""
+    """An adapter whose answers are checked."""
 
     def __init__(self, plugin: Adapter, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
@@ -100,7 +100,11 @@ class GuardedAdapter:
         return inputs
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """None where the adapter reads one layer of a file only. Raises InputError."""
+        """Return the layers of a file; empty if the adapter always reads a whole file.
+
+        Raises:
+            InputError: The file is invalid.
+        """
         plugin = self.plugin
         if not isinstance(plugin, LayerReader):
             return ()
@@ -110,7 +114,11 @@ class GuardedAdapter:
         return found
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Raises InputError: the adapter reads no reports."""
+        """Return the figures of a recorded report.
+
+        Raises:
+            InputError: The adapter reads no reports.
+        """
         plugin = self.plugin
         if not isinstance(plugin, ReportReader):
             raise InputError(f"{self.owner} reads no reports of its tool")
@@ -121,7 +129,10 @@ class GuardedAdapter:
 
 
 def fault_of_files(files: object) -> str | None:
-    """What is wrong with what an adapter wrote, in a few words; None: nothing. Names stay below the folder for them."""
+    """Return the contract violation in rendered files in a few words, or None.
+
+    Names must stay below the output folder.
+    """
     if not isinstance(files, MappingOf) or not files:
         return f"returned {described(files)}{' without files' if files == {} else ''}, names with texts are expected"
     for name, text in files.items():
@@ -134,7 +145,7 @@ def fault_of_files(files: object) -> str | None:
 
 
 def fault_of_inputs(inputs: object) -> str | None:
-    """What is wrong with what an adapter read, in a few words; None: nothing."""
+    """Return the contract violation in parsed inputs in a few words, or None."""
     if not isinstance(inputs, InputSet):
         return f"returned {described(inputs)}, an InputSet is expected"
     for name, kind in PARTS.items():

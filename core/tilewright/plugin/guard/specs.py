@@ -1,4 +1,4 @@
-"""What is wrong with a spec, told when it is registered and not when it is used."""
+"""Checks of a spec at registration."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
 
 
 def whole_spec(spec: object) -> PluginSpec[Any]:
-    """A spec of the host's own with the same values, each of which is what it should be.
+    """Return a copy of a spec with valid values.
 
     Raises:
-        ValueError: it is no spec of ours, or badly filled in.
+        ValueError: It is not a plugin spec, or a value is invalid.
     """
     kind = next((kind for kind in KINDS if isinstance(spec, kind)), None)
     if kind is None:
@@ -120,4 +120,4 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "library": (_is_table, "names with one line each"),
 }
-"""Field of a spec -> (whether a value is good, what is expected)."""
+"""Field of a spec -> (check of its value, expected value as text)."""

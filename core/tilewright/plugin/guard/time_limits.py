@@ -1,7 +1,7 @@
-"""Calls into plugins outside of searches, with a limit on their time for third parties' plugins.
+"""Calls into plugins outside searches, with a time limit for third-party plugins.
 
-Such a call runs in a thread. One that runs on at its limit is left behind there, and the command goes on without its answer.
-Searches run in processes instead (`tilewright.run.parallel`).
+Such a call runs in a thread. At the limit the thread is abandoned, and the command continues
+without an answer. Searches run in child processes instead (`tilewright.run.parallel`).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tilewright.plugin.guard.calls import Owner, calling, is_trusted, translated
 Answer = TypeVar("Answer")
 
 SECONDS = "TILEWRIGHT_PLUGIN_SECONDS"
-"""The environment variable with the limit on a call that no deadline ends."""
+"""Environment variable with the time limit of calls without a deadline."""
 SLOW = 10.0
-"""Seconds of one call after which the user is told that it goes on."""
+"""Seconds after which a message reports that a call still runs."""
 STOPPING = 1.0
-"""Seconds after Ctrl-C that a call may still take."""
+"""Seconds that a call may still take after Ctrl-C."""
 POLL = 0.05
-"""Seconds between two looks at Ctrl-C."""
+"""Seconds between two checks for Ctrl-C."""
 
 
 def limit() -> float:
-    """Return the seconds that a call into a third party's plugin may take where no deadline ends it."""
+    """Return the time limit in seconds of a third-party call without a deadline."""
     try:
         seconds = float(os.environ.get(SECONDS, ""))
     except ValueError:
@@ -44,37 +44,43 @@ def limit() -> float:
 
 @cache
 def warn_once(message: str) -> None:
-    """Print a line on stderr, the first time."""
+    """Print a line on stderr, once."""
     logging.getLogger("tilewright").warning(message)
 
 
 def warn_slow(plugin: str, call: str) -> None:
-    """Tell once that a call goes on, and when it is ended."""
+    """Report once that a call still runs, with its time limit."""
     warn_once(f"{plugin}: {call} has taken {SLOW:g} s so far; it is ended after {limit():g} s ({SECONDS})")
 
 
 def limited(owner: Owner, call: str, ask: Callable[[], Answer]) -> Answer:
-    """Return what a plugin answers.
+    """Return the answer of a plugin.
 
-    Built-in plugins, which may have to compile, and given objects have no limit. In a child process the parent has one.
+    Built-in plugins, which may compile, and objects from the caller have no limit. In a child
+    process the parent enforces it.
 
     Raises:
-        OverdueError: a third party's plugin used up its time.
-        KeyboardInterrupt, PluginError, TilewrightError: as in `calling`.
+        OverdueError: A third-party plugin reached its time limit.
+        KeyboardInterrupt, PluginError, TilewrightError: See `calling`.
     """
     with calling(owner, call):
         return ask() if is_trusted(owner) or is_child() else within(limit(), owner, call, ask)
 
 
 def within(seconds: float, owner: Owner, call: str, ask: Callable[[], Answer]) -> Answer:
-    """Return what a plugin answers in this time, and leave it behind in its thread if it does not. Raises as `limited`."""
+    """Return the answer of a plugin within this time, else abandon its thread.
+
+    Raises:
+        OverdueError: The time is over.
+        PluginError, TilewrightError: See `calling`.
+    """
     answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
     context = contextvars.copy_context()
 
     def work() -> None:
         try:
             answers.put((context.run(ask), None))
-        except BaseException as error:  # whatever a plugin raises is its own failure
+        except BaseException as error:  # any exception is the plugin's failure
             answers.put((None, translated(owner, call, error)))
 
     threading.Thread(target=work, daemon=True).start()

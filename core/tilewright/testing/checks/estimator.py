@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tilewright.errors import Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
-from tilewright.plugin.guard.calls import said
+from tilewright.plugin.guard.calls import one_line_error
 from tilewright.plugin.guard.estimators import fault_of_estimate
 from tilewright.plugin.specs import EstimatorSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require
@@ -37,7 +37,7 @@ def _answer(estimator: Estimator, question: Question) -> Estimate | Reason:
     try:
         answer = estimator.estimate(*question)
     except Exception as error:  # a third-party estimator may raise any exception
-        raise CheckFailure(f"estimate{question} raised {said(error)}; return a Reason") from error
+        raise CheckFailure(f"estimate{question} raised {one_line_error(error)}; return a Reason") from error
     wrong = fault_of_estimate(answer)
     require(wrong is None, f"estimate{question} {wrong}")
     return answer

@@ -15,7 +15,7 @@ from support import interrupts
 from tilewright.child import Child
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason
 from tilewright.interrupts import preserving_results
-from tilewright.plugin.guard.calls import TRACEBACK, Owner, calling, said, under_way
+from tilewright.plugin.guard.calls import TRACEBACK, Owner, calling, one_line_error, under_way
 
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
 
@@ -81,7 +81,7 @@ def test_an_error_that_cannot_speak_is_named() -> None:
         def __str__(self) -> str:
             raise KeyboardInterrupt
 
-    assert said(Mute()) == "Mute: (it cannot say what)"
+    assert one_line_error(Mute()) == "Mute: (its text cannot be read)"
 
 
 def ignoring() -> None:

@@ -89,7 +89,7 @@ def test_ctrl_c_does_not_wait_for_it() -> None:
 
 
 def test_a_long_call_is_reported_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(limits, "SLOW", 0.1)
+    monkeypatch.setattr(time_limits, "SLOW", 0.1)
     caplog.set_level("WARNING", "tilewright")
     for _ in range(2):
         limited(OWNER, "bind", lambda: time.sleep(0.4))
