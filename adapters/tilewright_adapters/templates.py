@@ -22,7 +22,7 @@ from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.sandbox import SandboxedEnvironment
 
-from tilewright.child import NoAnswer, limited
+from tilewright.child import ChildFailed, limited
 from tilewright.errors import InputError, Location
 from tilewright.files import MAX_BYTES, read_text
 
@@ -77,7 +77,7 @@ def rendered(path: Path, folders: tuple[str, ...], values: Mapping[str, object],
         answer: Rendered = limited(
             render, os.path.realpath(path), str(path), folders, dict(values), inherits, seconds=SECONDS, memory=MEMORY
         )
-    except NoAnswer as failure:
+    except ChildFailed as failure:
         raise InputError(f"{path}: the template cannot be rendered: its process {failure}") from None
     return answer
 

@@ -1,13 +1,14 @@
-"""Child processes that do what they are asked, one request at a time.
+"""Child processes that run functions, one request at a time.
 
-A child starts with a safe path: Python's own modules and installed packages come before anything the parent added, and the
-current folder is not among them, so that no `random.py` that lies there is run. It may be limited in memory. It ends
-when its parent does, whatever ended that; what a plugin prints in it goes to stderr; Ctrl-C does not reach it.
+A child starts with a safe module path: Python's own modules and installed packages come first, and
+the current folder is not included. A local `random.py` is therefore not run. Its memory may be
+limited. It ends when its parent ends for any reason. Its stdout goes to stderr, and Ctrl-C does not
+reach it.
 
     child = Child()
     child.ask(math.factorial, 5, seconds=60)
 
-`limited` does the same for work on untrusted files, within limits of memory and time.
+`limited` runs work on untrusted files, with limits of memory and time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import IO, Any, Literal
 
-import cloudpickle  # type: ignore[import-untyped]  # objects of notebooks and scripts travel, too
+import cloudpickle  # type: ignore[import-untyped]  # it pickles objects of notebooks and scripts
 
 from tilewright.interrupts import request_stop
 
@@ -44,16 +45,19 @@ _START = (
 _ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _LENGTH = struct.Struct("!Q")
 _STOP = b""
-_TIDYING_SECONDS = 4.0
-_PATIENCE = 12
-"""Seconds for each second of CPU time: the machine may be busy."""
+_CLEANUP_SECONDS = 4.0
+TIMEOUT_SECONDS = 12
+"""Seconds of wall time per second of CPU time, since the host may be loaded."""
 
 Kind = Literal["note", "answer", "failure", "end"]
 
 
-class NoAnswer(Exception):
-    """The child took too long (`timeout`) or too much memory (`memory`), or ended (`crashed`), and is started anew for the
-    next request; or work there gave up for a reason of its own."""
+class ChildFailed(Exception):
+    """Failure of a child; the next request starts a new process.
+
+    Codes are `timeout`, `memory` (it used too much), `crashed` (it ended), or one of the work's
+    own.
+    """
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(code, message)
@@ -63,14 +67,14 @@ class NoAnswer(Exception):
         return str(self.args[1])
 
     @classmethod
-    def late(cls, seconds: float) -> NoAnswer:
-        """It took longer."""
+    def late(cls, seconds: float) -> ChildFailed:
+        """Return the error of a child that reached its time limit."""
         return cls("timeout", f"took longer than {seconds:g} s and was stopped")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a child said: a note on the way, an answer, the exception that was raised instead, or that it ended (and how)."""
+class ChildMessage:
+    """A message from a child: a note, an answer, an exception, or its end with a description."""
 
     child: Child
     run: object
@@ -79,147 +83,153 @@ class Told:
 
     @property
     def stale(self) -> bool:
-        """It is from a process that was closed since."""
+        """Whether the message is from a process that was closed since."""
         return self.run is not self.child.run
 
 
 class Child:
-    """A process that is started when it is first asked, and again after it ended.
+    """A process that starts at the first request, and again after it has ended.
 
     Args:
-        told: where all that it says arrives; several children may share one queue.
-        memory: bytes that it may take beside its code; more make it fail with MemoryError, or end.
-        quiet: what it prints is dropped.
-        tidies: when it shall end, work under way is ended by SystemExit and has two seconds to leave its `with` blocks.
+        message_queue: Queue for all messages; several children may share one.
+        memory: Maximum bytes, code excluded. If exceeded, work raises MemoryError, or the process
+            ends.
+        quiet: Whether its output is dropped.
+        cleans_up: Whether work is ended by SystemExit, with four seconds to leave its `with` blocks.
     """
 
     def __init__(
         self,
-        told: queue.SimpleQueue[Any] | None = None,
+        message_queue: queue.SimpleQueue[Any] | None = None,
         *,
         memory: int | None = None,
         quiet: bool = False,
-        tidies: bool = False,
+        cleans_up: bool = False,
     ) -> None:
-        self.told: queue.SimpleQueue[Any] = told or queue.SimpleQueue()
-        self.memory, self.quiet, self.tidies = memory, quiet, tidies
+        self.message_queue: queue.SimpleQueue[Any] = message_queue or queue.SimpleQueue()
+        self.memory, self.quiet, self.cleans_up = memory, quiet, cleans_up
         self.run: subprocess.Popen[bytes] | None = None
         self._asking = threading.Lock()
 
     def ask(self, work: Callable[..., Any], *arguments: object, seconds: float) -> Any:
-        """What `work(*arguments)` returns there. Raises what it raises, and NoAnswer; for a child with its own queue."""
+        """Return `work(*arguments)`, run in the child. The child must have its own queue.
+
+        Raises:
+            ChildFailed: There is no answer.
+            Exception: The work raised it.
+        """
         with self._asking:
             return self._asked(work, arguments, seconds)
 
     def _asked(self, work: Callable[..., Any], arguments: tuple[object, ...], seconds: float) -> Any:
         try:
             self.begin(work, *arguments)
-            told = self.told.get(timeout=seconds)
-            while told.stale or told.kind == "note":
-                told = self.told.get(timeout=seconds)
+            message = self.message_queue.get(timeout=seconds)
+            while message.stale or message.kind == "note":
+                message = self.message_queue.get(timeout=seconds)
         except queue.Empty:
             self.close()
-            raise NoAnswer.late(seconds) from None
-        except BaseException:  # an answer that nobody waits for must not be that to the next request
+            raise ChildFailed.late(seconds) from None
+        except BaseException:  # the next request must not receive this answer
             self.close()
             raise
-        if told.kind == "end":
+        if message.kind == "end":
             self.close()
-            raise NoAnswer("crashed", told.value)
-        if told.kind == "failure":
-            raise told.value
-        return told.value
+            raise ChildFailed("crashed", message.value)
+        if message.kind == "failure":
+            raise message.value
+        return message.value
 
     def begin(self, work: Callable[..., Any], *arguments: object) -> None:
-        """Send a request; `told` gets what comes of it. Raises what pickling raises."""
+        """Send a request. Its messages arrive in `message_queue`. Pickling may raise any exception."""
         self._send(cloudpickle.dumps((work, arguments)))
 
     def stop(self) -> None:
-        """Ask the work under way to end early: `stop_requested()` is true there from now on."""
+        """Request an early end of the current work: `stop_requested()` becomes true in the child."""
         self._send(_STOP)
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """End the process at once."""
         run, self.run = self.run, None
         if run is None:
             return
         assert run.stdin is not None
         with contextlib.suppress(OSError):
             run.stdin.close()
-        if self.tidies:
+        if self.cleans_up:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                run.wait(_TIDYING_SECONDS)
+                run.wait(_CLEANUP_SECONDS)
         run.kill()
         run.wait()
 
     def _send(self, message: bytes) -> None:
         process = self._started()
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # that it ended is told by the thread that listens
+        with contextlib.suppress(OSError):  # the receiving thread reports the end of the process
             _write(process.stdin, message)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self.run is None:
-            ends = threading.current_thread() is threading.main_thread() and not self.tidies
+            ends = threading.current_thread() is threading.main_thread() and not self.cleans_up
             self.run = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps([_path(), self.memory, self.tidies, ends])],
+                [sys.executable, "-c", _START, json.dumps([_path(), self.memory, self.cleans_up, ends])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if self.quiet else None,
                 env={**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, "PYTHONSAFEPATH": "1"},
-                start_new_session=True,  # Ctrl-C is for us
+                start_new_session=True,  # Ctrl-C is handled by the parent
             )
-            threading.Thread(target=self._listen, args=(self.run,), daemon=True).start()
+            threading.Thread(target=self._receive_messages, args=(self.run,), daemon=True).start()
         return self.run
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> None:
+    def _receive_messages(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None
         with process.stdout as stream:
             while (message := _read(stream)) is not None:
                 try:
                     kind, value = cloudpickle.loads(message)
-                except Exception as error:  # a third party's class may raise anything when it is made anew
+                except Exception as error:  # unpickling a third party's class may raise anything
                     kind, value = "failure", error
-                self.told.put(Told(self, process, kind, value))
-        self.told.put(Told(self, process, "end", ended(process.wait())))
+                self.message_queue.put(ChildMessage(self, process, kind, value))
+        self.message_queue.put(ChildMessage(self, process, "end", describe_exit(process.wait())))
 
 
 @cache
-def lasting(*, memory: int | None = None, quiet: bool = False, tidies: bool = False) -> Child:
-    """The child of this kind that all share, for as long as this program runs."""
-    child = Child(memory=memory, quiet=quiet, tidies=tidies)
+def shared_child(*, memory: int | None = None, quiet: bool = False, cleans_up: bool = False) -> Child:
+    """Return the child of this kind that the whole program shares."""
+    child = Child(memory=memory, quiet=quiet, cleans_up=cleans_up)
     atexit.register(child.close)
     return child
 
 
 def limited(work: Callable[..., Any], *arguments: object, seconds: int, memory: int) -> Any:
-    """What `work(*arguments)` returns, in a child that may take so much.
+    """Return `work(*arguments)`, run in a child with limits.
 
     Args:
-        seconds: of CPU time, beside what loading the code takes.
-        memory: bytes, beside code.
+        seconds: CPU seconds, without the time to load code.
+        memory: Maximum bytes, code excluded.
 
     Raises:
-        NoAnswer: it takes more, or ended.
-        Exception: what it raises.
+        ChildFailed: A limit was exceeded, or the child ended.
+        Exception: The work raised it.
     """
-    child = lasting(memory=memory, quiet=True)
+    child = shared_child(memory=memory, quiet=True)
     try:
-        return child.ask(_within, seconds, work, arguments, seconds=_PATIENCE * seconds)
+        return child.ask(_run_within, seconds, work, arguments, seconds=TIMEOUT_SECONDS * seconds)
     except MemoryError:
         child.close()
-        raise NoAnswer("memory", f"takes more than {memory // 2**20:,} MiB of memory") from None
+        raise ChildFailed("memory", f"takes more than {memory // 2**20:,} MiB of memory") from None
 
 
-def ended(code: int) -> str:
-    """How a process ended, in words."""
+def describe_exit(code: int) -> str:
+    """Return how a process ended, in words."""
     if code == -getattr(signal, "SIGXCPU", 0):
         return "took longer than it may"
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _path() -> list[str]:
-    """What this process imports from, the current folder by its name."""
+    """Return the module path with absolute paths."""
     with contextlib.suppress(FileNotFoundError):  # the current folder is gone
         return [os.path.abspath(each) for each in sys.path]
     return [each for each in sys.path if os.path.isabs(each)]
@@ -231,7 +241,7 @@ def _write(stream: IO[bytes], message: bytes) -> None:
 
 
 def _read(stream: IO[bytes]) -> bytes | None:
-    """The next message; None at the end, and where it was cut."""
+    """Return the next message; None at the end, or if it is truncated."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -251,17 +261,17 @@ def is_child() -> bool:
     return _outbox is not None
 
 
-def tell(note: object) -> None:
-    """Inside a child: something on the way to the answer; from any thread."""
-    assert _outbox is not None, "only a child tells"
-    _say("note", note)
+def send_note(note: object) -> None:
+    """In a child, send a note before the answer; from any thread."""
+    assert _outbox is not None, "only a child sends notes"
+    _send_message("note", note)
 
 
 @contextlib.contextmanager
-def unbroken() -> Iterator[None]:
-    """Inside a child that tidies: where the parent ends meanwhile, this is done first, and then left.
+def uninterrupted() -> Iterator[None]:
+    """Return a context that delays the end of a child with `cleans_up`.
 
-    For what would be lost between being made and having a name, such as a program that is started.
+    It protects resources that have no name yet, such as a program that is being started.
     """
     late: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: late.append(number))
@@ -273,12 +283,12 @@ def unbroken() -> Iterator[None]:
         _leave()
 
 
-def serve(memory: int | None, tidies: bool, ends: bool) -> None:
-    """The child's side: answer requests until the parent closes, or ends.
+def serve(memory: int | None, cleans_up: bool, ends: bool) -> None:
+    """Run a child: answer requests until the parent closes it or ends.
 
     Args:
-        memory, tidies: see `Child`.
-        ends: Linux shall end it with the thread that started it.
+        memory, cleans_up: See `Child`.
+        ends: Whether Linux ends the child with the thread that started it.
     """
     global _outbox
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -291,40 +301,40 @@ def serve(memory: int | None, tidies: bool, ends: bool) -> None:
     if memory is not None:
         _limit(memory)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    signal.signal(signal.SIGTERM, _leave if tidies else signal.SIG_DFL)
-    threading.Thread(target=_hear, args=(inbox, requests, tidies), daemon=True).start()
+    signal.signal(signal.SIGTERM, _leave if cleans_up else signal.SIG_DFL)
+    threading.Thread(target=_receive_requests, args=(inbox, requests, cleans_up), daemon=True).start()
     while True:
         try:
             work, arguments = cloudpickle.loads(requests.get())
-            _say("answer", work(*arguments))
-        except BaseException as error:  # whatever work raises is the parent's to judge
+            _send_message("answer", work(*arguments))
+        except BaseException as error:  # the parent handles any exception
             if isinstance(error, _Leaving):
                 return
-            _say("failure", _portable(error))
+            _send_message("failure", _portable(error))
 
 
 class _Leaving(SystemExit):
-    """The parent has ended, or closed."""
+    """The parent has ended, or closed the child."""
 
 
 def _leave(*_: object) -> None:
     raise _Leaving
 
 
-def _hear(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], tidies: bool) -> None:
-    """Requests as they come; the end of the parent is the end of this process, whatever it is doing."""
+def _receive_requests(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], cleans_up: bool) -> None:
+    """Receive requests. The end of the parent ends this process at once."""
     while (message := _read(inbox)) is not None:
         if message == _STOP:
             request_stop()
         else:
             requests.put(message)
-    if tidies:
+    if cleans_up:
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(_TIDYING_SECONDS)
+        time.sleep(_CLEANUP_SECONDS)
     os._exit(1)
 
 
-def _say(kind: Kind, value: object) -> None:
+def _send_message(kind: Kind, value: object) -> None:
     message = cloudpickle.dumps((kind, value))
     assert _outbox is not None
     with _writing:
@@ -332,7 +342,7 @@ def _say(kind: Kind, value: object) -> None:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """The exception, or where it cannot travel, one that says the same."""
+    """Return the exception, or an equivalent one that can be pickled."""
     try:
         cloudpickle.loads(cloudpickle.dumps(error))
     except Exception:  # a third party's class may raise anything
@@ -341,7 +351,10 @@ def _portable(error: BaseException) -> BaseException:
 
 
 def _end_with_parent() -> None:
-    """Linux ends this process with the thread that started it, even where this one never lets another thread run."""
+    """Let Linux end this process with the thread that started it.
+
+    This works even if the process runs C code that blocks all threads.
+    """
     import ctypes
 
     end_with_parent = 1  # PR_SET_PDEATHSIG
@@ -353,8 +366,8 @@ def _limit(memory: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
 
 
-def _within(seconds: int, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
-    """What work returns, if it takes no more CPU time; otherwise this process ends."""
+def _run_within(seconds: int, work: Callable[..., Any], arguments: tuple[object, ...]) -> Any:
+    """Return the result of work within CPU seconds; at the limit the process ends."""
     if sys.platform == "win32":
         return work(*arguments)
     _, most = resource.getrlimit(resource.RLIMIT_CPU)

@@ -15,7 +15,7 @@ from typing import NoReturn
 import pytest
 
 from support.processes import runs, soon
-from tilewright.child import Child, NoAnswer, limited, tell, unbroken
+from tilewright.child import Child, ChildFailed, limited, send_note, uninterrupted
 from tilewright.interrupts import stop_requested
 
 pytestmark = pytest.mark.process
@@ -56,12 +56,12 @@ def test_what_is_raised_there_is_raised_here(child: Child) -> None:
 
 
 def test_a_child_that_ends_or_is_late_is_told_and_started_again(child: Child) -> None:
-    with pytest.raises(NoAnswer, match="exit code 4"):
+    with pytest.raises(ChildFailed, match="exit code 4"):
         child.ask(os._exit, 4, seconds=60)
-    with pytest.raises(NoAnswer, match="signal 11"):
+    with pytest.raises(ChildFailed, match="signal 11"):
         child.ask(signal.raise_signal, signal.SIGSEGV, seconds=60)
     child.ask(abs, 1, seconds=60)
-    with pytest.raises(NoAnswer, match="longer than 0.1 s"):
+    with pytest.raises(ChildFailed, match="longer than 0.1 s"):
         child.ask(time.sleep, 60, seconds=0.1)
     assert child.ask(abs, -3, seconds=60) == 3
 
@@ -75,33 +75,33 @@ def test_memory_is_limited() -> None:
 
 
 def wait_for_stop() -> str:
-    tell("begun")
+    send_note("begun")
     while not stop_requested():
         time.sleep(0.01)
     return "stopped"
 
 
 def test_work_tells_and_is_stopped() -> None:
-    told: queue.SimpleQueue[object] = queue.SimpleQueue()
-    child = Child(told)
+    messages: queue.SimpleQueue[object] = queue.SimpleQueue()
+    child = Child(messages)
     child.begin(wait_for_stop)
-    found = [child.told.get(timeout=60)]
+    found = [child.message_queue.get(timeout=60)]
     child.stop()
-    found.append(child.told.get(timeout=60))
+    found.append(child.message_queue.get(timeout=60))
     assert [(each.kind, each.value) for each in found] == [("note", "begun"), ("answer", "stopped")]
     child.close()
 
 
 def be_ended_halfway(place: Path) -> None:
-    with unbroken():
+    with uninterrupted():
         os.kill(os.getpid(), signal.SIGTERM)
         (place / "whole").touch()
     (place / "more").touch()
 
 
 def test_what_is_unbroken_is_done_before_a_child_leaves(tmp_path: Path) -> None:
-    child = Child(tidies=True)
-    with pytest.raises(NoAnswer, match="ended"):
+    child = Child(cleans_up=True)
+    with pytest.raises(ChildFailed, match="ended"):
         child.ask(be_ended_halfway, tmp_path, seconds=60)
     assert [each.name for each in tmp_path.iterdir()] == ["whole"]
 
@@ -167,10 +167,10 @@ def spin() -> NoReturn:
 def test_limited_work_answers_or_ends() -> None:
     limits = {"seconds": 1, "memory": 200 * 2**20}
     assert limited(math.factorial, 5, **limits) == 120
-    with pytest.raises(NoAnswer, match="more than 200 MiB") as caught:
+    with pytest.raises(ChildFailed, match="more than 200 MiB") as caught:
         limited(double, "x", **limits)
     assert caught.value.code == "memory"
     for work in (spin, partial(pow, 7, 10**8)):
-        with pytest.raises(NoAnswer, match="longer than it may"):
+        with pytest.raises(ChildFailed, match="longer than it may"):
             limited(work, **limits)
     assert limited(math.factorial, 5, **limits) == 120

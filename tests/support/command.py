@@ -39,21 +39,21 @@ INTERRUPTED = """
 import os, signal
 from tilewright.run.parallel import _Pool
 from tilewright.run.search import _Loop
-heard, kept, processes = _Pool.heard, _Loop._keep_best, set()
+received, kept, processes = _Pool.received, _Loop._keep_best, set()
 def found(process):
     if process not in processes:
         processes.add(process)
         if len(processes) == int(os.environ["SEARCHES"]):
             signal.raise_signal(signal.SIGINT)
-def hears(pool, told):
-    if told.kind == "note" and getattr(told.value, "valid", 0):
-        found(told.run.pid)
-    return heard(pool, told)
+def receives(pool, message):
+    if message.kind == "note" and getattr(message.value, "valid", 0):
+        found(message.run.pid)
+    return received(pool, message)
 def keeps(loop, batch, costs):
     kept(loop, batch, costs)
     if loop.best is not None:
         found(os.getpid())
-_Pool.heard, _Loop._keep_best = hears, keeps
+_Pool.received, _Loop._keep_best = receives, keeps
 """
 """Before `INTERRUPTIBLE`: Ctrl-C comes once as many searches as SEARCHES of the environment says have found a valid mapping."""
 

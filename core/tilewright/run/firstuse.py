@@ -64,7 +64,7 @@ class _Beside:
 
     def wait(self) -> None:
         if self.started:
-            self.child.told.get()
+            self.child.message_queue.get()
 
     def close(self) -> None:
         self.child.close()

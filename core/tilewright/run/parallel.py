@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self, TypeVar
 
-from tilewright.child import Child, Told, tell
+from tilewright.child import Child, ChildMessage, send_note
 from tilewright.errors import OverdueError, PluginError
 from tilewright.interrupts import on_interrupt
 from tilewright.plugin.guard.calls import is_trusted, under_way
@@ -128,7 +128,7 @@ _reports = False
 def report(note: object) -> None:
     """Send a note to the process that asked for this work; does nothing where no process did."""
     if _reports:
-        tell(note)
+        send_note(note)
 
 
 # -- the pool ----------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ class Workers:
     """Processes for several calls of `in_processes`; each starts when it is first given work, and ends with the `with` block."""
 
     def __init__(self, jobs: int) -> None:
-        self.told: queue.SimpleQueue[Told | None] = queue.SimpleQueue()
-        self.children = [Child(self.told) for _ in range(jobs)]
+        self.messages: queue.SimpleQueue[ChildMessage | None] = queue.SimpleQueue()
+        self.children = [Child(self.messages) for _ in range(jobs)]
 
     def __enter__(self) -> Self:
         return self
@@ -176,21 +176,21 @@ def in_processes(
         rescue: makes a result of the notes of an item whose process was ended or died.
         wanted: asked just before an item is begun, at most once; one that is not wanted is left out.
     """
-    told = workers.told
+    messages = workers.messages
     pool = _Pool(items, work, watch, workers.children, limit, rescue, wanted)
     try:
-        with on_interrupt(lambda: told.put(None)):
+        with on_interrupt(lambda: messages.put(None)):
             yield from pool.begun()
             while pool.busy:
                 try:
-                    message = told.get(timeout=pool.next_check)
+                    message = messages.get(timeout=pool.next_check)
                 except queue.Empty:
                     pass
                 else:
                     if message is None:
                         pool.stop()
                     else:
-                        yield from pool.heard(message)
+                        yield from pool.received(message)
                 yield from pool.ended()
                 yield from pool.begun()
     finally:
@@ -283,25 +283,25 @@ class _Pool(Generic[Item, Found]):
                     trial.heard = trial.active = time.monotonic()
                     self.busy[child] = trial
 
-    def heard(self, told: Told) -> Iterator[tuple[int, Found | PluginError]]:
+    def received(self, message: ChildMessage) -> Iterator[tuple[int, Found | PluginError]]:
         """Act on what a child said; its item, if it is done with it."""
-        trial = self.busy.get(told.child)
-        if trial is None or told.stale:
+        trial = self.busy.get(message.child)
+        if trial is None or message.stale:
             return
-        if told.kind == "note":
-            trial.note(told.value)
-            if self.watch is not None and isinstance(told.value, Progress):
-                self.watch(trial.item, told.value)
+        if message.kind == "note":
+            trial.note(message.value)
+            if self.watch is not None and isinstance(message.value, Progress):
+                self.watch(trial.item, message.value)
             return
-        del self.busy[told.child]
-        if told.kind == "answer":
-            yield trial.index, told.value
-        elif told.kind == "failure":
-            yield from self._rescued(trial, _broken(f"{type(told.value).__name__}: {told.value}"))
+        del self.busy[message.child]
+        if message.kind == "answer":
+            yield trial.index, message.value
+        elif message.kind == "failure":
+            yield from self._rescued(trial, _broken(f"{type(message.value).__name__}: {message.value}"))
         else:
-            told.child.close()
+            message.child.close()
             if trial.number == TRIES:
-                yield from self._rescued(trial, _broken(f"it {told.value}; so it did {TRIES} times"))
+                yield from self._rescued(trial, _broken(f"it {message.value}; so it did {TRIES} times"))
             elif self.stopped is None:
                 self.waiting.appendleft(_Trial(trial.index, trial.item, trial.number + 1))
 
@@ -357,13 +357,13 @@ class _Notes:
 
     def __init__(self) -> None:
         self.over = threading.Event()
-        self.told = -math.inf
+        self.sent_at = -math.inf
         self.pending: Progress | None = None
 
     def watch(self, progress: Progress) -> None:
-        if time.monotonic() - self.told >= SECONDS:
-            self.told, self.pending = time.monotonic(), None
-            tell(progress)
+        if time.monotonic() - self.sent_at >= SECONDS:
+            self.sent_at, self.pending = time.monotonic(), None
+            send_note(progress)
         else:
             self.pending = progress
 
@@ -373,9 +373,9 @@ class _Notes:
             call, progress = under_way(), self.pending
             if progress is not None:
                 self.pending = None
-                tell(progress)
+                send_note(progress)
             if call is None or is_trusted(call.owner):
-                tell(_Beat(None, "", 0.0, time.process_time()))
+                send_note(_Beat(None, "", 0.0, time.process_time()))
             else:
-                tell(_Beat(str(call.owner), call.what, call.since, time.process_time()))
+                send_note(_Beat(str(call.owner), call.what, call.since, time.process_time()))
             over = self.over.wait(SECONDS)

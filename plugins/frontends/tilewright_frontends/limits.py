@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tilewright.child import NoAnswer, limited
+from tilewright.child import ChildFailed, limited
 from tilewright.errors import InputError
 from tilewright.schema.workload import Workload
 
@@ -28,6 +28,6 @@ def read_limited(read: Callable[..., Workload], path: Path, *words: object, seco
     """
     try:
         found: Workload = limited(read, path, *words, seconds=seconds, memory=memory)
-    except NoAnswer as failure:
+    except ChildFailed as failure:
         raise InputError(f"{path} cannot be read: the reading process {failure}") from None
     return found

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from support.problems import products
 from tilewright import library
-from tilewright.child import NoAnswer, lasting
+from tilewright.child import ChildFailed, shared_child
 from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -198,17 +198,17 @@ def test_what_zigzag_cannot_be_is_refused_with_the_construct() -> None:
 def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
     sample = SAMPLES[1]
     mapping = sample.batch(1)[0]
-    child = lasting(quiet=True)
+    child = shared_child(quiet=True)
     requests: list[dict[str, Any]] = [{}, {"layer": {}}]
     for wrong in requests:
-        with pytest.raises(NoAnswer, match="Error"):
+        with pytest.raises(ChildFailed, match="Error"):
             child.ask(answer_request, wrong, seconds=60)
     running = child.run
     assert running is not None
     running.send_signal(signal.SIGSTOP)  # so that it cannot be in time
     late = ZigZagModel(ZigZagOptions(seconds=0.05)).bind(sample.problem, sample.architecture).explain(mapping)
     assert [reason.code for reason in late.reasons] == ["timeout"]
-    with pytest.raises(NoAnswer, match="exit code 7"):
+    with pytest.raises(ChildFailed, match="exit code 7"):
         child.ask(os._exit, 7, seconds=60)
     assert explain("zigzag", sample.problem, sample.architecture, mapping).valid
 
@@ -216,7 +216,7 @@ def test_an_error_of_zigzag_a_time_out_and_an_end_are_reasons() -> None:
 def test_the_process_gives_what_a_call_gives() -> None:
     sample = SAMPLES[1]
     request = asked.request(sample.problem, sample.architecture, sample.batch(1)[0])
-    assert lasting(quiet=True).ask(answer_request, request, seconds=60) == evaluate_request(request)
+    assert shared_child(quiet=True).ask(answer_request, request, seconds=60) == evaluate_request(request)
 
 
 def test_nothing_in_the_current_folder_is_run(tmp_path: Path) -> None:

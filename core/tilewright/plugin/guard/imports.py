@@ -14,7 +14,7 @@ from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from tilewright.child import Child, NoAnswer, is_child
+from tilewright.child import Child, ChildFailed, is_child
 from tilewright.files import cache_folder
 from tilewright.plugin.guard.calls import Owner, fault
 from tilewright.plugin.guard.time_limits import limit
@@ -40,7 +40,7 @@ def check_import(entry_point: EntryPoint, owner: Owner) -> None:
     try:
         child.ask(_prepare, seconds=STARTING)
         child.ask(_load, entry_point, seconds=max(limit(), SHORTEST))
-    except NoAnswer as error:
+    except ChildFailed as error:
         raise fault(owner, f"its import {error}") from None
     finally:
         child.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from tilewright.child import NoAnswer, ended
+from tilewright.child import ChildFailed, describe_exit
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
 from tilewright.notations.timeloop.report import report_of
@@ -66,7 +66,7 @@ class TimeloopBinaryEvaluator(ScalarEvaluator):
             try:
                 stats = read_stats(_run_timeloop(self.path, files, self.seconds))
                 return report_of(stats, self.problem, self.architecture, mapping, NAME)
-            except NoAnswer as failure:
+            except ChildFailed as failure:
                 reasons = (Reason(code=failure.code, where=self.path, message=str(failure)),)
             except Unreadable as error:
                 reasons = (Reason(code="unreadable", where=OUTPUT, message=f"cannot be read: {error}"),)
@@ -88,13 +88,13 @@ def _run_timeloop(path: str, files: Files, seconds: float) -> str:
     """Return the statistics that Timeloop writes for these files. It runs once for equal files.
 
     Raises:
-        NoAnswer: Timeloop rejected the files, crashed or timed out.
+        ChildFailed: Timeloop rejected the files, crashed or timed out.
     """
     finished = run(path, dict(files), OUTPUT, seconds)
     if finished.wrote is not None and not finished.code:
         return finished.wrote
     complaint = next((line for line in reversed(finished.printed.splitlines()) if "ERROR" in line), None)
     if complaint is not None:
-        raise NoAnswer("rejected", complaint.strip())
+        raise ChildFailed("rejected", complaint.strip())
     last = " ".join(finished.printed.split())[-200:] or "nothing"
-    raise NoAnswer("crashed", f"{ended(finished.code)} and wrote no {OUTPUT}; its last output: {last}")
+    raise ChildFailed("crashed", f"{describe_exit(finished.code)} and wrote no {OUTPUT}; its last output: {last}")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.child import NoAnswer, lasting, unbroken
+from tilewright.child import ChildFailed, shared_child, uninterrupted
 
 _START_STOP_SECONDS = 10.0
 """Seconds for starting and ending the program, in addition to its own time limit."""
@@ -44,13 +44,13 @@ def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> 
     A process of its own cleans up the folder and the children, even if this process is killed.
 
     Raises:
-        NoAnswer: the time limit was exceeded (`timeout`), or the program could not be started
+        ChildFailed: the time limit was exceeded (`timeout`), or the program could not be started
             (`absent`).
     """
     found = shutil.which(program)
     if found is None:
-        raise NoAnswer("absent", f"could not be started: no program {program} was found")
-    child = lasting(tidies=True)
+        raise ChildFailed("absent", f"could not be started: no program {program} was found")
+    child = shared_child(cleans_up=True)
     finished: FinishedProgram = child.ask(
         _run, os.path.abspath(found), files, output, seconds, seconds=seconds + _START_STOP_SECONDS
     )
@@ -64,12 +64,12 @@ def _run(program: str, files: Mapping[str, str], output: str, seconds: float) ->
             (folder / file).write_text(text, encoding="utf-8")
         process = None
         try:
-            with unbroken():
+            with uninterrupted():
                 process = _start([program, *files], folder)
             printed = _OutputTail(process)
             process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            raise NoAnswer.late(seconds) from None
+            raise ChildFailed.late(seconds) from None
         finally:
             if process is not None:
                 _kill(process)
@@ -80,7 +80,7 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own.
 
     Raises:
-        NoAnswer: the command could not be started.
+        ChildFailed: the command could not be started.
     """
     try:
         return subprocess.Popen(
@@ -92,7 +92,7 @@ def _start(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,
         )
     except OSError as error:
-        raise NoAnswer("absent", f"could not be started: {error}") from None
+        raise ChildFailed("absent", f"could not be started: {error}") from None
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

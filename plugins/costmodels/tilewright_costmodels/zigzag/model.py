@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tilewright.child import NoAnswer, lasting
+from tilewright.child import ChildFailed, shared_child
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.notations.operand_loops import held, inexpressible, operands, unsuited
@@ -72,7 +72,7 @@ class ZigZagEvaluator(ScalarEvaluator):
             return report.model_copy(update={"reasons": (reason,)})
         try:
             answer = _answer(message, self.seconds)
-        except NoAnswer as failure:
+        except ChildFailed as failure:
             reason = Reason(code=failure.code, where=NAME, message=str(failure))
             return report.model_copy(update={"reasons": (reason,)})
         cycles = max(1, math.ceil(answer["cycles"]))
@@ -113,9 +113,9 @@ def _answer(message: str, seconds: float) -> dict[str, Any]:
     """Return ZigZag's answer to a message. Equal messages are sent once.
 
     Raises:
-        NoAnswer: ZigZag failed or timed out.
+        ChildFailed: ZigZag failed or timed out.
     """
-    found: dict[str, Any] = lasting(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
+    found: dict[str, Any] = shared_child(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
     return found
 
 

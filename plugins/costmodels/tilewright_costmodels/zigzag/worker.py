@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.child import NoAnswer
+from tilewright.child import ChildFailed
 from tilewright.notations.operand_loops import MEMORY_OPERANDS
 
 
@@ -12,13 +12,13 @@ def answer_request(request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of `evaluate_request`.
 
     Raises:
-        NoAnswer: ZigZag raised an error. Its classes are unknown in the parent process, so the text
+        ChildFailed: ZigZag raised an error. Its classes are unknown in the parent process, so the text
             is passed.
     """
     try:
         return evaluate_request(request)
     except Exception as error:  # ZigZag may raise anything
-        raise NoAnswer("rejected", f"{type(error).__name__}: {error}") from None
+        raise ChildFailed("rejected", f"{type(error).__name__}: {error}") from None
 
 
 def evaluate_request(request: dict[str, Any]) -> dict[str, Any]:
