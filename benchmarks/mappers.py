@@ -146,7 +146,7 @@ def measure(where: tuple[str, str, str], space: MapSpace, mapper: str, model: st
             trace.append(f"{time.process_time() - started:.4g}/{progress.evaluated}/{best:.10g}")
 
     result = search(
-        registry.make(MapperSpec, mapper), Task(space), evaluator, Budget(seconds=seconds), seed=seed, watch=watch
+        registry.make(MapperSpec, mapper), Task(space), evaluator, Budget(seconds=seconds), seed=seed, on_progress=watch
     )
     report = None if result.best is None else evaluator.explain(result.best)
     return Row(

@@ -120,18 +120,18 @@ def test_a_search_that_it_stopped_is_told_of(run: Callable[..., Ran]) -> None:
     ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "/first")
     (layer,) = ran.data["layers"]
     assert (layer["search"]["stop"], layer["best"]["valid"]) == ("cancelled", True)
-    assert ran.code == 130 and "interrupted: the best so far is what there is of first" in ran.err
+    assert ran.code == 130 and "interrupted: the best mapping so far is shown for first" in ran.err
 
 
 def test_a_front_keeps_what_was_found(run: Callable[..., Ran]) -> None:
     ran = run(Watch(f"{_Loop.__module__}._Loop._over"), "", "--pareto", 3)
     (layer,) = ran.data["layers"]
     assert len(layer["points"]) == 1 and not layer["whole"]
-    assert ran.code == 130 and "interrupted: the best so far is what there is of first" in ran.err
+    assert ran.code == 130 and "interrupted: the best mapping so far is shown for first" in ran.err
     assert "interrupted: 1 of 2 layers were not searched" in ran.err
 
 
-@pytest.mark.parametrize("where", [f"{NETWORK}.told_watchers", f"{NETWORK}.bound", f"{SHOWN}.print_result"])
+@pytest.mark.parametrize("where", [f"{NETWORK}.notify_observers", f"{NETWORK}.bound", f"{SHOWN}.print_result"])
 def test_the_second_one_ends_at_once(where: str, run: Callable[..., Ran]) -> None:
     ran = run(Watch(where, times=2))
     assert (ran.code, ran.out, ran.err) == (130, "", "interrupted\n")

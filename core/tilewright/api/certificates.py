@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.api.call_arguments import at_least, checked
-from tilewright.run.written.checks import Check, checks
+from tilewright.run.artifacts.checks import Check, checks
 from tilewright.schema.document import Document, read_document, validate
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.tables import Column, Table, Tabular, numbers

@@ -13,11 +13,11 @@ from typing import Any
 from tilewright.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
-from tilewright.run.configuration import claim, told
+from tilewright.run.artifacts.layers import mapping_file
+from tilewright.run.artifacts.summaries import folder_message, interrupted_message, save_summary
+from tilewright.run.configuration import acquire, limit_message
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
-from tilewright.run.written.layers import mapping_file
-from tilewright.run.written.summaries import interrupted_told, place_told, save_summary
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
@@ -75,7 +75,7 @@ class ComparisonReport(Tabular):
             OutputError: A file cannot be written.
         """
         run = RunFolder(folder)
-        claim(run, self.workload, [(point.mapper, point.configuration) for point in self.points])
+        acquire(run, self.workload, [(point.mapper, point.configuration) for point in self.points])
         for number, row in enumerate(self.searches, start=1):
             save_row(run, number, row)
         if (failure := self.summarised(run).unwritten) is not None:
@@ -166,8 +166,8 @@ class ComparisonReport(Tabular):
         found = [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
-        found += interrupted_told(self.stopped, self.missing, total, "searches were not run")
-        return [*found, *place_told(self.folder, self.unwritten)]
+        found += interrupted_message(self.stopped, self.missing, total, "searches were not run")
+        return [*found, *folder_message(self.folder, self.unwritten)]
 
     def _unmatched(self) -> tuple[str, ...]:
         """Names in architecture and constraints that match nothing; all searches share the constraints."""
@@ -264,7 +264,7 @@ class ComparisonReport(Tabular):
         refused = refused_models(self.fits)
         for model, report in zip(self.models, row.reports, strict=False):
             found += [f"{model.name}: {reason}" for reason in report.reasons if model.name not in refused]
-        return found if row.limit is None else [*found, told(row.limit, "")]
+        return found if row.limit is None else [*found, limit_message(row.limit, "")]
 
 
 def row_file(number: int, row: SweepRow) -> str:

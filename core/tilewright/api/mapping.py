@@ -22,9 +22,9 @@ from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AlgorithmSpec
+from tilewright.run.artifacts.layers import save_layer
 from tilewright.run.evaluation import record_of
 from tilewright.run.network import MappedLayer, map_workload
-from tilewright.run.written.layers import save_layer
 from tilewright.schema.unmatched import unmatched
 
 

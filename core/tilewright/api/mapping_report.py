@@ -15,10 +15,17 @@ from tilewright.algorithms.totals import Choice, Cost, choices
 from tilewright.api.page.contents import folder_page
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
-from tilewright.run.configuration import RunConfiguration, claim, limit_of, told
+from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer
+from tilewright.run.artifacts.summaries import (
+    fallback_message,
+    folder_message,
+    head_of,
+    interrupted_message,
+    save_summary,
+    title_of,
+)
+from tilewright.run.configuration import RunConfiguration, acquire, limit_message, limit_of
 from tilewright.run.network import MappedLayer
-from tilewright.run.written.layers import certificate_file, certificate_of, layer_file, save_layer
-from tilewright.run.written.summaries import head_of, instead_told, interrupted_told, place_told, save_summary, title_of
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
@@ -173,7 +180,7 @@ class MappingReport(Tabular):
             OutputError: A file cannot be written.
         """
         run = RunFolder(folder)
-        claim(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
+        acquire(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
         for number, layer in enumerate(self.layers, start=1):
             save_layer(run, number, layer, self.configuration, self.steps_of(layer))
         if (failure := self.summarised(run).unwritten) is not None:
@@ -270,7 +277,7 @@ class MappingReport(Tabular):
             found.append(
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
-        found += instead_told(self.configuration, self.layers)
+        found += fallback_message(self.configuration, self.layers)
         for layer in self.layers:
             if layer.error is not None:
                 found.append(f"error: {layer.name}: {layer.error}")
@@ -283,8 +290,8 @@ class MappingReport(Tabular):
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
-        found += interrupted_told(self.stopped, self.missing, len(self.searched.distinct()))
-        return [*found, *place_told(self.folder, self.unwritten)]
+        found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
+        return [*found, *folder_message(self.folder, self.unwritten)]
 
     @property
     def is_one(self) -> bool:
@@ -399,7 +406,9 @@ class MappingReport(Tabular):
             if limit is not None:
                 limits.setdefault(limit, []).append(layer.name)
         every = len(self.layers)
-        return [told(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()]
+        return [
+            limit_message(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()
+        ]
 
     def _limit(self, layer: MappedLayer) -> str | None:
         return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)

@@ -25,7 +25,7 @@ from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.cache import ResultCache
-from tilewright.run.configuration import RunConfiguration, claim, with_default
+from tilewright.run.configuration import RunConfiguration, acquire, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
@@ -166,7 +166,7 @@ class Plan:
             raise built.error
         configuration = plan.configuration(named, built)
         if both:
-            configuration = replace(configuration, otherwise=plan.configuration(api.FALLBACK_MAPPER, built))
+            configuration = replace(configuration, fallback=plan.configuration(api.FALLBACK_MAPPER, built))
         return plan, configuration
 
     @property
@@ -300,7 +300,7 @@ def folder_of(
     if words["folder"] is None:
         return None
     folder = RunFolder(words["folder"])
-    claim(folder, workload, points, resume=words["resume"], force=words["force"])
+    acquire(folder, workload, points, resume=words["resume"], force=words["force"])
     return folder
 
 

@@ -114,7 +114,7 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
     alone, and the cache answers.
     """
     from tilewright.cli.common import note
-    from tilewright.run.written.layers import layer_file
+    from tilewright.run.artifacts.layers import layer_file
 
     for number, layer in enumerate(report.layers, start=1):
         if layer.report is not None:

@@ -26,7 +26,7 @@ from tilewright.exploration.store import Store
 from tilewright.exploration.strategies import Strategy, Watch
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.network import Engine, LayerSearch, chosen, told_watchers
+from tilewright.run.network import Engine, LayerSearch, chosen, notify_observers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
@@ -120,7 +120,7 @@ class Exploration:
         todo: dict[Task, LayerSearch] = {}
         for point in wave:
             assert point.architecture is not None
-            here = self.configuration.on(point.architecture)
+            here = self.configuration.on_architecture(point.architecture)
             for problem, distinct in self.distinct.items():
                 task = machines[point.index], problem
                 if (found := self._known(task)) is None:
@@ -169,7 +169,7 @@ class Exploration:
             if isinstance(layer.error, ClusterError):
                 self.failure, self.interrupted = layer.error, True
                 return
-            layer = told_watchers(layer, self.silenced)
+            layer = notify_observers(layer, self.silenced)
             new = FoundLayer.of(layer)
             if new is None:
                 self.interrupted = True

@@ -211,7 +211,7 @@ def machine_key(architecture: Architecture) -> str:
 def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
     """Return key and data of the search settings without the machine. The key depends on the plugins' code, too."""
     data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
-    if configuration.otherwise is None:
+    if configuration.fallback is None:
         return digest(data, configuration.plugins), data
-    key, otherwise = method_of(configuration.otherwise)
-    return digest(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": otherwise}
+    key, fallback = method_of(configuration.fallback)
+    return digest(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": fallback}

@@ -1,1 +1,1 @@
-"""Runs: searches, evaluations, whole networks, and what is kept of them."""
+"""Runs: searches, evaluations, whole networks, and their files."""

@@ -1,4 +1,4 @@
-"""What of a map space a plugin accepts, by its declared capabilities: judged before a search begins."""
+"""Restriction of map spaces to the declared capabilities of a plugin, before a search begins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilewright.schema.constraints import Constraints, KeepRule, SpatialRule, Te
 from tilewright.schema.problem import Problem
 
 ANOTHER = "choose another one (tilewright plugins lists them), or another architecture"
-"""The hint where neither constraints nor options help."""
+"""Hint if neither constraints nor options can help."""
 Barred = list[tuple[int, tuple[str, ...], str]]
 """Temporal loops that are not accepted: the entry, the dimensions, and the code of the reason."""
 
@@ -23,11 +23,12 @@ Barred = list[tuple[int, tuple[str, ...], str]]
 def narrowed_space(
     model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints
 ) -> tuple[MapSpace, bool]:
-    """(what of the map space the cost model accepts, whether the constraints speak of the problem).
+    """Return (the part of the map space that the cost model accepts, whether the constraints cover
+    the problem).
 
     Raises:
-        NotConformableError: the model accepts nothing of it.
-        InputError: the constraints do not suit the architecture.
+        NotConformableError: The model accepts no part of it.
+        InputError: The constraints do not suit the architecture.
     """
     shaped = constraints.shape(architecture)
     rules = constraints.rules_for(problem, shaped)
@@ -37,14 +38,15 @@ def narrowed_space(
 
 
 def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:
-    """The part of a space that a plugin accepts: the space itself, or one with more rules.
+    """Return the part of a space that a plugin accepts: the space itself, or one with more rules.
 
-    A ragged space is not narrowed to its perfect mappings. Without uneven mappings no loop stands between the entries at
-    which a cluster holds tensors; without bypassing ones every memory level keeps what it may keep; without loops over
-    windows none of them steps outside the innermost storage level.
+    Without uneven mappings, no loop separates the storage entries of a cluster. Without bypassing
+    mappings, every memory level keeps all tensors that it may keep. Without window loops, no window
+    has a loop outside the innermost storage level. A ragged space is never restricted to its
+    perfect mappings.
 
     Raises:
-        NotConformableError: the plugin accepts no mapping of it, with all reasons and what to do.
+        NotConformableError: The plugin accepts no mapping of it, with all reasons and a hint.
     """
     verdict = capabilities.judge(space.problem, space.architecture)
     if not verdict:
@@ -87,7 +89,7 @@ def _with(
     spatial: tuple[SpatialRule, ...] = (),
     keep: tuple[KeepRule, ...] = (),
 ) -> MapSpace:
-    """The space with more rules; itself without any."""
+    """Return the space with more rules; without any, the space itself."""
     if not (temporal or spatial or keep):
         return space
     rules = space.rules
@@ -100,7 +102,7 @@ def _with(
 
 
 def _closed(space: MapSpace, barred: Barred) -> tuple[TemporalRule, ...]:
-    """Rules that close entries to loops."""
+    """Return rules that exclude loops from entries."""
     return tuple(
         TemporalRule(memory=memory, only=tuple(name for name in space.problem.dimensions if name not in names))
         for index, names, _ in barred
@@ -109,7 +111,10 @@ def _closed(space: MapSpace, barred: Barred) -> tuple[TemporalRule, ...]:
 
 
 def _repeated(space: MapSpace) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    """Loops to bar so that a dimension steps in one place between two unrollings: the outermost of those that bound it least."""
+    """Yield loops to exclude so that a dimension has one temporal loop between two unrollings.
+
+    The outermost loop with the widest range stays.
+    """
     for group in _groups(space):
         slots = [space.slots[index] for index in group]
         for dim, (name, size) in enumerate(space.problem.dimensions.items()):
@@ -121,7 +126,10 @@ def _repeated(space: MapSpace) -> Iterator[tuple[int, tuple[str, ...], str]]:
 
 
 def _groups(space: MapSpace) -> list[list[int]]:
-    """Slots of loops outside the innermost storage level, outermost first, cut where something must be unrolled between them."""
+    """Return slots of loops outside the innermost storage level, outermost first.
+
+    The groups are separated by slots with a forced unrolling.
+    """
     last = max(index for index, entry in enumerate(space.skeleton.entries) if entry.holds)
     groups: list[list[int]] = [[]]
     for index, slot in enumerate(space.slots):
@@ -133,7 +141,7 @@ def _groups(space: MapSpace) -> list[list[int]]:
 
 
 def _unstrided(space: MapSpace, capabilities: Capabilities) -> Iterator[SpatialRule]:
-    """Rules that keep strided windows from being unrolled."""
+    """Yield rules that exclude unrolled strided windows."""
     strided = () if capabilities.strided_window_unrolling else space.problem.strided_windows
     for slot in space.unrolled_slots if strided else ():
         target = space.skeleton.entries[space.slots[slot].entry].target
@@ -142,7 +150,7 @@ def _unstrided(space: MapSpace, capabilities: Capabilities) -> Iterator[SpatialR
 
 
 def _forced_unrollings(space: MapSpace, capabilities: Capabilities) -> Iterator[Reason]:
-    """Rules that demand unrollings that are not accepted."""
+    """Yield a reason for each rule that forces an unrolling that is not accepted."""
     names, most = space.problem.dimension_names, capabilities.max_unrolled_loops
     forced = [
         (slot, name)
@@ -160,7 +168,9 @@ def _forced_unrollings(space: MapSpace, capabilities: Capabilities) -> Iterator[
 
 
 def _barred(space: MapSpace, capabilities: Capabilities) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    """Loops in time that are not accepted: the entry, the dimensions, and the code of the reason."""
+    """Yield temporal loops that are not accepted: the entry, the dimensions, and the code of the
+    reason.
+    """
     if not capabilities.uneven_mappings:
         yield from ((index, space.problem.dimension_names, "uneven") for index in _between(space))
     windows, entries = space.problem.windows, space.skeleton.entries
@@ -170,7 +180,7 @@ def _barred(space: MapSpace, capabilities: Capabilities) -> Iterator[tuple[int, 
 
 
 def _between(space: MapSpace) -> list[int]:
-    """Entries whose loops stand between two entries at which the same cluster holds tensors."""
+    """Return entries with loops between two storage entries of the same cluster."""
     entries, (always, free) = space.skeleton.entries, space.keeps
     holding = [index for index in range(len(entries)) if (always | free)[index].any()]
     found = []
@@ -182,11 +192,11 @@ def _between(space: MapSpace) -> list[int]:
 
 
 def _forced_loops(space: MapSpace, barred: Barred) -> Iterator[Reason]:
-    """Rules that demand loops where there may be none."""
+    """Yield a reason for each rule that forces an excluded loop."""
     so = {
         "uneven": "so every mapping is uneven there",
         "window": "which must be whole in time there",
-        "repeated": "which already steps further out with no unrolling between",
+        "repeated": "which already has an outer loop with no unrolling between",
     }
     for slot in space.temporal_slots:
         steps = dict(zip(space.problem.dimension_names, space.slots[slot].lowest, strict=True))
@@ -199,7 +209,7 @@ def _forced_loops(space: MapSpace, barred: Barred) -> Iterator[Reason]:
 
 
 def _forced_bypasses(space: MapSpace) -> Iterator[Reason]:
-    """Tensors that rules keep out of a memory level."""
+    """Yield a reason for each memory level that rules let a tensor bypass."""
     always, free = space.keeps
     for cluster in space.architecture.clusters:
         here = [at for at, entry in enumerate(space.skeleton.entries) if entry.holds and entry.target == cluster.name]
@@ -212,7 +222,7 @@ def _forced_bypasses(space: MapSpace) -> Iterator[Reason]:
 
 
 def _keep_all(space: MapSpace) -> Iterator[KeepRule]:
-    """Rules that keep what may be kept or not."""
+    """Yield rules that keep all optional tensors."""
     _, free = space.keeps
     for entry, row in zip(space.skeleton.entries, free, strict=True):
         cluster = space.architecture.cluster(entry.target)

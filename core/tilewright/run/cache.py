@@ -1,8 +1,9 @@
-"""Cache: what a search found, on disk under a name made of everything that decides it.
+"""Cache of search results on disk.
 
-An entry is one small JSON file. Its name is the digest of problem, architecture, rules, factors, mapper, model, options,
-objective, budget, seed, and of the versions of Tilewright and of both plugins; since an edited checkout keeps its
-version, of their code too. Whatever an entry says is checked before it is believed.
+An entry is one small JSON file, named by a digest of everything that determines the result. These
+are problem, architecture, rules, factors, mapper, model, options, objective, budget and seed. The
+versions and the code of Tilewright and of both plugins count, too, because an edited checkout keeps
+its version. Entries are checked when they are read.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from tilewright.schema.mapping import Mapping
 from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
-"""How a search ended whose result is worth keeping."""
+"""Ends of searches whose results are stored."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Entry(Model):
-    """What is written."""
+    """Contents of an entry."""
 
     schema_version: Literal[1] = 1
     key: str
@@ -66,7 +67,7 @@ class Entry(Model):
 
 @dataclass(frozen=True)
 class ResultCache:
-    """Results of searches in one folder, which is made when the first one is kept."""
+    """Results of searches in one folder, which is created with the first one."""
 
     folder: Path
 
@@ -74,10 +75,10 @@ class ResultCache:
         return self.folder / key[:2] / f"{key}.json"
 
     def find(self, key: str) -> Result | None:
-        """The result kept under a key.
+        """Return the result under a key, or None.
 
         Raises:
-            ValueError: there is an entry, and it is damaged.
+            ValueError: The entry is damaged.
         """
         path = self.path(key)
         if not os.path.lexists(path):
@@ -93,10 +94,10 @@ class ResultCache:
         return entry.result()
 
     def keep(self, key: str, result: Result) -> None:
-        """Write the mapping that was found by a search that was not interrupted.
+        """Store the result of a complete search that found a mapping.
 
         Raises:
-            OutputError: the folder cannot be written to.
+            OutputError: The folder cannot be written to.
         """
         if result.stop not in KEPT or result.best is None:
             return
@@ -106,7 +107,7 @@ class ResultCache:
 
 
 def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
-    """The key of what decides a search: JSON data, and the objects whose code takes part."""
+    """Return the key of a search, from JSON data and from the plugin objects whose code it runs."""
     packages = sorted({"tilewright", *(type(plugin).__module__.partition(".")[0] for plugin in plugins)})
     data = {
         **parts,
@@ -118,7 +119,7 @@ def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
 
 @cache
 def code_of(package: str) -> str:
-    """Return the digest of a package's code: equal wherever it is installed; empty if it is in no files."""
+    """Return the digest of a package's code, the same for all installations; empty without files."""
     try:
         spec = importlib.util.find_spec(package)
     except ValueError:  # a module without a spec, such as __main__

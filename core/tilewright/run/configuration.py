@@ -1,4 +1,4 @@
-"""Run configuration: where to map, with what, for how long."""
+"""Configuration of a run: architecture, plugins and budget."""
 
 from __future__ import annotations
 
@@ -21,18 +21,21 @@ from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
 DEFAULT_EVALUATIONS = 100_000
-"""Mappings per search where the user limits neither their number nor the time."""
+"""Mappings per search without a limit on time or evaluations."""
 
 
 def with_default(budget: Budget, mapper: MapperSpec | None) -> Budget:
-    """The budget, with the default limit where the user set none, unless the mapper is known to end by itself."""
+    """Return the budget, with the default limit if the user set none.
+
+    Mappers that terminate on their own get no default.
+    """
     if budget.seconds is not None or budget.evaluations is not None or (mapper and mapper.ends):
         return budget
     return replace(budget, evaluations=DEFAULT_EVALUATIONS)
 
 
 def limit_of(stop: Stop, budget: Budget) -> str | None:
-    """The limit that ended a search which would have gone on, as it is typed; None: it ended otherwise."""
+    """Return the limit that cut a search short, as an option; None if no limit did."""
     match stop:
         case "deadline" if budget.seconds is not None:
             return f"--seconds {budget.seconds:g}"
@@ -43,10 +46,10 @@ def limit_of(stop: Stop, budget: Budget) -> str | None:
     return None
 
 
-def told(limit: str, which: str) -> str:
-    """That a limit ended some searches, and what to type to let them go on.
+def limit_message(limit: str, which: str) -> str:
+    """Return a message on a limit that cut searches short, with the option to continue.
 
-    >>> told("--evaluations 300", "n0, n3 (2 of 18 layers)")
+    >>> limit_message("--evaluations 300", "n0, n3 (2 of 18 layers)")
     'stopped by --evaluations 300: n0, n3 (2 of 18 layers); --evaluations 3000 lets it go on'
     """
     option, _, value = limit.partition(" ")
@@ -56,8 +59,12 @@ def told(limit: str, which: str) -> str:
 
 @dataclass(frozen=True)
 class RunConfiguration:
-    """How to map. The records say which plugins mapper and model are; `mapper_capabilities`: what the mapper declares. `otherwise`:
-    how to map problems of which a mapper can prove nothing. `most_cycles`: mappings that take more are not valid."""
+    """Configuration of a run.
+
+    `mapper_capabilities` are those that the mapper declares. `fallback` is the configuration for
+    problems where the mapper can prove nothing. Mappings with more than `most_cycles` cycles are
+    invalid.
+    """
 
     architecture: Architecture
     constraints: Constraints
@@ -68,28 +75,28 @@ class RunConfiguration:
     budget: Budget
     seed: int
     mapper_capabilities: Capabilities = Capabilities()
-    otherwise: RunConfiguration | None = None
+    fallback: RunConfiguration | None = None
     most_cycles: float = math.inf
 
-    def on(self, architecture: Architecture) -> RunConfiguration:
-        """The same on another machine."""
-        otherwise = None if self.otherwise is None else self.otherwise.on(architecture)
-        return replace(self, architecture=architecture, otherwise=otherwise)
+    def on_architecture(self, architecture: Architecture) -> RunConfiguration:
+        """Return the configuration for another architecture."""
+        fallback = None if self.fallback is None else self.fallback.on_architecture(architecture)
+        return replace(self, architecture=architecture, fallback=fallback)
 
-    def aimed(self, objective: Objective, most_cycles: float) -> RunConfiguration:
-        """The same with something else to make small, among mappings of at most so many cycles."""
-        otherwise = None if self.otherwise is None else self.otherwise.aimed(objective, most_cycles)
-        return replace(self, objective=objective, most_cycles=most_cycles, otherwise=otherwise)
+    def with_objective(self, objective: Objective, most_cycles: float) -> RunConfiguration:
+        """Return the configuration for another objective and limit on cycles."""
+        fallback = None if self.fallback is None else self.fallback.with_objective(objective, most_cycles)
+        return replace(self, objective=objective, most_cycles=most_cycles, fallback=fallback)
 
     @property
     def plugins(self) -> tuple[object, ...]:
-        """What a search runs, without guards: the mapper, those that it starts with, the cost model."""
+        """Unguarded plugin objects of a search: the mapper, its warm-start mappers, the cost model."""
         parts = (self.mapper, *getattr(self.mapper, "starters", ()), self.model.model)
         return tuple(getattr(each, "plugin", each) for each in parts)
 
     @property
     def data(self) -> dict[str, object]:
-        """Everything that decides a search, but the problem and the code, as JSON data."""
+        """Everything that determines a search, apart from the problem and the code, as JSON data."""
         found: dict[str, object] = {
             "architecture": self.architecture.model_dump(mode="json"),
             "constraints": self.constraints.model_dump(mode="json"),
@@ -101,10 +108,10 @@ class RunConfiguration:
         }
         if self.most_cycles < math.inf:
             found["most_cycles"] = self.most_cycles
-        return found if self.otherwise is None else found | {"otherwise": self.otherwise.data}
+        return found if self.fallback is None else found | {"otherwise": self.fallback.data}
 
 
-def claim(
+def acquire(
     folder: RunFolder,
     workload: Workload,
     points: Sequence[tuple[str, RunConfiguration | None]],
@@ -112,7 +119,10 @@ def claim(
     resume: bool = False,
     force: bool = False,
 ) -> None:
-    """Make it the folder of a run: these searches of each layer of this workload. See `RunFolder.acquire`."""
+    """Acquire a folder for the run of these searches for each layer of the workload.
+
+    See `RunFolder.acquire`.
+    """
     content = of_data([(each.name, each.problem.content_key) for each in workload.layers])
     searches = [(name, None if point is None else point.data) for name, point in points]
     names = ", ".join(dict.fromkeys(name for name, _ in points))

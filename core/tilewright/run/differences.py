@@ -1,4 +1,6 @@
-"""Where a cost model differs from what really happens, per level, tensor and action, and what in the mapping makes it so."""
+"""Differences between a cost model and the execution, per level, tensor and action, with their
+causes.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,18 @@ from tilewright.values import Model
 
 
 class Cause(Model):
-    """Why a count may differ: an approximation that the model declares and the mapping has, `totals` (the model counts
-    all instances together) or `rounding`. `code` is stable."""
+    """Possible cause of a difference. `code` is stable.
+
+    It is a declared approximation that applies to the mapping, `totals` (the model counts all
+    instances together) or `rounding`.
+    """
 
     code: str
     message: str
 
 
 class Difference(Model):
-    """One count, words per instance: by execution and by the model."""
+    """One count that differs, in words per instance: by execution and by the model."""
 
     level: str
     tensor: str
@@ -35,7 +40,7 @@ class Difference(Model):
 
 
 def compared(executed: Report, other: Report) -> int:
-    """How many counts both reports have."""
+    """Return the number of counts that both reports have."""
     theirs = {(level.name, name) for level in other.levels for name in level.tensors}
     return len(ACTIONS) * sum((level.name, name) in theirs for level in executed.levels for name in level.tensors)
 
@@ -48,12 +53,12 @@ def differences(
     other: Report,
     approximations: Sequence[Approximation],
 ) -> tuple[Difference, ...]:
-    """Every count of `other` that is not the executed one, with what may explain it.
+    """Return every count of `other` that differs from the execution, with possible causes.
 
     Args:
-        executed: a valid report of a model that executes.
-        other: a valid report of another model on the same mapping.
-        approximations: those that the other model declares.
+        executed: A valid report of a model that executes mappings.
+        other: A valid report of another model on the same mapping.
+        approximations: The declared approximations of the other model.
     """
     theirs = {(level.name, name): counts for level in other.levels for name, counts in level.tensors.items()}
     found = []
@@ -87,7 +92,7 @@ def _cause(approximation: Approximation, route: Route) -> Cause | None:
 
 
 def _readings(executed: Report, level: str, tensor: str, action: Action, really: int, said: int) -> Iterator[Cause]:
-    """Differences of reading, not of counting."""
+    """Yield causes in the interpretation of a count."""
     rows = executed.execution.accesses if executed.execution else ()
     for row in rows:
         if (row.level, row.tensor) == (level, tensor) and getattr(row, action).total == said:

@@ -1,7 +1,7 @@
-"""Evaluation: what a cost model says of a mapping, or of a program of directives.
+"""Evaluation of a mapping, or of a program of directives, by a cost model.
 
-There is one rule for failure: what a model refuses, and what it cannot do because it crashed or could not be built, is a
-report that is not valid, with the reasons.
+Every failure becomes an invalid report with reasons: a refusal of the model, a crash, or an error
+while it was built.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.firstuse import told
+from tilewright.run.compilation_warm_up import compilation_notice
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
@@ -36,12 +36,15 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
 FAILED = "plugin_failed"
-"""Code of the reason where a plugin crashed or could not be built."""
+"""Code of the reason if a plugin crashed or could not be built."""
 
 
 @dataclass(frozen=True)
 class BuiltModel:
-    """A cost model, with what it declares and which plugin it is; without `model`, `error` says why it is not built."""
+    """A cost model with its capabilities and its record.
+
+    If it could not be built, `model` is None and `error` is the reason.
+    """
 
     name: str
     record: PluginRecord
@@ -51,11 +54,11 @@ class BuiltModel:
 
 
 def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = None) -> BuiltModel:
-    """Build an installed cost model, or take one as it is.
+    """Return an installed cost model by name, or a cost model object from the caller.
 
     Raises:
-        UnknownPluginError, AmbiguousPluginError: no single cost model has this name.
-        InputError: an option is unknown or wrong; an object is no cost model.
+        UnknownPluginError, AmbiguousPluginError: No single cost model has this name.
+        InputError: An option is unknown or invalid, or an object is not a cost model.
     """
     if not isinstance(name, str):
         if not callable(getattr(name, "bind", None)) or options:
@@ -73,14 +76,15 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
 
 
 def executing_model(name: str | None = None) -> str:
-    """The name of the installed cost model that executes mappings; a built-in one before others.
+    """Return the name of the installed cost model that executes mappings, built-in ones first.
 
     Args:
-        name: the one that is meant.
+        name: The requested one.
 
     Raises:
-        UnknownPluginError, AmbiguousPluginError: no single cost model has this name, or none executes.
-        InputError: the one that is meant does not execute.
+        UnknownPluginError, AmbiguousPluginError: No single cost model has this name, or none
+            executes.
+        InputError: The requested one does not execute mappings.
     """
     specs = {each.name: each.spec for each in installed().of_kind(CostModelSpec)}
     able = [each for each, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
@@ -97,26 +101,30 @@ def executing_model(name: str | None = None) -> str:
 
 
 def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:
-    """Which plugin, which version, which options. Raises InputError for options it does not take."""
+    """Return the record of a plugin: name, version and options.
+
+    Raises:
+        InputError: An option is unknown or invalid.
+    """
     checked = check_options(registration, options)
     with calling(registration.owner, "its options"):
-        said = checked.model_dump(mode="json")
+        dumped = checked.model_dump(mode="json")
     return PluginRecord.model_validate(
         {
             "name": registration.spec.name,
             "distribution": registration.distribution,
             "version": registration.version,
-            "options": said,
+            "options": dumped,
         }
     )
 
 
 def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Evaluator:
-    """The model for one problem on one architecture.
+    """Return the model bound to one problem and one architecture.
 
     Raises:
-        NotConformableError: it does not take this pair.
-        PluginError: it could not be built, or crashed.
+        NotConformableError: It does not accept this pair.
+        PluginError: It could not be built, or crashed.
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
@@ -127,7 +135,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
 
 
 def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
-    """What the model says of one mapping. Raises nothing; see the rule above."""
+    """Return the model's report on one mapping. Failures are invalid reports."""
     try:
         evaluator = bind(model, problem, architecture)
         verdict = model.capabilities.judge_mapping(problem, architecture, mapping)
@@ -142,27 +150,30 @@ def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, ma
 def explain(
     model: BuiltModel, evaluator: Evaluator, problem: Problem, architecture: Architecture, mapping: Mapping
 ) -> Report:
-    """As `evaluate`, with a model that is bound to the problem already."""
+    """Return the report of a bound model, like `evaluate`."""
     try:
-        with told():
+        with compilation_notice():
             report = evaluator.explain(mapping).on(architecture, problem)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
     ported = [memory.name for memory in architecture.memories if memory.ports]
     if not ported or model.capabilities.memory_ports or not report.valid:
         return report
-    uncounted = f"ports of {', '.join(ported)} are not counted: what is read has one bandwidth, what is written another"
+    uncounted = f"ports of {', '.join(ported)} are not counted: reads have one bandwidth, writes another"
     return report.model_copy(update={"warnings": (*report.warnings, uncounted)})
 
 
 def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[Report, ...]:
-    """One report per layer. A model that takes mappings only is given the tiles, where the directives are tiles."""
+    """Return one report per layer.
+
+    A model that accepts only mappings evaluates the tiles, if the directives describe tiles.
+    """
     if model.model is not None and not isinstance(model.model, DirectiveModel):
         return tuple(_evaluate_tiles(model, layer, program.hardware) for layer in program.layers)
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
-        with told():
+        with compilation_notice():
             return model.model.explain_directives(program)
     except TilewrightError as error:
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
@@ -178,12 +189,12 @@ def _evaluate_tiles(model: BuiltModel, layer: DirectiveLayer, hardware: Directiv
 
 
 def refusal(model: BuiltModel, problem: str, macs: int, error: TilewrightError) -> Report:
-    """The report of a model that does not say what a mapping costs."""
+    """Return the invalid report of a model that failed."""
     return Report(model=model.record.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
 
 
 def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:
-    """An error as reasons."""
+    """Return an error as reasons."""
     if isinstance(error, NotConformableError | InvalidMappingError):
         return error.reasons
     message = f"{error.message}; {error.hint}" if error.hint else error.message

@@ -1,4 +1,4 @@
-"""A whole workload mapped: every distinct problem once, as often counted as it occurs."""
+"""Mapping of a whole workload. Every distinct problem is searched once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.run.accepted import accepted, narrowed_space
 from tilewright.run.cache import ResultCache, digest
+from tilewright.run.compilation_warm_up import warm_up
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import BuiltModel, bind, explain
-from tilewright.run.firstuse import warm_up
 from tilewright.run.parallel import Incumbent, Interim, Rescue, Workers, in_processes
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
@@ -42,12 +42,16 @@ Watch = Callable[[DistinctProblem, Progress], None]
 
 @dataclass(frozen=True, repr=False)
 class MappedLayer(Printed):
-    """What was found for one distinct problem.
+    """Result for one distinct problem.
 
-    `architecture` is the one searched on, with the constraints' aspect ratio. `result` is None when no search could start;
-    `error` then says why. `report` is the model's account of the best mapping. `constrained` is false where the constraints
-    do not speak of such a problem. `cached`: the result is from an earlier search. `warnings`: what the user should know
-    beside the result. `instead`: the mapper that searched, where it is not the run's but the one for what the run's proves nothing of.
+    Attributes:
+        architecture: The searched architecture, with the aspect ratio of the constraints.
+        result: None if no search could start; then `error` is the reason.
+        report: The model's report on the best mapping.
+        constrained: Whether the constraints cover such a problem.
+        cached: Whether the result is from an earlier search.
+        warnings: Messages for the user.
+        instead: The fallback mapper, if it searched.
     """
 
     distinct: DistinctProblem
@@ -70,12 +74,12 @@ class MappedLayer(Printed):
 
     @property
     def count(self) -> int:
-        """How many layers of the workload are this problem."""
+        """Number of layers of the workload with this problem."""
         return self.distinct.count
 
     @property
     def interrupted(self) -> bool:
-        """Ctrl-C ended the search: the best so far is what there is."""
+        """Whether Ctrl-C ended the search, so that the result is the best so far."""
         return self.result is not None and self.result.stop == "cancelled"
 
     @property
@@ -115,17 +119,19 @@ class MappedLayer(Printed):
 def map_workload(
     workload: Workload,
     configuration: RunConfiguration,
-    watch: Watch | None = None,
+    on_progress: Watch | None = None,
     *,
     jobs: int = 1,
     cache: ResultCache | None = None,
     engine: Engine | None = None,
     workers: Workers | None = None,
 ) -> Iterator[MappedLayer]:
-    """Map each distinct problem, in `jobs` processes or by `engine`, and yield it when done, in the workload's order.
+    """Map each distinct problem, in `jobs` processes or by `engine`, and yield it in the workload's
+    order.
 
-    After an interrupted search no other is started, and what is done is yielded. Results that `cache` has are not
-    searched again; new ones are kept there. Plugins that watch are told of every search as it ends. Several calls may share `workers`.
+    After Ctrl-C no further search starts, and finished layers are yielded. Results in `cache` are
+    reused, and new ones are stored. Observer plugins receive every finished search. Several calls
+    may share `workers`.
     """
     todo = workload.distinct()
     ways = [chosen(distinct, configuration) for distinct in todo]
@@ -140,36 +146,41 @@ def map_workload(
     with ExitStack() as closing:
         if engine is None:
             own = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
-            found = map_each(searches, watch, own)
+            found = map_each(searches, on_progress, own)
         else:
             found = engine(searches)
         for number, layer in itertools.chain([(-1, None)], found):
             if layer is not None:
-                done[missing[number]] = told_watchers(memories[missing[number]].kept(layer), silenced)
+                done[missing[number]] = notify_observers(memories[missing[number]].kept(layer), silenced)
             while following in done:
-                yield _told_by(done.pop(following), ways[following], configuration)
+                yield _with_fallback(done.pop(following), ways[following], configuration)
                 following += 1
-    yield from (_told_by(done[index], ways[index], configuration) for index in sorted(done))
+    yield from (_with_fallback(done[index], ways[index], configuration) for index in sorted(done))
 
 
 def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
-    """How to map a problem: `otherwise` where the cost model offers no relaxation, or the mapper does not accept it."""
-    if configuration.otherwise is None:
+    """Return the configuration for a problem: the fallback if the mapper can prove nothing.
+
+    This is the case if the cost model offers no relaxation, or the mapper refuses the problem.
+    """
+    if configuration.fallback is None:
         return configuration
     with suppress(TilewrightError):
         space, _, evaluator = bound(distinct, configuration)
         if isinstance(evaluator, Relaxable) and evaluator.relaxation(space.skeleton) is not None:
             return configuration
-    return configuration.otherwise
+    return configuration.fallback
 
 
-def _told_by(layer: MappedLayer, way: RunConfiguration, configuration: RunConfiguration) -> MappedLayer:
+def _with_fallback(layer: MappedLayer, way: RunConfiguration, configuration: RunConfiguration) -> MappedLayer:
     return layer if way is configuration else dataclasses.replace(layer, instead=way.mapper_record)
 
 
-def told_watchers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
-    """The layer of a new search, after all watchers were told; with a warning for each that failed, which is then told
-    no more."""
+def notify_observers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
+    """Call all observer plugins, and return the layer with a warning for each that failed.
+
+    Plugins that fail are not called again.
+    """
     if layer.result is None:
         return layer
     complaints = installed().tell_search_done(layer.name, layer.result, silenced)
@@ -178,7 +189,7 @@ def told_watchers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
 
 @dataclass(frozen=True)
 class LayerSearch:
-    """One problem, and how it is mapped."""
+    """One problem, and the configuration of its search."""
 
     distinct: DistinctProblem
     configuration: RunConfiguration
@@ -187,31 +198,34 @@ class LayerSearch:
 Search = TypeVar("Search", bound=LayerSearch)
 Found = TypeVar("Found")
 Wanted = Callable[[int], bool]
-"""Position -> whether its search is to begin; asked at most once, just before."""
+"""Position -> whether its search should start; called at most once, immediately before."""
 
 
 def every(position: int) -> bool:
-    """Return that a search is to begin."""
+    """Return that a search should start."""
     return True
 
 
 class Engine(Protocol):
-    """A way to work searches off: here, in processes or on a cluster."""
+    """Interface to run searches: here, in processes or on a cluster."""
 
     def __call__(self, searches: Sequence[LayerSearch], *, wanted: Wanted = every) -> Iterator[tuple[int, MappedLayer]]:
-        """Yield (position, what was found) of the wanted searches as each is done."""
+        """Yield (position, layer) of the wanted searches as each is done."""
         ...
 
 
 def map_each(
     searches: Sequence[LayerSearch],
-    watch: Watch | None = None,
+    on_progress: Watch | None = None,
     workers: Workers | None = None,
     *,
     wanted: Wanted = every,
 ) -> Iterator[tuple[int, MappedLayer]]:
-    """(position, layer) as each is done; in this process where one worker is enough, but for third parties' plugins. After an interrupted search no
-    other is started."""
+    """Yield (position, layer) as each is done.
+
+    A single worker searches in this process, except with third-party plugins. After Ctrl-C no
+    further search starts.
+    """
     alone = workers is None or len(workers.children) == 1 or len(searches) == 1
     if alone and not any(needs_process(one.configuration) for one in searches):
         for index, one in enumerate(searches):
@@ -219,24 +233,24 @@ def map_each(
                 return
             if not wanted(index):
                 continue
-            layer = map_problem(one.distinct, one.configuration, watch)
+            layer = map_problem(one.distinct, one.configuration, on_progress)
             yield index, layer
             if layer.interrupted:
                 return
         return
     with ExitStack() as closing:
         several = workers or closing.enter_context(Workers(1))
-        for index, found in in_workers(searches, _map_in_process, watch, several, _rescued, wanted):
+        for index, found in in_workers(searches, _map_in_process, on_progress, several, _rescued, wanted):
             yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
 
 
 def needs_process(configuration: RunConfiguration) -> bool:
-    """Return whether a third party's plugin takes part, and nobody could end it in this process."""
+    """Return whether a search must run in a child process, since it uses third-party plugins."""
     return bool(_third_parties(configuration)) and not is_child()
 
 
 def _third_parties(configuration: RunConfiguration) -> set[str]:
-    """The distributions of third parties whose plugins take part."""
+    """Return the distributions of third-party plugins in a configuration."""
     found = {configuration.mapper_record.distribution, configuration.model.record.distribution}
     return {each for each in found if each not in (None, BUILTIN)}
 
@@ -244,23 +258,28 @@ def _third_parties(configuration: RunConfiguration) -> set[str]:
 def in_workers(
     searches: Sequence[Search],
     work: Callable[[Search, Watcher], Found],
-    watch: Watch | None,
+    on_progress: Watch | None,
     workers: Workers,
     rescue: Rescue[Search, Found] | None = None,
     wanted: Wanted = every,
 ) -> Iterator[tuple[int, Found | PluginError]]:
-    """(position, what `work` made of it) as each is done; see `in_processes`. All are of one configuration."""
+    """Yield (position, result of `work`) as each is done; see `in_processes`.
+
+    All searches have one configuration.
+    """
     if not searches:
         return
     configuration = searches[0].configuration
     third_parties = any(_third_parties(one.configuration) for one in searches)
     if not third_parties:
-        with suppress(TilewrightError):  # told by the layer that it is about
+        with suppress(TilewrightError):  # the search reports the error
             space, _, evaluator = bound(searches[0].distinct, configuration)
             task = Task(space, configuration.objective, configuration.most_cycles)
             warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
-    told = None if watch is None else lambda one, progress: watch(one.distinct, progress)
-    for index, found in in_processes(searches, work, told, workers, limit() if third_parties else None, rescue, wanted):
+    forward = None if on_progress is None else lambda one, progress: on_progress(one.distinct, progress)
+    for index, found in in_processes(
+        searches, work, forward, workers, limit() if third_parties else None, rescue, wanted
+    ):
         if isinstance(found, PluginError):
             yield index, _named(found, configuration)
         else:
@@ -268,12 +287,15 @@ def in_workers(
             yield index, found
 
 
-def _map_in_process(one: LayerSearch, watch: Watcher) -> MappedLayer:
-    return map_problem(one.distinct, one.configuration, lambda _, progress: watch(progress))
+def _map_in_process(one: LayerSearch, on_progress: Watcher) -> MappedLayer:
+    return map_problem(one.distinct, one.configuration, lambda _, progress: on_progress(progress))
 
 
 def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> MappedLayer | None:
-    """The layer by the notes of a process that was ended; None where its search had not begun."""
+    """Return a layer from the notes of a process that was ended.
+
+    None if its search had not started.
+    """
     if known.began is None:
         return None
     space, constrained = space_of(one.distinct, one.configuration)
@@ -296,7 +318,10 @@ def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> Map
 
 
 def _report_of(best: Incumbent, space: MapSpace, model: BuiltModel) -> Report:
-    """The report of a mapping whose search was ended. A third party's cost model is not asked again: its totals are known."""
+    """Return the report on a mapping whose search was ended.
+
+    A third-party cost model is not called again; its totals are known.
+    """
     if model.record.distribution == BUILTIN:
         evaluator = bind(model, space.problem, space.architecture)
         return explain(model, evaluator, space.problem, space.architecture, best.mapping)
@@ -312,7 +337,9 @@ def _report_of(best: Incumbent, space: MapSpace, model: BuiltModel) -> Report:
     ).on(space.architecture, space.problem)
 
 
-def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watch: Watch | None = None) -> MappedLayer:
+def map_problem(
+    distinct: DistinctProblem, configuration: RunConfiguration, on_progress: Watch | None = None
+) -> MappedLayer:
     """Search the best mapping of one problem."""
     try:
         space, constrained, evaluator = bound(distinct, configuration)
@@ -324,7 +351,7 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
         evaluator,
         configuration.budget,
         seed=configuration.seed,
-        watch=None if watch is None else lambda progress: watch(distinct, progress),
+        on_progress=None if on_progress is None else lambda progress: on_progress(distinct, progress),
     )
     report, failure = None, result.error
     if result.best is not None:
@@ -336,7 +363,7 @@ def map_problem(distinct: DistinctProblem, configuration: RunConfiguration, watc
 
 
 def _unexplained(report: Report, result: Result, configuration: RunConfiguration) -> str | None:
-    """What is wrong with the account of the best mapping; None: nothing."""
+    """Return the contract violation in the report on the best mapping, or None."""
     if not report.valid:
         return f"it does not explain the best mapping found: {'; '.join(str(reason) for reason in report.reasons)}"
     value = report.of(configuration.objective)
@@ -346,13 +373,22 @@ def _unexplained(report: Report, result: Result, configuration: RunConfiguration
 
 
 def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool, Evaluator]:
-    """(space, whether constraints speak of it, evaluator). Raises TilewrightError."""
+    """Return (space, whether the constraints cover the problem, evaluator).
+
+    Raises:
+        TilewrightError: The inputs are not accepted, or a plugin failed.
+    """
     space, constrained = space_of(distinct, configuration)
     return space, constrained, bind(configuration.model, space.problem, space.architecture)
 
 
 def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool]:
-    """(what of the map space cost model and mapper accept, whether constraints speak of it). Raises TilewrightError."""
+    """Return (map space that cost model and mapper accept, whether the constraints cover the
+    problem).
+
+    Raises:
+        TilewrightError: The inputs are not accepted.
+    """
     space, constrained = narrowed_space(
         configuration.model, distinct.problem, configuration.architecture, configuration.constraints
     )
@@ -366,7 +402,7 @@ def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[
 
 
 class _Memory:
-    """What the cache knows of one problem."""
+    """Cache access for one problem."""
 
     def __init__(self, distinct: DistinctProblem, configuration: RunConfiguration, cache: ResultCache | None) -> None:
         self.distinct, self.configuration, self.cache = distinct, configuration, cache
@@ -374,18 +410,24 @@ class _Memory:
         self.warnings: list[str] = []
 
     def recall(self) -> MappedLayer | None:
-        """The layer as an earlier search left it; None, with a warning, if what is kept is damaged."""
+        """Return the layer of an earlier search; None if there is none, or, with a warning, if it
+        is damaged.
+        """
         if self.cache is None or self.key is None:
             return None
         try:
             result = self.cache.find(self.key)
             return None if result is None else self._checked(result)
         except ValueError as error:
-            self.warnings.append(f"cache entry ignored and made anew: {error}")
+            self.warnings.append(f"cache entry ignored and rebuilt: {error}")
             return None
 
     def _checked(self, result: Result) -> MappedLayer:
-        """Raises ValueError if the mapping is not legal, or has other figures now."""
+        """Return a cached layer.
+
+        Raises:
+            ValueError: The mapping is illegal, or has other figures now.
+        """
         space, constrained, evaluator = bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
@@ -398,7 +440,7 @@ class _Memory:
         return MappedLayer(self.distinct, space.architecture, result, report, None, constrained, cached=True)
 
     def kept(self, layer: MappedLayer) -> MappedLayer:
-        """Keep a new result; the layer with what went wrong meanwhile."""
+        """Store a new result, and return the layer with the warnings so far."""
         if self.cache is not None and self.key is not None and layer.result is not None and layer.error is None:
             try:
                 self.cache.keep(self.key, layer.result)
@@ -408,7 +450,7 @@ class _Memory:
 
 
 def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | None:
-    """What the result depends on, as a digest; None where no search can start."""
+    """Return the digest of everything that determines the result; None if no search can start."""
     try:
         architecture, rules = _place(distinct, configuration)
     except TilewrightError:
@@ -431,7 +473,9 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
 
 
 def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
-    """The error of a process; with the names of all plugins that took part, where it is not known which one failed."""
+    """Return an error of a process with the names of all its plugins, unless the failed one is
+    known.
+    """
     if error.plugin is not None:
         return error
     plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"

@@ -1,7 +1,8 @@
-"""Searches in child processes: results, progress, incumbents and Ctrl-C travel between them and this one.
+"""Searches in child processes, which report results, progress and new best mappings to this
+process.
 
-A third party's plugin searches here only: a process that runs on at its limit is ended, whatever it does, and the best mapping
-that it reported is kept.
+Third-party plugins always search in a child process. A process at its limit is ended, and the best
+mapping that it has reported is preserved.
 """
 
 from __future__ import annotations
@@ -27,37 +28,40 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 SECONDS = 0.2
-"""Between two notes of a process."""
+"""Seconds between two notes of a process."""
 TRIES = 2
-"""How often an item is begun when processes die of it."""
+"""Maximum number of processes that try one item, if they die."""
 GRACE = 2.0
-"""Seconds after a deadline until a search that runs on in a third party's plugin is ended."""
+"""Seconds after a deadline at which a third-party search is ended."""
 FROZEN = 5.0
-"""Seconds without any sign of life after which a process is ended at a limit, such as one in C code that never lets Python run."""
+"""Seconds without a sign of life after which a process at its limit is ended.
+
+An example is C code that blocks all Python threads.
+"""
 FRESH = 1.0
-"""Seconds for which the last sign of life says which call is under way."""
+"""Seconds for which the last sign of life identifies the current call."""
 STARTING = 60.0
-"""Seconds in which a process gives its first sign of life."""
+"""Seconds for the first sign of life of a process."""
 
 
-# -- notes of a process on its work ------------------------------------------------------------------------------
+# -- notes from a process ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SearchBegan:
-    """A search that may take so many seconds; None: no deadline."""
+    """Start of a search with a deadline after `seconds`; None: no deadline."""
 
     seconds: float | None
 
 
 @dataclass(frozen=True)
 class SearchEnded:
-    """The search under way is over."""
+    """End of the current search."""
 
 
 @dataclass(frozen=True)
 class Incumbent:
-    """The best mapping so far, its costs, and how many proposals broke a rule before."""
+    """A new best mapping, its costs, and the number of illegal proposals before it."""
 
     mapping: Mapping
     value: float
@@ -75,7 +79,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class _Beat:
-    """A sign of life: the call into a third party's plugin that is under way, if one is, and the CPU time so far."""
+    """A sign of life: the current third-party call, if any, and the CPU time so far."""
 
     plugin: str | None
     call: str
@@ -85,7 +89,7 @@ class _Beat:
 
 @dataclass
 class Interim:
-    """The notes on an item under way: what is kept when its process ends before the answer."""
+    """Notes on an unfinished item, which are used if its process ends before the answer."""
 
     began: float | None = None
     seconds: float | None = None
@@ -98,12 +102,12 @@ class Interim:
 
     @property
     def wall_seconds(self) -> float:
-        """Time since the search under way began."""
+        """Time since the current search began."""
         return 0.0 if self.began is None else time.monotonic() - self.began
 
     @property
     def cpu_seconds(self) -> float:
-        """CPU time of the search under way, as of the last note."""
+        """CPU time of the current search, as of the last note."""
         return self.cpu - self.first_cpu
 
     def note(self, note: object) -> None:
@@ -126,7 +130,7 @@ _reports = False
 
 
 def report(note: object) -> None:
-    """Send a note to the process that asked for this work; does nothing where no process did."""
+    """In a child process, send a note to the parent; elsewhere, do nothing."""
     if _reports:
         send_note(note)
 
@@ -135,7 +139,9 @@ def report(note: object) -> None:
 
 
 class Workers:
-    """Processes for several calls of `in_processes`; each starts when it is first given work, and ends with the `with` block."""
+    """Processes for several calls of `in_processes`. They start with their first work and end with
+    the block.
+    """
 
     def __init__(self, jobs: int) -> None:
         self.messages: queue.SimpleQueue[ChildMessage | None] = queue.SimpleQueue()
@@ -150,34 +156,35 @@ class Workers:
 
 
 Rescue = Callable[[Item, Interim, PluginError | None], Found | None]
-"""Item, its notes, and the error -> the result that the notes allow. Without an error, Ctrl-C ended the process."""
+"""(Item, notes, error) -> result from the notes. Without an error, Ctrl-C ended the process."""
 
 
 def in_processes(
     items: Sequence[Item],
     work: Callable[[Item, Watcher], Found],
-    watch: Callable[[Item, Progress], None] | None,
+    on_progress: Callable[[Item, Progress], None] | None,
     workers: Workers,
     limit: float | None = None,
     rescue: Rescue[Item, Found] | None = None,
     wanted: Callable[[int], bool] = lambda position: True,
 ) -> Iterator[tuple[int, Found | PluginError]]:
-    """(position, what `work` made of the item) in the order in which they are done. After Ctrl-C those under way come
-    back with their best so far, and those not begun never.
+    """Yield (position, result of `work`) in the order in which they are done.
 
-    An item whose process died is tried once again. One that two processes died of, one whose work raises, one that
-    cannot be sent and one that is ended at a limit come back as a PluginError, or as what `rescue` makes of their notes.
+    After Ctrl-C, current items return their best so far, and no further item starts. An item whose
+    process died is tried once more. Failures are PluginErrors, or the result of `rescue`: two dead
+    processes, an exception, an item that cannot be pickled, or a limit.
 
     Args:
-        work: is sent to a process; it ends early, with what it has, once `stop_requested` there.
-        watch: is told the progress of each item.
-        limit: seconds after which a call into a third party's plugin is ended, with its process. With it, searches are ended
-            two seconds after their deadline, too. None: no process is ended.
-        rescue: makes a result of the notes of an item whose process was ended or died.
-        wanted: asked just before an item is begun, at most once; one that is not wanted is left out.
+        work: Function for the child process; it ends early when `stop_requested`.
+        on_progress: Callback for the progress of each item.
+        limit: Seconds after which a third-party call is ended with its process. Searches then also
+            end
+            two seconds after their deadline. None: no limits.
+        rescue: Returns a result from the notes of a process that was ended or died.
+        wanted: Called at most once, immediately before an item starts; false skips the item.
     """
     messages = workers.messages
-    pool = _Pool(items, work, watch, workers.children, limit, rescue, wanted)
+    pool = _Pool(items, work, on_progress, workers.children, limit, rescue, wanted)
     try:
         with on_interrupt(lambda: messages.put(None)):
             yield from pool.begun()
@@ -194,14 +201,16 @@ def in_processes(
                 yield from pool.ended()
                 yield from pool.begun()
     finally:
-        for child in pool.busy:  # whoever asked wants no more of it
+        for child in pool.busy:  # the caller has stopped reading
             child.close()
 
 
 @dataclass
 class _Trial(Generic[Item]):
-    """One item, begun for the `number`th time, and what is heard of it. `active`: when something other than one call of a third party's
-    plugin was last heard of."""
+    """One attempt at an item, with the notes on it.
+
+    `active` is the time of the last note apart from repeats of one third-party call.
+    """
 
     index: int
     item: Item
@@ -224,13 +233,13 @@ class _Trial(Generic[Item]):
         self.interim.cpu = note.cpu_seconds
 
     def overdue(self, limit: float) -> PluginError | None:
-        """Why its process has to be ended now; None: it has not."""
+        """Return the error for which its process has to be ended now; None if it may run."""
         now = time.monotonic()
         silent, working, late = now - self.heard, now - self.active, now > self.interim.ends
         if self.beat is None or silent > FROZEN:
             most = max(limit, STARTING if self.beat is None else FROZEN)
             ended = silent > most or (late and silent > FROZEN)
-            return _broken(f"nothing was heard of it for {silent:.1f} s, and it was ended") if ended else None
+            return _broken(f"it sent nothing for {silent:.1f} s, and was ended") if ended else None
         plugin = self.beat.plugin
         if plugin is None or silent > FRESH:
             return None
@@ -244,32 +253,32 @@ class _Trial(Generic[Item]):
 
 
 class _Pool(Generic[Item, Found]):
-    """Children, what each is at, and what waits for one."""
+    """Children, their current items, and the items that wait."""
 
     def __init__(
         self,
         items: Sequence[Item],
         work: Callable[[Item, Watcher], Found],
-        watch: Callable[[Item, Progress], None] | None,
+        on_progress: Callable[[Item, Progress], None] | None,
         children: Sequence[Child],
         limit: float | None,
         rescue: Rescue[Item, Found] | None,
         wanted: Callable[[int], bool],
     ) -> None:
-        self.work, self.watch, self.children, self.limit, self.rescue = work, watch, children, limit, rescue
+        self.work, self.on_progress, self.children, self.limit, self.rescue = work, on_progress, children, limit, rescue
         self.wanted = wanted
         self.waiting = deque(_Trial(index, item) for index, item in enumerate(items))
         self.busy: dict[Child, _Trial[Item]] = {}
         self.stopped: float | None = None
-        """When Ctrl-C came."""
+        """Time of the first Ctrl-C."""
 
     @property
     def next_check(self) -> float | None:
-        """Seconds until limits are looked at; None: there are none."""
+        """Seconds until the next check of limits; None without limits."""
         return SECONDS if self.limit is not None or self.stopped is not None else None
 
     def begun(self) -> Iterator[tuple[int, PluginError]]:
-        """Give work to every idle child; what could not be given."""
+        """Give work to every idle child; yield items that could not be sent."""
         for child in self.children:
             while self.waiting and child not in self.busy:
                 trial = self.waiting.popleft()
@@ -284,14 +293,14 @@ class _Pool(Generic[Item, Found]):
                     self.busy[child] = trial
 
     def received(self, message: ChildMessage) -> Iterator[tuple[int, Found | PluginError]]:
-        """Act on what a child said; its item, if it is done with it."""
+        """Process a message of a child; yield its item if it is done."""
         trial = self.busy.get(message.child)
         if trial is None or message.stale:
             return
         if message.kind == "note":
             trial.note(message.value)
-            if self.watch is not None and isinstance(message.value, Progress):
-                self.watch(trial.item, message.value)
+            if self.on_progress is not None and isinstance(message.value, Progress):
+                self.on_progress(trial.item, message.value)
             return
         del self.busy[message.child]
         if message.kind == "answer":
@@ -301,12 +310,12 @@ class _Pool(Generic[Item, Found]):
         else:
             message.child.close()
             if trial.number == TRIES:
-                yield from self._rescued(trial, _broken(f"it {message.value}; so it did {TRIES} times"))
+                yield from self._rescued(trial, _broken(f"it {message.value}, {TRIES} times"))
             elif self.stopped is None:
                 self.waiting.appendleft(_Trial(trial.index, trial.item, trial.number + 1))
 
     def ended(self) -> Iterator[tuple[int, Found | PluginError]]:
-        """End the processes that have reached a limit; their items."""
+        """End processes that have reached a limit; yield their items."""
         late = self.stopped is not None and time.monotonic() - self.stopped > STOPPING
         for child, trial in list(self.busy.items()):
             error = None if self.limit is None or late else trial.overdue(self.limit)
@@ -323,7 +332,7 @@ class _Pool(Generic[Item, Found]):
             yield trial.index, error
 
     def stop(self) -> None:
-        """Begin nothing more; what is under way ends with what it has."""
+        """Start nothing more, and request the results of current items."""
         self.stopped = self.stopped or time.monotonic()
         self.waiting.clear()
         for child in self.busy:
@@ -338,14 +347,14 @@ def _broken(what: str) -> PluginError:
 
 
 def _work(item: Item, work: Callable[[Item, Watcher], Found]) -> Found:
-    """One item, in a child."""
+    """Process one item in a child."""
     global _reports
     notes = _Notes()
     thread = threading.Thread(target=notes.beat, daemon=True)
     thread.start()
     _reports = True
     try:
-        return work(item, notes.watch)
+        return work(item, notes.on_progress)
     finally:
         _reports = False
         notes.over.set()
@@ -353,14 +362,14 @@ def _work(item: Item, work: Callable[[Item, Watcher], Found]) -> Found:
 
 
 class _Notes:
-    """What a process tells of its work every few tenths of a second, whatever the work is at."""
+    """Sender of periodic notes from a child, independent of its work."""
 
     def __init__(self) -> None:
         self.over = threading.Event()
         self.sent_at = -math.inf
         self.pending: Progress | None = None
 
-    def watch(self, progress: Progress) -> None:
+    def on_progress(self, progress: Progress) -> None:
         if time.monotonic() - self.sent_at >= SECONDS:
             self.sent_at, self.pending = time.monotonic(), None
             send_note(progress)

@@ -1,4 +1,4 @@
-"""Why a search found nothing: a sample of its proposals, explained."""
+"""Reasons why a search found nothing, from a sample of its proposals."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from tilewright.run.evaluation import FAILED
 from tilewright.schema.mapping import Mapping
 
 SAMPLED = 200
-"""Mappings that are explained at most."""
+"""Maximum number of explained mappings."""
 SECONDS = 5.0
 """Time after which no further mapping is explained."""
 
 
 class RejectionSample:
-    """Some proposals of a search, at equal distances from its beginning to its end, as long as nothing valid was found."""
+    """Sample of proposals at equal distances, until a valid mapping is found."""
 
     def __init__(self) -> None:
         self.kept: list[Candidates | MappingBatch] = []
         self.every, self.seen = 1, 0
 
     def add(self, batch: Candidates | MappingBatch) -> None:
-        """Look at a piece of a search. How large pieces are, the machine's speed decides; it changes nothing here."""
+        """Add proposals to the sample.
+
+        The size of the batch depends on the speed of the host, but does not affect the sample.
+        """
         row = -self.seen % self.every
         while row < len(batch):
             self.kept.append(batch.take(np.array([row])))
@@ -41,7 +44,10 @@ class RejectionSample:
         self.seen += len(batch)
 
     def explained(self, task: Task, evaluator: Evaluator) -> Rejections | None:
-        """Their reasons, the commonest first: by the rules of legality, and of legal mappings by the model."""
+        """Return the reasons, the most common first.
+
+        They come from the rules of legality and, for legal mappings, from the model.
+        """
         until = time.perf_counter() + SECONDS
         found: dict[tuple[str, str], tuple[int, str]] = {}
         sampled = 0

@@ -1,4 +1,4 @@
-"""The one driver loop: owns evaluation, counting, best so far, budget, progress and interruption."""
+"""The driver loop of every search: evaluation, counting, best mapping, budget, progress and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, gua
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
-from tilewright.run.firstuse import begun, warm_up
+from tilewright.run.compilation_warm_up import new_run, warm_up
 from tilewright.run.parallel import Incumbent, SearchBegan, SearchEnded, report
 from tilewright.run.rejections import RejectionSample
 from tilewright.schema.mapping import Mapping
 
 PIECE_SECONDS = 0.1
-"""Batches are evaluated in pieces that take about so long."""
+"""Approximate time per piece of a batch."""
 FIRST_PIECE = 10
-"""Mappings of the first piece, when the model's speed is not known."""
+"""Mappings in the first piece, while the speed of the model is unknown."""
 
 
 def search(
@@ -36,17 +36,18 @@ def search(
     budget: Budget,
     *,
     seed: int = 0,
-    watch: Watcher | None = None,
+    on_progress: Watcher | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Result:
-    """Run a mapper until it is done or the budget is spent. Whatever ends it, the best mapping so far is returned.
+    """Run a mapper until it is done or the budget is used up, and return the best mapping so far.
 
-    The loop acts between batches, and between the pieces in which large ones are evaluated. Ctrl-C ends the search, not
-    the program (`cancelled`), whenever it comes; a mapper or a model that breaks a promise ends it with `failed` and a PluginError in `error`.
-    One that never answers is ended where another process watches (`tilewright.run.parallel`).
+    Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C
+    ends the search (`cancelled`), not the program. A plugin that violates its contract ends it with
+    `failed` and a PluginError in `error`. Third-party plugins that never answer are ended by the
+    parent process (`tilewright.run.parallel`).
     """
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
-    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, watch, clock)
+    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock)
     cpu = time.process_time()
     with preserving_results():
         stop, error = loop.run_through()
@@ -75,7 +76,9 @@ def search(
 
 
 class _Loop:
-    """`own` is what the driver counts by; the mapper has `run`, which says the same until the mapper writes to it."""
+    """State of the loop. `own` holds the driver's counts, and `run` the copy that the mapper may
+    change.
+    """
 
     def __init__(
         self,
@@ -84,12 +87,12 @@ class _Loop:
         evaluator: GuardedEvaluator,
         budget: Budget,
         seed: int,
-        watch: Watcher | None,
+        on_progress: Watcher | None,
         clock: Callable[[], float],
     ) -> None:
-        self.mapper, self.task, self.evaluator, self.watch = mapper, task, evaluator, watch
+        self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
-        self.own, self.run = (begun(evaluator, budget, seed, clock) for _ in range(2))
+        self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
         self.run.starters = mapper.starters
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
@@ -119,8 +122,8 @@ class _Loop:
         try:
             if proposals is not None:
                 proposals.close()
-                self._note_what_is_told()
-        except TilewrightError as error:  # a mapper that goes on after being closed loses no result
+                self._record_figures()
+        except TilewrightError as error:  # a mapper that continues after `close` loses no result
             ended = "failed", ended[1] or error
         report(SearchEnded())
         return ended
@@ -135,24 +138,28 @@ class _Loop:
                 self.run.evaluated = self.own.evaluated
                 if reason == "evaluations" and len(costs) == len(batch):
                     with raising():
-                        proposals.send(costs)  # a mapper that was just done may have proved something
+                        proposals.send(costs)  # a mapper that is done now may have proved a bound
                 if reason:
                     return reason
                 with raising():
                     batch = proposals.send(costs)
-        except StopIteration:  # done, or so polite as to stop when time or evaluations have run out
-            self._note_what_is_told()
+        except StopIteration:  # done, or out of time or evaluations
+            self._record_figures()
             if self.lower_bound is not None:
                 return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
             return "deadline" if late else "evaluations" if self.own.exhausted and self.run.curtailed else "finished"
 
-    def _note_what_is_told(self) -> None:
-        """Raises PluginError: the mapper tells what cannot be."""
-        self.lower_bound, self.figures = self.mapper.told(self.run, self.value)
+    def _record_figures(self) -> None:
+        """Copy the mapper's bound and figures.
+
+        Raises:
+            PluginError: They are invalid.
+        """
+        self.lower_bound, self.figures = self.mapper.run_figures(self.run, self.value)
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
-        """Evaluate a batch, a piece at a time, so that a slow model cannot pass the deadline by much."""
+        """Evaluate a batch in pieces, so that a slow model exceeds the deadline only slightly."""
         left = self.own.remaining_evaluations
         if left is not None and left < len(batch):
             batch = batch.take(slice(0, left))
@@ -182,8 +189,10 @@ class _Loop:
             self.sample.add(batch)
         self.own.evaluated += len(batch)
         self.valid += int(costs.valid.sum())
-        if self.watch:
-            self.watch(Progress(self.own.evaluated, self.valid, self.value, self.own.elapsed_seconds, self.own.budget))
+        if self.on_progress:
+            self.on_progress(
+                Progress(self.own.evaluated, self.valid, self.value, self.own.elapsed_seconds, self.own.budget)
+            )
         return costs
 
     def _keep_best(self, batch: Candidates | MappingBatch, costs: Costs) -> None:
@@ -199,11 +208,15 @@ class _Loop:
                 report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected))
                 mark_result_found()
                 return
-            self.rejected += 1  # a model may be laxer than the rules
+            self.rejected += 1  # a model may accept mappings that break the rules
             values[index] = np.inf
 
     def _check_constraints(self, mapping: Mapping) -> None:
-        """Raises PluginError: the mapper proposed what the constraints forbid."""
+        """Check a new best mapping.
+
+        Raises:
+            PluginError: It violates the constraints.
+        """
         broken = self.task.space.obeyed(mapping).reasons
         if broken:
             raise fault(self.mapper.owner, f"it proposed a mapping that breaks the constraints: {broken[0]}")

@@ -1,6 +1,6 @@
-"""Sweep: several mappers under several cost models, and every best mapping evaluated by all of these models.
+"""Sweep: several mappers under several cost models; all these models evaluate every best mapping.
 
-Whatever cannot be done is a row with the reason; nothing of it ends the sweep.
+A failure is a row with its reason; it does not end the sweep.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from tilewright.schema.workload import Workload
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A mapper under a cost model; without `configuration`, `error` says why one of them could not be built."""
+    """A mapper under a cost model. If it could not be built, `configuration` is None and `error` is
+    set.
+    """
 
     mapper: str
     model: str
@@ -33,8 +35,10 @@ class SweepPoint:
 
 @dataclass(frozen=True)
 class SweepRow:
-    """What one point found for one layer, and what each model of the sweep says of it, in their order; no reports where
-    nothing was found."""
+    """Result of one point for one layer, with the report of each model, in their order.
+
+    Without a mapping there are no reports.
+    """
 
     point: SweepPoint
     layer: MappedLayer
@@ -42,14 +46,14 @@ class SweepRow:
 
     @property
     def limit(self) -> str | None:
-        """The limit that ended the search, as it is typed; None: it ended otherwise."""
+        """The limit that cut the search short, as an option; None if no limit did."""
         if self.layer.result is None or self.point.configuration is None:
             return None
         return limit_of(self.layer.result.stop, self.point.configuration.budget)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Why nothing was found; empty if something was."""
+        """Reasons why there is no mapping; empty if there is one."""
         if self.layer.report is not None:
             return ()
         if self.layer.error is not None:
@@ -61,11 +65,11 @@ class SweepRow:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a mapping is from the best of its map space.
+    """Distance of a mapping from the optimum of its map space.
 
     Attributes:
-        ratio: what it costs, over the highest bound that was proved.
-        exact: some mapping costs no more than that bound, so it is the optimum; else the mapping is at most so far from it.
+        ratio: Cost divided by the highest proved bound.
+        exact: Whether the bound is the optimum; otherwise the ratio is an upper bound.
     """
 
     ratio: float
@@ -76,13 +80,15 @@ class Distance:
 
 
 class Proofs:
-    """What the searches of one layer proved; each speaks for the mappings of the space that it covered."""
+    """Bounds proved by the searches of one layer; each covers the mappings of its space."""
 
     def __init__(self, rows: Sequence[SweepRow]) -> None:
         self._all = [proof for row in rows for proof in _proofs(row)]
 
     def distance(self, mapping: Mapping, model: str, value: float) -> Distance | None:
-        """Of a mapping that costs so much by a model; None where no search under that model proved anything of it."""
+        """Return the distance of a mapping with this cost; None if no bound of this model covers
+        it.
+        """
         found = [each for each in self._all if each.model == model and each.space.contains(mapping)]
         highest = max(found, key=lambda each: each.bound, default=None)
         return None if highest is None else Distance(value / highest.bound, highest.exact)
@@ -90,7 +96,7 @@ class Proofs:
 
 @dataclass(frozen=True)
 class _Proof:
-    """`exact`: a mapping that costs no more was found."""
+    """A proved bound. `exact`: a mapping with this cost was found."""
 
     model: str
     space: MapSpace
@@ -99,7 +105,7 @@ class _Proof:
 
 
 def _proofs(row: SweepRow) -> Iterator[_Proof]:
-    """What a search proved, if anything."""
+    """Yield the bound that a search proved, if any."""
     result, configuration = row.layer.result, row.point.configuration
     if result is not None and configuration is not None and result.proved and result.lower_bound:
         space, _ = space_of(row.layer.distinct, configuration)
@@ -110,18 +116,18 @@ def sweep(
     workload: Workload,
     points: Sequence[SweepPoint],
     models: Sequence[BuiltModel],
-    watch: Callable[[SweepPoint], Watch] | None = None,
+    on_progress: Callable[[SweepPoint], Watch] | None = None,
     *,
     jobs: int = 1,
     cache: ResultCache | None = None,
 ) -> Iterator[SweepRow]:
-    """One row after another, point by point, each as soon as it is done.
+    """Yield the rows point by point, each as soon as its search is done.
 
-    Ctrl-C ends the sweep: the search under way gives its best so far, and no further one is begun.
+    Ctrl-C ends the sweep: the current search returns its best mapping, and no further one starts.
 
     Args:
-        watch: point -> what is told of the progress of its searches.
-        jobs, cache: as for `map_workload`.
+        on_progress: Point -> callback for the progress of its searches.
+        jobs, cache: See `map_workload`.
     """
     count = len(workload.distinct())
     with Workers(min(jobs, count)) as workers:
@@ -130,7 +136,7 @@ def sweep(
                 for distinct in workload.distinct():
                     yield SweepRow(point, MappedLayer(distinct, error=point.error))
                 continue
-            watcher = watch(point) if watch else None
+            watcher = on_progress(point) if on_progress else None
             done, cancelled = 0, False
             for layer in map_workload(workload, point.configuration, watcher, cache=cache, workers=workers):
                 done += 1
@@ -144,7 +150,10 @@ def sweep(
 
 
 def _row(point: SweepPoint, layer: MappedLayer, models: Sequence[BuiltModel]) -> tuple[SweepRow, bool]:
-    """The evaluated layer, and whether Ctrl-C came meanwhile; what is then not evaluated says so."""
+    """Return the evaluated layer, and whether Ctrl-C was pressed meanwhile.
+
+    Models that Ctrl-C skipped have a reason.
+    """
     best = None if layer.result is None else layer.result.best
     if best is None or layer.report is None or layer.architecture is None:
         return SweepRow(point, layer), False

@@ -10,7 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright import errors
 from tilewright.plugin import Proposals, Run, Task
-from tilewright.run.written.layers import digests_of
+from tilewright.run.artifacts.layers import digests_of
 from tilewright.schema.mapped.certificate import Certificate
 
 pytestmark = pytest.mark.exhaustive

@@ -206,7 +206,7 @@ def test_an_interruption_of_the_last_search_is_one(tilewright: Command, layers: 
         "compare", f"{layers}/first", *WORDS, "--mappers", "interrupting", "--models", "timeloop", "--json"
     )
     assert ran.code == 130 and not ran.data["complete"] and ran.data["rows"][0]["valid"]
-    assert "interrupted: the best so far is what there is of first by interrupting" in ran.err
+    assert "interrupted: the best mapping so far is shown for first by interrupting" in ran.err
 
 
 def test_an_interruption_while_evaluating_keeps_the_mapping(

@@ -233,7 +233,7 @@ def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(tilewright: Com
     good = entry.read_text()
     entry.write_text(damage(good))
     again = tilewright(*words)
-    assert again.code == 0 and "warning: cache entry ignored and made anew" in again.err
+    assert again.code == 0 and "warning: cache entry ignored and rebuilt" in again.err
     assert "Traceback" not in again.err
     assert not again.data["layers"][0]["search"]["cached"]
     assert figures(again.data)["layers"] == figures(first.data)["layers"]

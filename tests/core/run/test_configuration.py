@@ -5,7 +5,7 @@ import pytest
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Stop
 from tilewright.plugin.specs import MapperSpec, lazy
-from tilewright.run.configuration import DEFAULT_EVALUATIONS, limit_of, told, with_default
+from tilewright.run.configuration import DEFAULT_EVALUATIONS, limit_message, limit_of, with_default
 
 ENDLESS = MapperSpec(name="endless", summary="", factory=lazy(__name__, "Absent"))
 ENDING = MapperSpec(name="ending", summary="", factory=lazy(__name__, "Absent"), ends=True)
@@ -41,14 +41,16 @@ def test_a_default_limit_is_for_searches_without_end(
 )
 def test_a_limit_is_told_as_it_is_typed(stop: Stop, said: str | None) -> None:
     limit = limit_of(stop, Budget(evaluations=30, seconds=0.5, patience=7))
-    assert (None if limit is None else told(limit, "n0")) == said
+    assert (None if limit is None else limit_message(limit, "n0")) == said
 
 
 def test_no_time_at_all_is_a_limit_too() -> None:
-    assert told("--seconds 0", "") == "stopped by --seconds 0; --seconds 10 lets it go on"
+    assert limit_message("--seconds 0", "") == "stopped by --seconds 0; --seconds 10 lets it go on"
 
 
 def test_the_default_is_called_so() -> None:
     limit = limit_of("evaluations", with_default(Budget(), ENDLESS))
     assert limit is not None
-    assert told(limit, "") == "stopped by --evaluations 100000 (the default); --evaluations 1000000 lets it go on"
+    assert (
+        limit_message(limit, "") == "stopped by --evaluations 100000 (the default); --evaluations 1000000 lets it go on"
+    )

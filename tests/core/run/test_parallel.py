@@ -72,7 +72,7 @@ def test_a_process_that_dies_is_tried_once_again(tmp_path: Path) -> None:
 def test_and_then_told_with_the_others_intact(tmp_path: Path) -> None:
     found = mapped(partial(deadly, folder=tmp_path, deaths=9))
     assert len(list(tmp_path.iterdir())) == 2
-    assert "exit code 9; so it did 2 times" in str(found.pop(2))
+    assert "exit code 9, 2 times" in str(found.pop(2))
     assert found == {0: 2, 1: 4, 3: 8, 4: 10}
 
 
@@ -90,7 +90,7 @@ def silent(item: int, watch: Watcher) -> int:
 
 def test_a_process_that_says_nothing_is_ended_with_the_others_intact() -> None:
     found = mapped(silent, limit=6.0)
-    assert re.search(r"nothing was heard of it for \d+\.\d s, and it was ended", str(found.pop(2)))
+    assert re.search(r"it sent nothing for \d+\.\d s, and was ended", str(found.pop(2)))
     assert found == {0: 2, 1: 4, 3: 8, 4: 10}
 
 

@@ -246,7 +246,7 @@ def test_a_proved_bound_gives_the_gap() -> None:
 
 def test_a_watcher_is_told_after_every_batch() -> None:
     seen: list[Progress] = []
-    result = run(thrice(None), watch=seen.append)
+    result = run(thrice(None), on_progress=seen.append)
 
     assert [each.evaluated for each in seen] == [10, 20, 30]
     assert seen[-1].best == result.value and seen[0].best >= seen[-1].best

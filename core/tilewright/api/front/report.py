@@ -11,9 +11,16 @@ from typing import Any
 from tilewright.api.front.points import Front
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
-from tilewright.run.configuration import RunConfiguration, claim
-from tilewright.run.written.layers import certificate_beside, certificate_of, mapping_file
-from tilewright.run.written.summaries import head_of, instead_told, interrupted_told, place_told, save_summary, title_of
+from tilewright.run.artifacts.layers import certificate_beside, certificate_of, mapping_file
+from tilewright.run.artifacts.summaries import (
+    fallback_message,
+    folder_message,
+    head_of,
+    interrupted_message,
+    save_summary,
+    title_of,
+)
+from tilewright.run.configuration import RunConfiguration, acquire
 from tilewright.schema.workload import Workload
 from tilewright.tables import Table, Tabular, numbers
 
@@ -114,7 +121,7 @@ class FrontReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = instead_told(self.configuration, [front.fastest for front in self.fronts])
+        found = fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
             if front.fastest.error is not None:
@@ -126,8 +133,8 @@ class FrontReport(Tabular):
         if some:
             found.append(f"the front may have further points for {', '.join(some)}; a larger --pareto finds more")
         layers = len(self.workload.distinct())
-        found += interrupted_told(self.stopped, layers - len(self.fronts), layers)
-        return [*found, *place_told(self.folder, self.unwritten)]
+        found += interrupted_message(self.stopped, layers - len(self.fronts), layers)
+        return [*found, *folder_message(self.folder, self.unwritten)]
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])
@@ -142,7 +149,7 @@ class FrontReport(Tabular):
             OutputError: A file cannot be written.
         """
         run = RunFolder(folder)
-        claim(run, self.workload, [(f"front by {self.configuration.mapper_record.name}", self.configuration)])
+        acquire(run, self.workload, [(f"front by {self.configuration.mapper_record.name}", self.configuration)])
         for number, front in enumerate(self.fronts, start=1):
             save_points(run, number, front, self.configuration)
         if (failure := self.summarised(run).unwritten) is not None:
@@ -166,7 +173,7 @@ def point_file(number: int, front: Front, place: int) -> str:
 def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
     """Write the mapping files of a front, and the certificates of points with a proof."""
     for place, point in enumerate(front.points, start=1):
-        aimed = configuration.aimed("energy", point.most_cycles)
+        aimed = configuration.with_objective("energy", point.most_cycles)
         result = None if point.layer.result is None else replace(point.layer.result, lower_bound=point.bound)
         layer = replace(point.layer, result=result)
         name, certificate = point_file(number, front, place), certificate_of(layer, aimed)

@@ -97,7 +97,7 @@ class _Asked:
         if self.interrupted:
             return MappedLayer(search.distinct)
         alone = Workload(name=search.network, layers=(Layer(problem=search.distinct.problem),))
-        aimed = search.configuration.aimed(objective, most_cycles)
+        aimed = search.configuration.with_objective(objective, most_cycles)
         layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
         self.interrupted = stop_requested() or any(layer.interrupted for layer in layers)
         return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)

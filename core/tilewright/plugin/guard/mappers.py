@@ -36,7 +36,7 @@ class GuardedMapper:
             raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
         return GuardedProposals(proposals, self.owner, task)
 
-    def told(self, run: Run, best: float) -> tuple[float | None, dict[str, float]]:
+    def run_figures(self, run: Run, best: float) -> tuple[float | None, dict[str, float]]:
         """Return (lower bound, figures) that the mapper left in its run.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The first use after an installation, when what is compiled takes its time: said in one line, and done before a search."""
+"""Compilation of kernels at first use: a message, and a warm-up before the search."""
 
 from __future__ import annotations
 
@@ -23,32 +23,38 @@ from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.mapper import Budget, Run, Task
 
 SECONDS = 1.5
-"""What is loaded takes less, what is compiled takes more."""
+"""Seconds between the time to load kernels and the time to compile them."""
 
 
 def warm_up(evaluator: Evaluator, task: Task, mapper: GuardedMapper) -> None:
-    """Evaluate nothing, so that what compiles at first use has done so before a search's clock starts. While it does, another
-    process compiles what the mapper compiles, and leaves it on disk. A third party's plugin is not asked: what it compiles counts as its search."""
+    """Evaluate an empty batch, so that kernels are compiled before the clock of a search starts.
+
+    Meanwhile another process compiles the mapper's kernels into the cache. For third-party plugins,
+    compilation is a part of the search.
+    """
     if not is_trusted(guarded_evaluator(evaluator, task.problem, task.architecture).owner):
         return
     space = task.space
     nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
     evaluator = guarded_evaluator(evaluator, task.problem, task.architecture)
-    with closing(_Beside(mapper, task, evaluator)) as beside:
-        with told(beside.begin):
+    with closing(_BackgroundCompiler(mapper, task, evaluator)) as compiler:
+        with compilation_notice(compiler.begin):
             nothing.fits()
             with (
                 suppress(TilewrightError),
                 calling(evaluator.owner, "evaluating nothing"),
-            ):  # it will break again where that is told
+            ):  # the search reports the error
                 evaluator.evaluate_batch(nothing.batch())
                 if isinstance(evaluator, CandidateEvaluator):
                     evaluator.evaluate_candidates(nothing)
-        beside.wait()
+        compiler.wait()
 
 
-class _Beside:
-    """What a mapper compiles, in a process of its own. Where nothing comes of it, it is compiled here, by the search."""
+class _BackgroundCompiler:
+    """A child process that compiles a mapper's kernels.
+
+    If it fails, the search compiles them.
+    """
 
     def __init__(self, mapper: GuardedMapper, task: Task, evaluator: GuardedEvaluator) -> None:
         self.mapper, self.task, self.evaluator = mapper, task, evaluator
@@ -56,7 +62,7 @@ class _Beside:
         self.started = False
 
     def begin(self) -> None:
-        """Unless it would wait for this process, or what it compiles would be lost."""
+        """Start, unless there is a single core or no cache."""
         if _cores() > 1 and kept() and is_trusted(self.mapper.owner):
             with suppress(Exception):  # pickling a third party's object may raise anything
                 self.child.begin(_compile, self.mapper, self.task, self.evaluator)
@@ -71,24 +77,27 @@ class _Beside:
 
 
 def _compile(mapper: GuardedMapper, task: Task, evaluator: GuardedEvaluator) -> None:
-    mapper.search(task, begun(evaluator, Budget(), seed=0)).close()
+    mapper.search(task, new_run(evaluator, Budget(), seed=0)).close()
 
 
-def begun(evaluator: GuardedEvaluator, budget: Budget, seed: int, clock: Callable[[], float] = time.monotonic) -> Run:
-    """What a mapper may know of a search."""
+def new_run(evaluator: GuardedEvaluator, budget: Budget, seed: int, clock: Callable[[], float] = time.monotonic) -> Run:
+    """Return the initial state of a search."""
     bounder = evaluator if isinstance(evaluator, Bounder) else None
     relaxable = evaluator if isinstance(evaluator, Relaxable) else None
     return Run(np.random.default_rng(seed), budget, clock, bounder, relaxable)
 
 
 def _cores() -> int:
-    """That this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 @contextmanager
-def told(also: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Says so, on stderr, if what is done inside takes longer than loading it would, and does something else then."""
+def compilation_notice(also: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Return a context that prints a message if its work takes longer than loading kernels.
+
+    Then it also calls `also`.
+    """
 
     def tell() -> None:
         message = "compiling: up to a minute, once after installing or updating; it is kept for the next time"
@@ -102,4 +111,4 @@ def told(also: Callable[[], None] = lambda: None) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        timer.join()  # what it has begun is known then
+        timer.join()  # `also` has returned, or is not called

@@ -1,4 +1,4 @@
-"""The files of a mapped layer: its mapping, and what was proved of that."""
+"""Files of a mapped layer: its mapping, and the certificate of its proof."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tilewright.version import __version__
 
 
 def layer_file(number: int, layer: MappedLayer) -> str:
-    """The name of a layer's mapping file; `number` counts from 1."""
+    """Return the name of a layer's mapping file; `number` counts from 1."""
     return file_name(f"{number:03d}", layer.name) + ".yaml"
 
 
 def certificate_file(number: int, layer: MappedLayer) -> str | None:
-    """The name of its certificate; None where nothing was proved."""
+    """Return the name of a layer's certificate; None without a proof."""
     return certificate_beside(layer_file(number, layer)) if _is_proved(layer) else None
 
 
 def certificate_beside(mapping: str) -> str:
-    """The name of the certificate beside a mapping file."""
+    """Return the name of the certificate for a mapping file."""
     return f"{mapping.removesuffix('.yaml')}.certificate.yaml"
 
 
@@ -52,9 +52,9 @@ def save_layer(
 def mapping_file(
     layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
 ) -> MappedProblem:
-    """What is written for a mapped layer: enough to evaluate it again and to know where it came from.
+    """Return the contents of a mapping file: mapping, inputs, figures and provenance.
 
-    `alternatives`: what it is a step of.
+    `alternatives` are those with this layer as a step.
     """
     result, report = layer.result, layer.report
     if result is None or result.best is None or report is None or layer.architecture is None:
@@ -87,11 +87,11 @@ def mapping_file(
 def certificate_of(
     layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
 ) -> Certificate | None:
-    """What was proved of a layer; None where its mapper proved nothing."""
+    """Return the certificate of a layer; None if its mapper proved nothing."""
     result = layer.result
     if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
         return None
-    own = configuration.otherwise if layer.instead is not None and configuration.otherwise else configuration
+    own = configuration.fallback if layer.instead is not None and configuration.fallback else configuration
     space, _ = space_of(layer.distinct, own)
     incumbent = mapping_file(layer, configuration, alternatives)
     records = (own.mapper_record, own.model.record)
@@ -121,7 +121,10 @@ def certificate_of(
 
 
 def proof_version_of(mapper: PluginRecord) -> int | None:
-    """Return the version of the rules by which the installed mapper proves; None if it has none, or is not installed."""
+    """Return the version of the installed mapper's proof rules.
+
+    None if it has none, or is not installed.
+    """
     try:
         spec = installed().find(MapperSpec, mapper.long_name).spec
     except (UnknownPluginError, PluginError):
@@ -130,7 +133,7 @@ def proof_version_of(mapper: PluginRecord) -> int | None:
 
 
 def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:
-    """What the parts of a certificate are held to."""
+    """Return the digests of a certificate's parts."""
     return Digests(
         problem=digest_of(incumbent.problem),
         architecture=digest_of(incumbent.architecture),

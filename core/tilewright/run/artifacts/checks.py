@@ -1,4 +1,4 @@
-"""Checks of a certificate: what speaks for it, and what against it."""
+"""Checks of a certificate."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
+from tilewright.run.artifacts.layers import digests_of, proof_version_of
 from tilewright.run.evaluation import BuiltModel, bind, build_model, explain
 from tilewright.run.search import search
-from tilewright.run.written.layers import digests_of, proof_version_of
 from tilewright.schema.mapped import Provenance
 from tilewright.schema.mapped.certificate import Certificate
 
-CLOSE = 1e-9
-"""Two figures are the same if they differ by less than one part in so many."""
+RELATIVE_TOLERANCE = 1e-9
+"""Relative tolerance for equal figures."""
 PIECE = 4096
 """Mappings proposed at once."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was asked of a certificate. `passed` is None where it could not be asked, and `message` says why."""
+    """Result of one check. `passed` is None if it could not run; `message` gives the reason."""
 
     name: str
     passed: bool | None
     message: str
     tried: int = 0
-    """Mappings evaluated for it."""
+    """Number of mappings evaluated for it."""
 
 
 def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
-    """One after another, the cheap ones first.
+    """Yield the results of all checks in sequence, cheap ones first.
 
     Args:
-        samples: mappings drawn at random, and at most so many neighbours of the incumbent.
-        limit: spaces of so many mappings are enumerated.
-        seed: of the draws.
+        samples: Number of random mappings, and maximum number of neighbours of the incumbent.
+        limit: Maximum size of spaces that are enumerated.
+        seed: Seed of the samples.
 
     Raises:
-        UnknownPluginError: the cost model is not installed.
-        PluginError: the cost model or the mapper failed.
+        UnknownPluginError: The cost model is not installed.
+        PluginError: The cost model or the mapper failed.
     """
     yield _contents(certificate)
     yield _prover(certificate)
@@ -64,7 +64,7 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
     except (InputError, NotConformableError) as error:
         yield Check("space", False, f"there is none such: {error}")
         return
-    yield Check("space", size == covered.mappings, _told("mappings", size, covered.mappings))
+    yield Check("space", size == covered.mappings, _value_message("mappings", size, covered.mappings))
     if not size:
         return
     yield _incumbent(certificate, space)
@@ -102,7 +102,7 @@ class _Searches:
             other = self._search(alone, Budget(**dict(self.certificate.limits)), own + 1)
             yield self._consistent(other)
             proofs += [other.lower_bound or 0.0]
-            if max(proofs) < bound * (1 - CLOSE):
+            if max(proofs) < bound * (1 - RELATIVE_TOLERANCE):
                 again = self._search(mapper, Budget(**dict(self.certificate.limits)), own)
                 proofs += [again.lower_bound or 0.0]
         else:
@@ -110,42 +110,42 @@ class _Searches:
         yield self._proved_again(max(proofs, default=None))
 
     def _none_below(self, name: str, parts: Callable[[Run], Iterator[Candidates]], seed: int) -> Check:
-        """Whether some mappings all cost at least the bound."""
+        """Check that the mappings cost at least the bound."""
         found = self._search(_Proposing(parts), Budget(), seed)
         if found.best is None:
             return Check(name, None, "none of them is valid", found.evaluated)
         least = f"the best of {found.valid:,} valid ones costs {found.value:.10g}"
-        if found.value >= self.certificate.bound * (1 - CLOSE):
+        if found.value >= self.certificate.bound * (1 - RELATIVE_TOLERANCE):
             return Check(name, True, least, found.evaluated)
         return Check(
             name, False, f"{least}, which is below the bound of {self.certificate.bound:.10g}", found.evaluated
         )
 
     def _consistent(self, other: Result) -> Check:
-        """What the mapper finds and proves with another seed, and without the mapper that it starts with."""
+        """Check the mapper's result with another seed and without warm start."""
         name, bound, value = "another seed", self.certificate.bound, self.certificate.value
         proved = "nothing" if other.lower_bound is None else f"{other.lower_bound:.10g}"
         told = f"the mapper finds {other.value:.10g} and proves {proved}"
-        if other.value < bound * (1 - CLOSE):
+        if other.value < bound * (1 - RELATIVE_TOLERANCE):
             wrong = f"{told}: the certificate is wrong, a mapping costs less than its bound of {bound:.10g}; map the layer again"
             return Check(name, False, wrong, other.evaluated)
-        if (other.lower_bound or 0.0) > value * (1 + CLOSE):
+        if (other.lower_bound or 0.0) > value * (1 + RELATIVE_TOLERANCE):
             wrong = f"{told}: certificate and prover contradict each other, the incumbent costs {value:.10g}; please report it"
             return Check(name, False, wrong, other.evaluated)
         return Check(name, True, told, other.evaluated)
 
     def _proved_again(self, least: float | None) -> Check:
-        """Whether the bound is more than a claim."""
+        """Check that the bound was proved again."""
         bound = self.certificate.bound
         if least is None:
             return Check("bound", None, "nothing proves it again: neither the mapper nor an enumeration")
-        if least >= bound * (1 - CLOSE):
+        if least >= bound * (1 - RELATIVE_TOLERANCE):
             return Check("bound", True, f"proved again: nothing costs less than {bound:.10g}")
         late = ", in the seconds that it had" if self.certificate.limits.seconds is not None else ""
         return Check("bound", False, f"{bound:.10g} is told, the mapper proves {least:.10g}{late}")
 
     def _mapper(self) -> Mapper | str:
-        """The mapper that proved it; or why there is none."""
+        """Return the mapper of the proof, or the reason why it cannot be built."""
         record = _provenance(self.certificate).mapper
         try:
             return installed().make(MapperSpec, record.long_name, record.options)
@@ -153,7 +153,12 @@ class _Searches:
             return f"mapper {record} cannot be asked: {error.message}"
 
     def _search(self, mapper: Mapper, budget: Budget, seed: int) -> Result:
-        """Raises PluginError, KeyboardInterrupt: it failed, it was interrupted."""
+        """Return the result of a search.
+
+        Raises:
+            PluginError: It failed.
+            KeyboardInterrupt: It was interrupted.
+        """
         most = self.certificate.space.most_cycles
         task = Task(self.space, self.certificate.objective, math.inf if most is None else most)
         result = search(mapper, task, self.evaluator, budget, seed=seed)
@@ -168,7 +173,7 @@ class _Searches:
             yield self.space.sample(run.rng, min(PIECE, count - start))
 
     def _near(self, count: int) -> Iterator[Candidates]:
-        """The incumbent with other orders of its loops, and with one prime factor moved or two."""
+        """Yield the incumbent with other loop orders, and with one or two moved prime factors."""
         packed = MappingBatch.pack(self.space.problem, [self.certificate.incumbent.mapping])
         here = Candidates.of(self.space, packed)
         yield self.space.reordered(here, min(PIECE, count))
@@ -183,17 +188,17 @@ class _Searches:
 
 @dataclass(frozen=True)
 class _Proposing:
-    """Proposes what it is given: the driver counts, confirms and keeps the best."""
+    """Mapper that proposes given mappings; the driver keeps the best."""
 
     parts: Callable[[Run], Iterator[Candidates]]
 
     def search(self, task: Task, run: Run) -> Proposals:
         for part in self.parts(run):
-            _ = yield part  # what it costs does not matter here
+            _ = yield part  # the driver uses the costs
 
 
 def _contents(certificate: Certificate) -> Check:
-    """Whether the parts are those that were certified."""
+    """Check that the parts have not changed."""
     now = digests_of(certificate.incumbent, certificate.space.rules)
     told = certificate.digests
     other = [name for name in type(now).model_fields if getattr(now, name) != getattr(told, name)]
@@ -202,7 +207,10 @@ def _contents(certificate: Certificate) -> Check:
 
 
 def _prover(certificate: Certificate) -> Check:
-    """Compare the version of the proof's rules with the installed mapper's; only the check `bound` decides."""
+    """Compare the version of the proof's rules with that of the installed mapper.
+
+    Only the check `bound` decides.
+    """
     record = _provenance(certificate).mapper
     then, now = certificate.proof_version, proof_version_of(record)
     if now is None:
@@ -215,7 +223,7 @@ def _prover(certificate: Certificate) -> Check:
 
 
 def _incumbent(certificate: Certificate, space: MapSpace) -> Check:
-    """Whether it is a legal mapping of the space."""
+    """Check that the incumbent is a legal mapping of the space."""
     mapping = certificate.incumbent.mapping
     broken = (*legality(space.problem, space.architecture, mapping).reasons, *space.contains(mapping).reasons)
     message = "; ".join(dict.fromkeys(map(str, broken))) or "legal, and a mapping of the space"
@@ -223,9 +231,9 @@ def _incumbent(certificate: Certificate, space: MapSpace) -> Check:
 
 
 def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) -> Check:
-    """Whether the cost model still says of the incumbent what is told."""
+    """Check that the cost model still returns the recorded figures."""
     incumbent, figures = certificate.incumbent, certificate.incumbent.figures
-    assert figures is not None  # the schema asks for them
+    assert figures is not None  # required by the schema
     report = explain(model, evaluator, incumbent.problem, incumbent.architecture, incumbent.mapping)
     if not report.valid:
         return Check("figures", False, f"{model.name} rejects it: {'; '.join(map(str, report.reasons))}", 1)
@@ -235,7 +243,7 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
         ("cycles", report.cycles, figures.cycles),
         ("edp", report.edp, figures.edp),
     ]
-    wrong = [_told(name, now, told) for name, now, told in pairs if not _same(now, told)]
+    wrong = [_value_message(name, now, told) for name, now, told in pairs if not _same(now, told)]
     most = certificate.space.most_cycles
     if most is not None and report.cycles is not None and report.cycles > most:
         wrong.append(f"it takes {report.cycles:,} cycles; the proof is of at most {most:,}")
@@ -244,17 +252,21 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
 
 
 def _gap(certificate: Certificate) -> Check:
-    """Whether bound, value, gap and objective belong together."""
+    """Check that bound, value, gap and objective are consistent."""
     value, bound = certificate.value, certificate.bound
     gap = (value - bound) / value if value else 0.0
-    if bound > value * (1 + CLOSE):
+    if bound > value * (1 + RELATIVE_TOLERANCE):
         return Check("gap", False, f"the bound of {bound:.10g} is above the incumbent's {value:.10g}")
     if certificate.objective != _provenance(certificate).objective:
         return Check("gap", False, "the incumbent was searched for another objective")
-    return Check("gap", math.isclose(gap, certificate.gap, abs_tol=CLOSE), _told("gap", gap, certificate.gap))
+    return Check(
+        "gap",
+        math.isclose(gap, certificate.gap, abs_tol=RELATIVE_TOLERANCE),
+        _value_message("gap", gap, certificate.gap),
+    )
 
 
-def _told(what: str, now: float | None, told: float | None) -> str:
+def _value_message(what: str, now: float | None, told: float | None) -> str:
     def text(value: float | None) -> str:
         return "nothing" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.10g}"
 
@@ -262,12 +274,12 @@ def _told(what: str, now: float | None, told: float | None) -> str:
 
 
 def _same(one: float | None, other: float | None) -> bool:
-    """Equal integers, or floats that differ by rounding only."""
+    """Return whether two integers are equal, or two floats up to rounding."""
     if one is None or other is None or (isinstance(one, int) and isinstance(other, int)):
         return one == other
-    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=1e-12)
+    return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
 
 
 def _provenance(certificate: Certificate) -> Provenance:
-    assert certificate.incumbent.provenance is not None  # the schema asks for it
+    assert certificate.incumbent.provenance is not None  # required by the schema
     return certificate.incumbent.provenance

@@ -14,7 +14,7 @@ from support.processes import runs, soon
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin import Budget, Costs, Proposals, Run, Task
 from tilewright.plugin.result import Result
-from tilewright.run import firstuse
+from tilewright.run import compilation_warm_up
 from tilewright.run.search import search
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
@@ -64,9 +64,9 @@ def run(mapper: Compiling, model: Slow) -> Result:
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(firstuse, "SECONDS", 0.05)
-    monkeypatch.setattr(firstuse, "_cores", lambda: 2)
-    monkeypatch.setattr(firstuse, "kept", lambda: True)
+    monkeypatch.setattr(compilation_warm_up, "SECONDS", 0.05)
+    monkeypatch.setattr(compilation_warm_up, "_cores", lambda: 2)
+    monkeypatch.setattr(compilation_warm_up, "kept", lambda: True)
 
 
 def test_the_mapper_compiles_in_another_process_while_the_model_does(
@@ -91,7 +91,7 @@ def test_what_takes_no_time_is_done_here(tmp_path: Path) -> None:
 def test_where_it_would_gain_nothing_it_is_done_here(
     name: str, value: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(firstuse, name, lambda: value)
+    monkeypatch.setattr(compilation_warm_up, name, lambda: value)
     mapper = Compiling(tmp_path)
     assert run(mapper, Slow(lambda: time.sleep(0.3))).evaluated == 10
     assert mapper.others == []

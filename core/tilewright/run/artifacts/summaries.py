@@ -1,4 +1,4 @@
-"""What the reports of a run share: their first words, the files that sum them up, and what is told beside the figures."""
+"""Common parts of a run's reports: title, summary files and messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilewright.tables import csv_text
 
 
 def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedLayer]) -> str:
-    """What was mapped where, and by whom."""
+    """Return a title with workload, architecture, mappers and model."""
     used = list(dict.fromkeys((layer.instead or run.mapper_record).name for layer in layers))
     return (
         f"{workload.name} on {run.architecture.name} (constraints {run.constraints.name}), "
@@ -25,7 +25,7 @@ def title_of(workload: Workload, run: RunConfiguration, layers: Sequence[MappedL
 
 
 def head_of(workload: Workload, run: RunConfiguration) -> dict[str, Any]:
-    """The same as a JSON document begins."""
+    """Return the first fields of a JSON document."""
     return {
         "schema_version": 1,
         "workload": workload.name,
@@ -44,23 +44,23 @@ def save_summary(
     folder.write(f"{name}.csv", csv_text(columns, rows))
 
 
-def place_told(folder: Path | None, unwritten: OutputError | None) -> list[str]:
-    """Where the files are, or why they are not."""
+def folder_message(folder: Path | None, unwritten: OutputError | None) -> list[str]:
+    """Return the folder of the files, or the error."""
     if folder is None:
         return []
     return [f"written to {folder}" if unwritten is None else f"error: {unwritten}"]
 
 
-def interrupted_told(
+def interrupted_message(
     stopped: Sequence[str], missing: int, of: int, what: str = "layers were not searched"
 ) -> list[str]:
-    """What an interruption cut short, and what it left out."""
-    found = [f"interrupted: the best so far is what there is of {', '.join(stopped)}"] if stopped else []
+    """Return messages on interrupted and missing layers."""
+    found = [f"interrupted: the best mapping so far is shown for {', '.join(stopped)}"] if stopped else []
     return [*found, f"interrupted: {missing} of {of} {what}"] if missing else found
 
 
-def instead_told(run: RunConfiguration, layers: Iterable[MappedLayer]) -> list[str]:
-    """Which layers another mapper mapped."""
+def fallback_message(run: RunConfiguration, layers: Iterable[MappedLayer]) -> list[str]:
+    """Return a message on layers that the fallback mapper mapped."""
     instead = {layer.name: layer.instead.name for layer in layers if layer.instead is not None}
     if not instead:
         return []

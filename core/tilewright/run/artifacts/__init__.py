@@ -1,0 +1,1 @@
+"""Files of a mapped layer: mapping and certificate."""

@@ -1,1 +1,0 @@
-"""What a run leaves behind of a layer: mapping file and certificate."""
