@@ -119,6 +119,8 @@ class Exploration:
         known: dict[Task, FoundLayer] = {}
         todo: dict[Task, LayerSearch] = {}
         for point in wave:
+            if stop_requested():
+                break
             assert point.architecture is not None
             here = self.configuration.on_architecture(point.architecture)
             for problem, distinct in self.distinct.items():

@@ -211,7 +211,7 @@ def renamed(layer: Any) -> Any:
 
 
 FAULTS: dict[str, tuple[Callable[[Alternative], Any], str]] = {
-    "no list": (lambda found: None, "it returned None"),
+    "no list": (lambda found: None, "returned None, a list"),
     "no alternative": (lambda found: [3], "an Alternative is expected"),
     "empty": (lambda found: [], "at least one Alternative"),
     "two of one name": (lambda found: [found, found], "have one name"),

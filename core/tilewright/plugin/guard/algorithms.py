@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pydantic import ValidationError
 
 from tilewright.plugin.frontend import Algorithm
-from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.calls import Owner, described
+from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem
 
@@ -20,30 +21,26 @@ class GuardedAlgorithm:
         self.plugin, self.owner = plugin, owner
 
     def alternatives(self, problem: Problem) -> tuple[Alternative, ...]:
-        def ask() -> tuple[object, str | None]:
-            found: object = self.plugin.alternatives(problem)
-            return found, fault_of_alternatives(problem, found)
+        def ask() -> Sequence[Alternative]:
+            return self.plugin.alternatives(problem)
 
-        found, wrong = limited(self.owner, "alternatives", ask)
-        if wrong:
-            raise fault(self.owner, f"alternatives of {problem.name}: {wrong}")
-        assert isinstance(found, Sequence)
-        return tuple(found)
+        fault_of = partial(fault_of_alternatives, problem)
+        return tuple(checked_answer(self.owner, f"alternatives of {problem.name}", ask, fault_of))
 
 
 def fault_of_alternatives(problem: Problem, found: object) -> str | None:
     """Return the contract violation in an algorithm's answer in a few words, or None."""
     if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
-        return f"it returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
+        return f"returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
     for each in found:
         if not isinstance(each, Alternative):
-            return f"it returned {described(each)} among them, an Alternative is expected"
+            return f"returned {described(each)} among them, an Alternative is expected"
         try:
             whole = Alternative.model_validate_json(each.model_dump_json())
         except (ValidationError, ValueError, AttributeError) as error:
-            return f"it returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
+            return f"returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
         wrong = next(whole.faults(problem), None)
         if wrong:
-            return f"{whole.name}: {wrong}"
+            return f"returned {whole.name}: {wrong}"
     names = [each.name for each in found]
-    return None if len(set(names)) == len(names) else f"two alternatives have one name: {', '.join(names)}"
+    return None if len(set(names)) == len(names) else f"returned alternatives that have one name: {', '.join(names)}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tilewright.errors import Reason
 from tilewright.plugin.estimator import Attribute, Estimate, Estimator
-from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.calls import Owner, described
+from tilewright.plugin.guard.time_limits import checked_answer
 
 
 class GuardedEstimator:
@@ -19,15 +19,10 @@ class GuardedEstimator:
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float
     ) -> Estimate | Reason:
-        def ask() -> tuple[object, str | None]:
-            answer: object = self.plugin.estimate(component, dict(attributes), action, technology_nm)
-            return answer, fault_of_estimate(answer)
+        def ask() -> Estimate | Reason:
+            return self.plugin.estimate(component, dict(attributes), action, technology_nm)
 
-        answer, wrong = limited(self.owner, "estimate", ask)
-        if wrong:
-            raise fault(self.owner, f"estimate {wrong}")
-        assert isinstance(answer, Estimate | Reason)
-        return answer
+        return checked_answer(self.owner, "estimate", ask, fault_of_estimate)
 
 
 def fault_of_estimate(answer: object) -> str | None:

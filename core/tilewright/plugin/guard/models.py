@@ -22,7 +22,7 @@ from tilewright.plugin.costmodel import (
 )
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.time_limits import checked_answer, limited
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -54,15 +54,15 @@ class GuardedDirectiveModel(GuardedModel):
     plugin: DirectiveModel  # type: ignore[assignment]
 
     def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        what = "explain_directives"
-        reports = limited(self.owner, what, lambda: tuple(self.plugin.explain_directives(program)))
-        if len(reports) != len(program.layers):
-            raise fault(self.owner, f"{what} returned {len(reports)} reports of {len(program.layers)} layers")
-        for report in reports:
-            wrong = fault_of_report(report)
-            if wrong:
-                raise fault(self.owner, f"{what} {wrong}")
-        return reports
+        def fault_of(reports: tuple[Report, ...]) -> str | None:
+            if len(reports) != len(program.layers):
+                return f"returned {len(reports)} reports of {len(program.layers)} layers"
+            return next((wrong for report in reports if (wrong := fault_of_report(report))), None)
+
+        def ask() -> tuple[Report, ...]:
+            return tuple(self.plugin.explain_directives(program))
+
+        return checked_answer(self.owner, "explain_directives", ask, fault_of)
 
 
 class GuardedEvaluator:
@@ -95,10 +95,10 @@ class GuardedEvaluator:
         return _checked(self.owner, "evaluate_batch", costs, len(batch), self.least)
 
     def explain(self, mapping: Mapping) -> Report:
-        report: Report = limited(self.owner, "explain", lambda: self.plugin.explain(mapping))
-        wrong = fault_of_report(report, self.problem, self.architecture)
-        if wrong:
-            raise fault(self.owner, f"explain {wrong}")
+        def fault_of(report: Report) -> str | None:
+            return fault_of_report(report, self.problem, self.architecture)
+
+        report: Report = checked_answer(self.owner, "explain", lambda: self.plugin.explain(mapping), fault_of)
         return report
 
 
@@ -117,10 +117,11 @@ def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) ->
 
 
 def _relaxation(plugin: Relaxable, owner: Owner, skeleton: Skeleton) -> Relaxation | None:
-    found = limited(owner, "relaxation", lambda: plugin.relaxation(skeleton))
-    if found is not None and not isinstance(found, Relaxation):
-        raise fault(owner, f"relaxation returned {described(found)}, a Relaxation is expected")
-    return found
+    def fault_of(found: object) -> str | None:
+        good = found is None or isinstance(found, Relaxation)
+        return None if good else f"returned {described(found)}, a Relaxation is expected"
+
+    return checked_answer(owner, "relaxation", lambda: plugin.relaxation(skeleton), fault_of)
 
 
 def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) -> Costs:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tilewright.errors import InputError, Reason, Verdict
 from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
-from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.calls import Owner, described
+from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
@@ -36,17 +37,69 @@ class GuardedFrontend:
         self.plugin, self.owner = plugin, owner
 
     def recognises(self, source: str) -> bool:
-        answer: object = limited(self.owner, "recognises", lambda: self.plugin.recognises(source))
-        if not isinstance(answer, bool):
-            raise fault(self.owner, f"recognises returned {described(answer)}, True or False is expected")
-        return answer
+        return checked_answer(self.owner, "recognises", lambda: self.plugin.recognises(source), fault_of_flag)
 
     def load(self, source: str) -> Workload:
-        workload = limited(self.owner, "load", lambda: self.plugin.load(source))
-        wrong = fault_of_workload(workload)
-        if wrong:
-            raise fault(self.owner, f"load {wrong}")
-        return workload
+        return checked_answer(self.owner, "load", lambda: self.plugin.load(source), fault_of_workload)
+
+
+class GuardedAdapter:
+    """An adapter whose answers are checked."""
+
+    def __init__(self, plugin: Adapter, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        return checked_answer(self.owner, "expressible", lambda: self.plugin.expressible(inputs), fault_of_verdict)
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        return dict(checked_answer(self.owner, "render", lambda: self.plugin.render(inputs), fault_of_files))
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        return checked_answer(self.owner, "parse", lambda: self.plugin.parse(files), fault_of_inputs)
+
+    def layers(self, file: Path) -> tuple[str, ...]:
+        """Return the layers of a file; empty if the adapter always reads a whole file.
+
+        Raises:
+            InputError: The file is invalid.
+        """
+        plugin = self.plugin
+        if not isinstance(plugin, LayerReader):
+            return ()
+        return checked_answer(self.owner, "layers", lambda: plugin.layers(file), partial(fault_of_items, str, "names"))
+
+    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
+        """Return the figures of a recorded report.
+
+        Raises:
+            InputError: The adapter reads no reports.
+        """
+        plugin = self.plugin
+        if not isinstance(plugin, ReportReader):
+            raise InputError(f"{self.owner} reads no reports of its tool")
+        fault_of = partial(fault_of_items, RecordedFigure, "RecordedFigure")
+        return checked_answer(self.owner, "figures", lambda: plugin.figures(recorded, inputs, ours), fault_of)
+
+
+def fault_of_flag(answer: object) -> str | None:
+    """Return the contract violation in an answer of yes or no in a few words, or None."""
+    return None if isinstance(answer, bool) else f"returned {described(answer)}, True or False is expected"
+
+
+def fault_of_verdict(verdict: object) -> str | None:
+    """Return the contract violation in a verdict in a few words, or None."""
+    reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
+    if isinstance(reasons, tuple) and all(isinstance(each, Reason) for each in reasons):
+        return None
+    return f"returned {described(verdict)}, a Verdict with Reasons is expected"
+
+
+def fault_of_items(kind: type, expected: str, items: object) -> str | None:
+    """Return the contract violation in a tuple of one type in a few words, or None."""
+    if isinstance(items, tuple) and all(isinstance(each, kind) for each in items):
+        return None
+    return f"returned {described(items)}, a tuple of {expected} is expected"
 
 
 def fault_of_workload(workload: object) -> str | None:
@@ -64,68 +117,6 @@ def fault_of_workload(workload: object) -> str | None:
     except (ValueError, AttributeError) as error:
         return f"returned a Workload that is none: {' '.join(str(error).split())[:200]}"
     return None
-
-
-class GuardedAdapter:
-    """An adapter whose answers are checked."""
-
-    def __init__(self, plugin: Adapter, owner: Owner) -> None:
-        self.plugin, self.owner = plugin, owner
-
-    def expressible(self, inputs: InputSet) -> Verdict:
-        verdict: object = limited(self.owner, "expressible", lambda: self.plugin.expressible(inputs))
-        reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
-        if not isinstance(reasons, tuple) or not all(isinstance(each, Reason) for each in reasons):
-            raise fault(self.owner, f"expressible returned {described(verdict)}, a Verdict with Reasons is expected")
-        assert isinstance(verdict, Verdict)
-        return verdict
-
-    def render(self, inputs: InputSet) -> dict[str, str]:
-        def ask() -> tuple[object, str | None]:
-            files: object = self.plugin.render(inputs)
-            return files, fault_of_files(files)
-
-        files, wrong = limited(self.owner, "render", ask)
-        if wrong:
-            raise fault(self.owner, f"render {wrong}")
-        assert isinstance(files, MappingOf)
-        return dict(files)
-
-    def parse(self, files: Sequence[Path]) -> InputSet:
-        inputs: object = limited(self.owner, "parse", lambda: self.plugin.parse(files))
-        wrong = fault_of_inputs(inputs)
-        if wrong:
-            raise fault(self.owner, f"parse {wrong}")
-        assert isinstance(inputs, InputSet)
-        return inputs
-
-    def layers(self, file: Path) -> tuple[str, ...]:
-        """Return the layers of a file; empty if the adapter always reads a whole file.
-
-        Raises:
-            InputError: The file is invalid.
-        """
-        plugin = self.plugin
-        if not isinstance(plugin, LayerReader):
-            return ()
-        found: object = limited(self.owner, "layers", lambda: plugin.layers(file))
-        if not isinstance(found, tuple) or not all(isinstance(each, str) for each in found):
-            raise fault(self.owner, f"layers returned {described(found)}, a tuple of names is expected")
-        return found
-
-    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Return the figures of a recorded report.
-
-        Raises:
-            InputError: The adapter reads no reports.
-        """
-        plugin = self.plugin
-        if not isinstance(plugin, ReportReader):
-            raise InputError(f"{self.owner} reads no reports of its tool")
-        found: object = limited(self.owner, "figures", lambda: plugin.figures(recorded, inputs, ours))
-        if not isinstance(found, tuple) or not all(isinstance(each, RecordedFigure) for each in found):
-            raise fault(self.owner, f"figures returned {described(found)}, a tuple of RecordedFigure is expected")
-        return found
 
 
 def fault_of_files(files: object) -> str | None:

@@ -19,7 +19,7 @@ from typing import TypeVar
 from tilewright.child import is_child
 from tilewright.errors import OverdueError
 from tilewright.interrupts import stop_requested
-from tilewright.plugin.guard.calls import Owner, calling, is_trusted, translated
+from tilewright.plugin.guard.calls import Owner, calling, fault, is_trusted, translated
 
 Answer = TypeVar("Answer")
 
@@ -65,6 +65,26 @@ def limited(owner: Owner, call: str, ask: Callable[[], Answer]) -> Answer:
     """
     with calling(owner, call):
         return ask() if is_trusted(owner) or is_child() else within(limit(), owner, call, ask)
+
+
+def checked_answer(
+    owner: Owner, call: str, ask: Callable[[], Answer], fault_of: Callable[[Answer], str | None]
+) -> Answer:
+    """Return the answer of a plugin, checked by `fault_of`.
+
+    Raises:
+        PluginError: It violates the contract.
+        OverdueError, KeyboardInterrupt, TilewrightError: See `limited`.
+    """
+
+    def ask_and_check() -> tuple[Answer, str | None]:
+        answer = ask()
+        return answer, fault_of(answer)
+
+    answer, wrong = limited(owner, call, ask_and_check)
+    if wrong:
+        raise fault(owner, f"{call} {wrong}")
+    return answer
 
 
 def within(seconds: float, owner: Owner, call: str, ask: Callable[[], Answer]) -> Answer:
