@@ -91,6 +91,6 @@ def _surely_better(costs: tuple[float, ...], bounds: tuple[float, ...]) -> bool:
 
 def least_of_workload(architecture: Architecture, workload: Workload, configuration: RunConfiguration) -> Least:
     """Return lower bounds on the total energy in pJ and the total cycles of all layers."""
-    here = configuration.on(architecture)
+    here = configuration.on_architecture(architecture)
     each = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
     return math.fsum(count * energy for count, energy, _ in each), math.fsum(count * cycles for count, _, cycles in each)  # fmt: skip
