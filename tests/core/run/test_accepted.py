@@ -241,7 +241,9 @@ def test_a_dimension_steps_in_the_outermost_memory_that_the_rules_leave_free() -
 
 def test_rules_that_demand_two_loops_of_a_dimension_are_refused() -> None:
     both = [{"memory": name, "factors": {"N": {"min": 2}}} for name in ("D", "L")]
-    with pytest.raises(NotConformableError, match=r"the loops inside L must step N, which already has an outer loop.*\[repeated\]"):
+    with pytest.raises(
+        NotConformableError, match=r"the loops inside L must step N, which already has an outer loop.*\[repeated\]"
+    ):
         accepted(on_loops(rules={"temporal": both}), ONCE, "p")
     between = {"temporal": both, "spatial": [{"cluster": "L", "factors": {"M": 2}}]}
     assert accepted(space({"temporal": both[:1]}), Capabilities(), "p").size
