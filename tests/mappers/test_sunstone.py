@@ -167,6 +167,7 @@ def test_bounds_leave_out_nothing_that_is_better(sample: Sample) -> None:
     assert sample.space.factorizations < 10_000 or with_bounds.evaluated < without.evaluated / 2
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", SMALL, ids=lambda case: f"{case['name']}-{case['l1_words']}")
 def test_the_published_rules_lose_what_they_are_known_to_lose(case: dict[str, Any]) -> None:
     """By the account by which the authors' program was measured: 21 % twice, 11 % once, next to nothing elsewhere."""

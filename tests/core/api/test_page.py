@@ -37,6 +37,7 @@ def test_a_page_loads_nothing_from_elsewhere() -> None:
     assert not re.search(r"<(link|img|iframe|script)[^>]+(src|href)=", page)
 
 
+@pytest.mark.exhaustive
 def test_two_thousand_points_stay_below_two_megabytes() -> None:
     report = made_up(2000, layers=24)
     page = document(of_exploration(report))

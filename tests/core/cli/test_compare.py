@@ -17,6 +17,8 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
 
+pytestmark = pytest.mark.process
+
 LAYERS = """
 kind: workload
 name: two

@@ -11,6 +11,8 @@ import tilewright as tw
 from tilewright.errors import InputError
 from tilewright.plugin import MapperSpec, Proposals, Run, Task, installed
 
+pytestmark = pytest.mark.process
+
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
 SPACE: dict[str, Any] = {
     "kind": "space",

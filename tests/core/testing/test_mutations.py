@@ -19,6 +19,8 @@ from tilewright.schema.report import Report
 from tilewright.testing import cases
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 
+pytestmark = pytest.mark.exhaustive
+
 
 class Model(PlainModel):
     """The plain model with its costs, or its reports of valid mappings, changed."""
