@@ -272,7 +272,7 @@ class _Template:
         return "\n".join(self.included_text(each, self._known(context, given)) for each in self.found(path))
 
     def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
-        """Return a tag that stands for an included document."""
+        """Return a tag that represents an included document."""
         paths = self.found(path)
         if len(paths) > 1 and not several:
             raise InputError(f"include finds {len(paths)} files called {path}", hint="use include_all")

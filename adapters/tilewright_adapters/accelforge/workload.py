@@ -113,7 +113,7 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
 
 
 def roles_alone(numbers: Mapping[str, Value]) -> Scope:
-    """Return the scope without a workload, in which roles stand for tensors."""
+    """Return the scope without a workload, in which roles represent tensors."""
     every = frozenset(ROLES)
     operands, nothing = frozenset(ROLES[:2]), Tensors()
     sets: dict[str, Value] = {role: frozenset([role]) for role in ROLES}

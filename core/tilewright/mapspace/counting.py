@@ -90,7 +90,7 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
 
 
 def _enumerated(terms: Sequence[tuple[int, int]]) -> int:
-    """Return the number of distinct values by enumeration; bit v of an integer stands for value v."""
+    """Return the number of distinct values by enumeration; bit v of an integer represents value v."""
     largest = sum(coefficient * (extent - 1) for coefficient, extent in terms)
     if largest > MAX_INDEX:
         raise SpaceTooLargeError(f"an index of {len(terms)} terms reaches {largest}; too many values to enumerate")
@@ -148,7 +148,7 @@ def _primes(below: int) -> Iterator[int]:
 class CountingChoices(NamedTuple):
     """Choices of trips for one dimension, for each remaining size.
 
-    State s has the choices start[s] to start[s + 1] - 1. A choice stands for `trips` different trip
+    State s has the choices start[s] to start[s + 1] - 1. A choice represents `trips` different trip
     counts, and leads to state `after`.
     """
 

@@ -99,7 +99,7 @@ class Moves:
 
 
 def _factors(space: FeasibleRegion, dim: int, powers: bool) -> Iterator[int]:
-    """Yield the factors that a move can transfer; 0 stands for a single trip."""
+    """Yield the factors that a move can transfer; 0 means a single trip."""
     if space.factors == "ragged" and space.problem.sizes[dim] > 1:
         yield 0
     for prime, most in space.primes(dim).items():

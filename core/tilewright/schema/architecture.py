@@ -381,7 +381,7 @@ class Architecture(FileModel):
     def mesh(self, index: int) -> dict[str, int]:
         """Return axis -> number of instances of cluster `index` along it.
 
-        Index len(clusters) stands for the compute units.
+        Index len(clusters) means the compute units.
         """
         extent: dict[str, int] = {}
         for cluster in self.clusters[:index]:

@@ -43,7 +43,7 @@ def read_energies(section: Cursor) -> Energies:
 def read_areas(section: Cursor) -> dict[str, float]:
     """Return the areas of an `ART` section, per instance in square micrometres. Raises InputError.
 
-    The result is empty if all areas are 0, which stands for unknown.
+    The result is empty if all areas are 0, which means unknown.
     """
     tables = section.fields("ART").get("tables")
     found: dict[str, float] = {}

@@ -181,7 +181,7 @@ def _both(one: TripRange, other: TripRange, where: Cursor, name: str) -> TripRan
 
 
 def _bounds(cursor: Cursor, problem: Problem, warnings: list[str]) -> Iterator[tuple[str, TripRange]]:
-    """Parse `K=3`, `K<=4` and `K>=2`; 0 and values above the size stand for the whole dimension."""
+    """Parse `K=3`, `K<=4` and `K>=2`; 0 and values above the size mean the whole dimension."""
     text, position = factor_text(cursor).strip(), 0
     while position < len(text):
         match = _BOUND.match(text, position)

@@ -42,7 +42,7 @@ class SlotChoices:
 
     A state combines the remaining size with the remaining fanout. Its index is the index of the
     size, times `fanout_states`, plus the index of the fanout. State s has the choices start[s] to
-    start[s + 1] - 1. A choice stands for the `count` trip counts from `first` on, which all lead to state
+    start[s + 1] - 1. A choice represents the `count` trip counts from `first` on, which all lead to state
     `after`.
     """
 
@@ -98,7 +98,7 @@ class Ragged:
     def _slot_choices(self) -> list[list[SlotChoices | None]]:
         """Choices of each slot per dimension, from the inside out.
 
-        None stands for a slot that has exactly one trip.
+        None means that the slot has exactly one trip.
         """
         made: dict[tuple[int, int, int, int | None], SlotChoices] = {}
         slot_choices: list[list[SlotChoices | None]] = []

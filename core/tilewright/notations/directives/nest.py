@@ -77,7 +77,7 @@ class Nests(NamedTuple):
     slots: Ints = _GRID
     """[S, 3]: slots, outermost first: entry, whether spatial, and index of the block of loop order.
 
-    A block of NOWHERE stands for the problem's order, or for `spatial_order`.
+    A block of NOWHERE means the problem's order, or for `spatial_order`.
     """
     trips: Ints = _CUBE
     """[n, S, D]: trips; empty if tile sizes are given."""

@@ -42,7 +42,7 @@ class AffineMap:
 Attribute = int | str | AffineMap | tuple["Attribute", ...] | None
 """Attributes that the frontend uses: whole numbers, text, maps, and lists of these.
 
-Text includes names of functions and dialect attributes in their source form. None stands for any
+Text includes names of functions and dialect attributes in their source form. None means any
 other attribute.
 """
 
