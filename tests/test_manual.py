@@ -1,4 +1,4 @@
-"""The manual's Python and the notebook's cells run as they stand."""
+"""The manual's Python code and the notebook's cells run unchanged."""
 
 import json
 import re

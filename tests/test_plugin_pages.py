@@ -34,7 +34,7 @@ def commands(page: Path) -> list[list[str]]:
 
 
 def package_of(kind: Kind) -> Package:
-    """What the page's first command writes."""
+    """Return the package that the page's first command writes."""
     program, *words, name = commands(PAGES[kind])[0]
     assert [program, *words] == ["tilewright", "plugins", "new", kind.value]
     return new_package(kind, name, Registry())

@@ -1,7 +1,7 @@
 """Round-trip guarantee over every pair of notations.
 
-A mapping converted through both comes back equal and costs the same, or is refused with a reason
-that names the feature the notation cannot express.
+A mapping converted through both comes back equal and costs the same. Otherwise it is refused, and the
+reason names the feature that the notation cannot express.
 """
 
 from itertools import permutations

@@ -1,4 +1,4 @@
-"""What was estimated goes through every notation that says it can hold it, and may be left out of the others."""
+"""Estimates survive every notation that can express them, and may be dropped by the others."""
 
 from pathlib import Path
 

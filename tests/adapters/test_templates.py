@@ -1,4 +1,4 @@
-"""Templates and includes: what is drawn in, where it stands, and what is never read."""
+"""Templates and includes: included files, their locations, and files that are never read."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The benchmark of the mappers goes on where it was, and reports what it has."""
+"""The benchmark of the mappers continues where it stopped, and reports its results so far."""
 
 import importlib.util
 import sys
@@ -65,7 +65,7 @@ def test_the_summary_compares_with_the_best_known(benchmark: ModuleType, tmp_pat
 
 
 def test_the_summary_tells_how_far_from_the_optimum(benchmark: ModuleType, tmp_path: Path) -> None:
-    """Of one space it is proved, of the other there is a bound that nothing reaches."""
+    """One space has a proved optimum, the other a bound that no mapping reaches."""
     rows = benchmark.run(tmp_path, ["local", "loma"], "timeloop", 1, 5.0, True)
     least = benchmark.best_known(rows)
     (first, _, second, _) = rows

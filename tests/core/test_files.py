@@ -22,7 +22,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_I
 from tilewright.cli import main
 main()
 """
-"""The command line where a file may have so many bytes, as on a full disk."""
+"""Command line with a limit on the bytes of a file, as on a full disk."""
 HOMELESS = """
 import pwd
 def unknown(number): raise KeyError(number)

@@ -1,4 +1,4 @@
-"""What all values with fields do."""
+"""Common behaviour of all values with fields."""
 
 from collections.abc import Callable
 from typing import Any

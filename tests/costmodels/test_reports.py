@@ -1,4 +1,4 @@
-"""What reports say of energy, cycles and room adds up, whichever cost model made them."""
+"""Reported energy, cycles and capacities add up for every cost model."""
 
 from collections.abc import Iterator
 

@@ -89,7 +89,7 @@ def test_wider_values_are_narrower_memories(model: str, case: Case, times: int) 
 
 
 def test_capacity_is_told_in_words() -> None:
-    """Of 4 sums of 24 bits and 4 operands of 16 in 9 words; they take 10."""
+    """4 sums of 24 bits and 4 operands of 16 bits require 10 words; the memory has 9."""
     problem = Problem.model_validate(
         {
             "name": "copy",

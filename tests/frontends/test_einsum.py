@@ -1,4 +1,4 @@
-"""The einsum frontend: what is written is what is read, and every mistake has its place."""
+"""The einsum frontend: expressions are read as written, and every error has a position."""
 
 import numpy as np
 import pytest

@@ -49,7 +49,7 @@ def test_the_corpus_has_spaces_to_search() -> None:
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("number", range(len(SMALL)))
 def test_exhaustive_proves_the_optimum(number: int, objective: Objective) -> None:
-    """Its best is the least cost of all mappings, evaluated one by one, and the gap is zero."""
+    """The best is the minimum cost of all mappings, evaluated individually, and the gap is zero."""
     space = SMALL[number].space
     evaluator = PlainEvaluator(space.problem, space.architecture)
     result = run("exhaustive", space, objective, Budget(), batch=333)

@@ -1,4 +1,4 @@
-"""`factorflow` beside the original's recorded mappings, and those recorded of Sunstone."""
+"""`factorflow` compared with the recorded mappings of the original and of Sunstone."""
 
 import pytest
 

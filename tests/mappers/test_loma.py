@@ -33,7 +33,7 @@ def test_orders_of_factors_are_all_and_different(factors: list[tuple[int, int]])
 @scaled(0.3)
 @given(st.integers(0, 2**32))
 def test_loops_fill_memories_from_the_inside(seed: int) -> None:
-    """What is allocated fits, and no memory could have taken the next loop as well."""
+    """Allocated tiles fit, and no memory could have taken the next loop as well."""
     rng = np.random.default_rng(seed)
     moves = placement(FLAT)
     factors = [(0, 2), (0, 2), (1, 2), (1, 3), (2, 3)]  # of M = 4, N = 6, K = 3

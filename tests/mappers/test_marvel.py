@@ -22,7 +22,7 @@ from tilewright_mappers.marvel import least_traffic, words_moved
 @scaled(0.4)
 @given(st.integers(0, 2**32), st.sampled_from([FLAT.problem, CONV.problem]))
 def test_words_moved_are_those_of_a_walk_over_the_loops(seed: int, problem: Problem) -> None:
-    """Tiles visited one by one: a tensor's tile is fetched whenever it is another one than before."""
+    """Tiles are visited individually: a tensor's tile is fetched if it differs from the previous one."""
     rng = np.random.default_rng(seed)
     dims = len(problem.sizes)
     trips = np.array([int(rng.choice([d for d in range(1, size + 1) if size % d == 0])) for size in problem.sizes])

@@ -62,7 +62,7 @@ def run(
 
 
 def check(space: MapSpace, evaluator: Evaluator, objective: Objective, cap: float = math.inf, **options: int) -> Result:
-    """Its answer beside the enumeration's; a proof is right, and so is a bound."""
+    """Compare the answer with the enumeration's; proofs and bounds must be correct."""
     found = run("optimal", space, evaluator, objective, cap, **options)
     truth = run("exhaustive", space, evaluator, objective, cap)
     assert found.error is None, found.error
@@ -94,7 +94,7 @@ FACTORS: tuple[Cutting, ...] = ("perfect", "ragged")
 
 @st.composite
 def ruled(draw: st.DrawFn, factors: Cutting = "perfect") -> MapSpace:
-    """A space under rules for its loops in time and its unrollings."""
+    """Draw a space with rules for its temporal loops and its unrollings."""
     problem, architecture = draw(pairs[0]), draw(pairs[1])
     names = problem.dimension_names
     blocks = [entry.inside for entry in MapSpace.of(problem, architecture, None).skeleton.entries[1:] if entry.inside]
@@ -350,7 +350,7 @@ def test_neighbours_pass_on_words_where_a_sweep_begins_anew(formula: str, object
 
 
 def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> None:
-    """Sub-clusters are numbered without gaps: channels in a row that is partly used change who is below whom."""
+    """Sub-clusters are numbered without gaps: channels in a partly used row change the neighbours along columns."""
     formula = "O[n,k,p,q] += I[n,c,p+r,q+3*s] * W[k,c,r,s]; n=2 k=1 c=2 p=6 q=3 r=2 s=2"
     space = tilewright.space(formula, arch="eyeriss", constraints="none")
     evaluator = timeloop(space)
@@ -425,7 +425,7 @@ def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:
 
 @pytest.mark.parametrize("number", range(len(SMALL)))
 def test_another_model_s_relaxation_will_do(number: int) -> None:
-    """One that says little: the answer is right, whatever the gap."""
+    """A weak relaxation still gives a correct answer, regardless of the gap."""
     space = SMALL[number]
     check(space, PlainEvaluator(space.problem, space.architecture), "energy", orders=200)
 

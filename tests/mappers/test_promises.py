@@ -1,4 +1,4 @@
-"""What every mapper promises, on random problems and architectures; each rival's own rules."""
+"""Requirements of every mapper, on random problems and architectures, and the own rules of each one."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_the_best_is_legal_of_the_space_and_right(name: str, pair: tuple[Problem
 
 
 class Watched:
-    """A model that may be interrupted, and whose clock goes on with every batch."""
+    """Model that may be interrupted, and whose clock advances with every batch."""
 
     def __init__(self, evaluator: Evaluator, interrupted_at: int | None = None) -> None:
         self.evaluator, self.interrupted_at = evaluator, interrupted_at

@@ -43,7 +43,7 @@ def run(space: MapSpace, budget: Budget | None = None, **options: object) -> Res
 
 
 def classes(problem: Problem) -> list[tuple[object, ...]]:
-    """What all tensors have of each order of the non-unit loops, one by one."""
+    """Return the reuse of all tensors for each order of the non-unit loops, by enumeration."""
     indexing = Indexing.of(problem)
     non_unit = [size > 1 for size in problem.sizes]
     dims = [dim for dim, on in enumerate(non_unit) if on]

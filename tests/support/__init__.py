@@ -1,4 +1,4 @@
-"""What several test modules share: random inputs, programs that stand for others, a literal walk."""
+"""Common code of test modules: random inputs, replacements of programs, a literal loop visit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random inputs most of which AccelForge's files can hold: no dimension without a tensor, updates cost a write."""
+"""Random inputs, mostly expressible in AccelForge's files: each dimension has a tensor, and updates cost a write."""
 
 from hypothesis import assume
 from hypothesis import strategies as st

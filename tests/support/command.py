@@ -59,7 +59,7 @@ _Pool.received, _Loop._keep_best = receives, keeps
 
 
 def interrupted(searches: int, *words: str, **environment: str) -> tuple[int, str, str]:
-    """Ctrl-C once so many searches, each in a process, have found a valid mapping: exit code, output, errors."""
+    """Send Ctrl-C once `searches` searches, each in a process, have a valid mapping: exit code, output, errors."""
     ran = subprocess.run(
         [sys.executable, "-c", INTERRUPTED + INTERRUPTIBLE, *words],
         capture_output=True,

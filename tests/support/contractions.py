@@ -14,7 +14,7 @@ KINDS = {"g": (1, 1, 1), "m": (1, 0, 1), "n": (0, 1, 1), "k": (1, 1, 0), "x": (1
 
 @st.composite
 def contractions(draw: st.DrawFn, most: int = 20_000) -> Problem:
-    """Of up to seven dimensions and `most` operations; some dimensions are of size 1."""
+    """Draw a contraction of up to seven dimensions and `most` operations; some dimensions have size 1."""
     kinds = draw(st.lists(st.sampled_from("gmmmnnkkkxy"), min_size=2, max_size=7))
     names = [f"{kind}{at}" for at, kind in enumerate(kinds)]
     sizes: dict[str, int] = {}

@@ -1,11 +1,11 @@
-"""Whether `timeloop` says what is executed, of random mappings whose tiles need not divide.
+"""Comparison of `timeloop` with execution, on random mappings with tiles that need not divide.
 
     PYTHONPATH=tests python -m support.executed COUNT [-s SEED] [-o FILE]
 
-tries so many of tensors whose tiles are equal or disjoint, where nothing may differ, and so many of any tensors, every other one with
-link transfers, where nothing may differ by more than the bounds of the listed traits (docs/ragged.md). Writes how many there were, of how
-many that held, of every trait in how many mappings it was a cause, how much of its bound was used where it was alone, and every fault.
-Ends with 1 if there was one.
+tries COUNT mappings of tensors with equal or disjoint tiles, where no count may differ. It then tries COUNT mappings of any
+tensors, every other one with link transfers. There the bounds of the listed traits (docs/ragged.md) limit all differences.
+The output has the numbers of mappings and of correct ones, and every violation. For each trait it has the number of mappings
+with that cause, and the used part of its bound where it was the only one. The exit code is 1 after a violation.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def compared(case: Case, links: bool) -> Compared:
 
 @dataclass
 class Tally:
-    """What was tried, and what came of it."""
+    """Tried mappings and their results."""
 
     first: int
     seed: int

@@ -1,4 +1,4 @@
-"""Every mapper under every cost model on small problems and architectures: what is found, and what exists."""
+"""Every mapper under every cost model on small problems and architectures: found and existing mappings."""
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ ARCHITECTURES = [
 EVALUATIONS = 400
 """Mappings per search."""
 ENUMERATED = 20_000
-"""Spaces of so many mappings are searched whole; of larger ones, so many mappings are drawn."""
+"""Maximum size of a space that is enumerated; in larger ones, this number of mappings is drawn."""
 OPTIONS = {"cosa": {"rounds": 1, "nodes": 200}, "exhaustive": {"limit": ENUMERATED}}
-"""Of mappers that would take long."""
+"""Options of mappers that would take long."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one search came to. `exists`: whether a mapping is known that the model accepts; `refused`: who refused by name."""
+    """Result of one search. `exists`: whether a valid mapping is known; `refused`: the part that refused by name."""
 
     mapper: str
     model: str
@@ -173,7 +173,7 @@ class FirstValid:
 
 
 def usable(kind: type[MapperSpec] | type[CostModelSpec]) -> list[Registration]:
-    """Plugins of which nothing is missing."""
+    """Return the plugins with all their dependencies."""
     return [each for each in installed().of_kind(kind) if not each.spec.missing()]
 
 

@@ -1,4 +1,4 @@
-"""Random layers, arrays and mappings of the kind that directives can say, most of them; tiles need not divide."""
+"""Random layers, arrays and mappings, mostly expressible as directives; tiles need not divide."""
 
 from __future__ import annotations
 

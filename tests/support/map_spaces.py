@@ -10,7 +10,7 @@ from tilewright.schema.problem import Problem
 
 @st.composite
 def rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Variant:
-    """Of every kind that a map space knows, some of which leave it empty."""
+    """Draw rules of every kind that a map space has; some leave it empty."""
     names = list(problem.dimensions)
     skeleton = Skeleton.for_architecture(architecture)
     subset = st.lists(st.sampled_from(names), unique=True)

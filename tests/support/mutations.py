@@ -22,7 +22,7 @@ ODD = [
     "max(", "log2(0)", "1/0", "2**99", "~All", "inf", "* x", "->", "+=", "Network", "Layer", "nest", "include problem x.yaml",
 ]  # fmt: skip
 COSTLY = ["{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}", "{{ 'a' * 999999999 }}"]
-"""What only limits end, which takes the longest, and the process that fills in templates with it."""
+"""Templates that end only by a limit, which takes longest, and end the rendering process."""
 WORD = re.compile(r"[A-Za-z_][\w.\-]*|[-+]?\d[\d.eE]*")
 
 
@@ -82,7 +82,7 @@ def _number(random: Random, text: str) -> str:
 
 
 def _times(random: Random) -> int:
-    """How often something is repeated: seldom so often that only limits stop it, which takes the longest."""
+    """Return a number of repetitions, seldom one that only limits stop, because that takes longest."""
     return random.choice((300, 3000)) if random.random() < 0.02 else random.choice((1, 2, 10, 30))
 
 
@@ -124,7 +124,7 @@ _DUMPER: Any = yaml.CSafeDumper if _WITH_C else yaml.SafeDumper
 
 
 class _Node(_DUMPER):  # type: ignore[misc]
-    """Writes nodes as they are."""
+    """YAML writer that writes nodes unchanged."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""What tests of adapters share."""
+"""Common code of adapters' tests."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def edit(path: Path, old: str, new: str) -> None:
 
 
 def costs_the_same_as_a_loop_nest(tilewright: Command, notation: str, files: Sequence[Path], folder: Path) -> None:
-    """The files are evaluated as they are; through `loopnest` and back they cost the same."""
+    """Check that the files cost the same when evaluated directly and through `loopnest` and back."""
     before = tilewright("evaluate", "--from", notation, *files, "--model", "timeloop", "--json")
     assert before.code == 0, before.err
     there = tilewright("convert", *files, "--from", notation, "--to", "loopnest", "-o", folder / "nest")
@@ -57,7 +57,7 @@ def costs_the_same_as_a_loop_nest(tilewright: Command, notation: str, files: Seq
 
 
 def with_sidecar(adapter: Adapter, inputs: InputSet, folder: Path) -> tuple[list[Path], InputSet]:
-    """Files of inputs whose problem has a note, which only the file beside the others has a place for."""
+    """Return files of inputs whose problem has a note, which only the sidecar file can store."""
     assert inputs.problem is not None
     noted = replace(inputs, problem=inputs.problem.model_copy(update={"source": "a note"}), warnings=())
     paths = write_files(folder, adapter.render(noted))

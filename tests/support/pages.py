@@ -8,7 +8,7 @@ from tilewright.schema.frozen import FrozenDict
 
 
 def made_up(points: int, layers: int = 3, name: str = "network") -> tw.ExplorationReport:
-    """So many points, every tenth no machine, with figures that are drawn."""
+    """Return a report of `points` points with random figures; every tenth point has no machine."""
     rng = np.random.default_rng(1)
     works = tuple(LayerRecord(problem=f"key{at}", name=f"{name}_{at}", count=at + 1, macs=1000) for at in range(layers))
     space = {"name": "made_up", "choices": {"words": [1, 2, 4], "rows": [8, 16], "kind": ["a", "b"]}}

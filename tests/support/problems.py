@@ -1,4 +1,4 @@
-"""Problems written short, and random ones with what they are mapped to."""
+"""Short forms of problems, and random problems with their mappings and architectures."""
 
 from hypothesis import strategies as st
 

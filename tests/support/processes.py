@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def runs(pid: int) -> bool:
-    """Also one that has ended and that nobody has asked for is over."""
+    """Return whether a process runs; one that has ended and waits to be reaped does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -75,7 +75,7 @@ class Slow(BaseException):
 
 
 def complaint(reader: Reader, files: Files, folder: Path) -> str | None:
-    """What is wrong with how a reader takes these files; None: nothing."""
+    """Return an error in a reader's handling of these files, or None."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for name, content in files.items():
@@ -125,7 +125,7 @@ def _data() -> int:
 
 
 def _schema(kind: Any, paths: list[Path]) -> None:
-    """What is read is written and read back."""
+    """Read a document, write it, and read it back."""
     found: FileModel = tw.load(paths[0], kind)
     text = found.to_yaml()
     again = type(found).from_yaml(text)
@@ -135,14 +135,14 @@ def _schema(kind: Any, paths: list[Path]) -> None:
 
 
 def _certificate(paths: list[Path]) -> None:
-    """What is read prints, and is written and read back."""
+    """Read a certificate, print it, write it, and read it back."""
     found = Certificate.from_file(paths[0])
     text = found.to_yaml()
     assert Certificate.from_yaml(text).to_yaml() == text and found.incumbent.problem.name in str(found)
 
 
 def _space(paths: list[Path]) -> None:
-    """Build the first points of a space, and read back what is written."""
+    """Build the first points of a space, write them, and read them back."""
     found = tw.architecture_space(paths[0])
     for point in SpaceReport.of(found, 3).points:
         assert point.architecture is not None or point.reasons
@@ -169,7 +169,7 @@ def _archives() -> list[Files]:
 
 
 def _adapter(name: str, paths: list[Path]) -> None:
-    """What is read is legal data of ours, has a cost where it is a mapping, and can be judged by every adapter."""
+    """Check that the result is legal data, that mappings have a cost, and that every adapter can check it."""
     found = installed().make(AdapterSpec, name).parse(paths)
     for part in ("problem", "architecture", "mapping", "constraints"):
         value = getattr(found, part)
@@ -239,7 +239,7 @@ def _own(kind: str) -> list[Files]:
 
 
 def _certificates() -> list[Files]:
-    """Of small problems, wholly enumerated."""
+    """Return certificates of small problems whose spaces are enumerated."""
     found = list[Files]()
     for formula in FORMULAS[1:3]:
         report = tw.map(formula, "union_edge", mapper="exhaustive", cache=False, progress=False)
@@ -316,7 +316,7 @@ mapspace = { constraints = "none"; constraints_none = ( ); };
 
 
 def _compiled() -> None:
-    """What reading asks of the cost model is compiled, which takes longer than a reader may."""
+    """Compile the kernels that reading needs, which takes longer than the limit of a reader."""
     for factors in ("perfect", "ragged"):
         tw.map(FORMULAS[1], "eyeriss", factors=factors, mapper="random", evaluations=50, cache=False, progress=False)
 

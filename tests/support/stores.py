@@ -1,4 +1,4 @@
-"""Stores with faults: flipped bits and values that nobody wrote, and what may come of them."""
+"""Damaged stores: flipped bits and changed values, and their permitted effects."""
 
 import json
 import sqlite3
@@ -60,7 +60,7 @@ def explored(store: Path) -> tw.ExplorationReport:
 
 @dataclass(frozen=True)
 class Told:
-    """Everything that is shown of an exploration, but for times and for the names of files."""
+    """Printed contents of an exploration, except times and names of files."""
 
     rows: str
     layers: str
@@ -237,12 +237,12 @@ class Trials:
             self.counts[outcome[0]] += 1
 
     def flips(self, number: int, first: int = 0) -> None:
-        """Flip so many bits, each of a sound store."""
+        """Flip `number` bits, each in a copy of a sound store."""
         for seed in range(first, first + number):
             self.try_one(seed, flipped(Random(f"flip {seed}"), self.data), same=True)
 
     def values(self, number: int, first: int = 0) -> None:
-        """Change values so often, half of the time with checksums that hold."""
+        """Change `number` values, half of them with valid checksums."""
         for seed in range(first, first + number):
             path = self.folder / "changed.sqlite"
             path.write_bytes(self.data)

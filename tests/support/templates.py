@@ -20,7 +20,7 @@ INSIDE = {
     "parts.yaml": b"a:\n  b: {c: [1, 2]}\n  here: '{{cwd()}}'\n",
     "base.yaml": b"{{add_to_path('.')}}\n{% set z = 3 %}\nbase: &base {x: {{size}}, z: {{z}}}\nother: {<<: *base}\n",
 }
-"""Good files; the first draws in the others."""
+"""Valid files; the first includes the others."""
 PATHS = (
     "../secret.yaml ../outside/secret.yaml ../../input/../secret.yaml link.yaml linked/secret.yaml zero.yaml pipe.yaml /etc/passwd "
     "/proc/self/environ /dev/zero /dev/stdin parts.yaml base.yaml t.yaml ./t.yaml linked/../../secret.yaml .. . / linked *.yaml "
@@ -57,7 +57,7 @@ GLUE = (
 
 
 def hostile_template(random: Random, text: str) -> str:
-    """Pieces that draw in what they should not, take too much or go wrong, beside a good text or alone."""
+    """Return a template with pieces that include forbidden files, take too long or fail, alone or in a valid text."""
     pieces = [_piece(random) for _ in range(random.randrange(1, 5))]
     if random.random() < 0.4:
         pieces.insert(random.randrange(len(pieces) + 1), text)

@@ -1,4 +1,4 @@
-"""The judge of proofs draws everything that a cost may depend on, and counts what the map space counts."""
+"""The generator of proofs' tests draws every input of a cost, and counts equal those of the map space."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,8 @@
 """Timeloop's counting, taken literally: visit the loop nest, compare tiles, count words. Slow on purpose.
 
-A judge for the closed forms of the cost model, and written without them. Every temporal loop is visited at iterations
-0 and 1 only, the latter standing for all that follow; at each visit the tile of a child is compared with the tile of
-the visit before, and the words that are new are counted, for every child by itself.
+It is the reference for the closed forms of the cost model, and does not use them. Every temporal loop is visited at
+iterations 0 and 1 only; iteration 1 represents all later ones. At each visit the tile of every child is compared with the
+tile of its previous visit, and the new words are counted.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Piece:
-    """The words of the box [low, high), but for those of the box `corner` where there is one."""
+    """Words of the box [low, high), except those of the box `corner` if there is one."""
 
     low: Vector
     high: Vector

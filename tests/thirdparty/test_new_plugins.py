@@ -25,7 +25,7 @@ NAMES = {
 
 
 def run(*words: str | Path, folder: Path, **environment: str) -> str:
-    """What a command that must end well prints."""
+    """Return the output of a command that must succeed."""
     done = subprocess.run(
         words,
         cwd=folder,
@@ -48,7 +48,7 @@ class Installed:
     programs: Path
 
     def tilewright(self, *words: str, folder: Path) -> Any:
-        """What the command line of that environment prints as JSON."""
+        """Return the JSON that the command line of this environment prints."""
         return json.loads(run(self.programs / "tilewright", *words, "--json", folder=folder))
 
 
@@ -84,7 +84,7 @@ def test_all_show_up(installed: Installed, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_commands_that_it_names_work(kind: str, installed: Installed) -> None:
-    """Those of the README's sections Use and Test, `plugins check` among them; its matrix has run pytest."""
+    """The commands of the README's sections Use and Test work, `plugins check` included; its matrix has run pytest."""
     folder = installed.folders[kind]
     readme = (folder / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^## (?:Use|Test)\n+```sh\n(.*?)^```", readme, flags=re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""AccelForge's files: what they say is read, what is written they give back, templates are filled in."""
+"""Files of AccelForge: they are read and written, and templates are rendered."""
 
 import json
 from collections.abc import Iterator
@@ -405,7 +405,7 @@ def test_what_the_files_cannot_say_is_named(
 
 
 def test_a_tile_is_held_as_far_out_as_it_stays(tmp_path: Path) -> None:
-    """AccelForge fetches anew at each step of a loop outside."""
+    """AccelForge fetches the tile again at each step of an outer loop."""
     nest = NEST.replace("{M: 4, N: 4}, temporal_order: [M, N], sp", "{M: 4, N: 1}, temporal_order: [M, N], sp").replace(
         "spatial_tile_sizes: {M: 1}}", "spatial_tile_sizes: {M: 4}}"
     )
@@ -482,7 +482,7 @@ def test_einsums_in_sequence_are_read_one_at_a_time(sample: Path) -> None:
 
 
 def test_the_least_usage_falls_back_to_what_can_be_had(sample: Path) -> None:
-    """Of a fanout of 5 over dimensions of 4, 8 and 16 at most 4 can be used."""
+    """A fanout of 5 over dimensions of 4, 8 and 16 has at most 4 used instances."""
     edit(sample / "arch.yaml", "fanout: 4, reuse: input", "fanout: 5, reuse: input")
     read = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
     assert read.constraints is not None

@@ -1,4 +1,4 @@
-"""Loop nests in text: whatever a mapping is, it comes back; faults are told with their line."""
+"""Loop nests as text: every mapping survives a round trip, and errors name their line."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ NAMES = st.sampled_from(["A", "B", "true", "null", "hold", "nothing", "for", "a-
 
 @st.composite
 def any_mappings(draw: st.DrawFn) -> Mapping:
-    """Anything the schema takes, lawful or not: odd names, tiles that grow, tensors nobody knows."""
+    """Draw any mapping of the schema, legal or not: unusual names, growing tiles, unknown tensors."""
     dimensions = draw(st.lists(st.sampled_from(["M", "N", "K", "for", "in", "x"]), min_size=1, unique=True))
     sizes = st.fixed_dictionaries({name: st.integers(1, 20) for name in dimensions}).map(FrozenDict)
     entries = st.builds(

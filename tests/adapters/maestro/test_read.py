@@ -1,4 +1,4 @@
-"""MAESTRO's own files: read as they are, evaluated as MAESTRO evaluates them, refused with a place and a reason."""
+"""MAESTRO's own files: read unchanged, evaluated as MAESTRO does, refused with a location and a reason."""
 
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ PRICED = {
     "inner tile larger than outer tile",
     "second CONV layer with batch",
 }
-"""What MAESTRO takes and we take: wrong or surprising, but defined."""
+"""Figures of inputs that MAESTRO and Tilewright accept: wrong or surprising, but defined."""
 
 
 @pytest.mark.parametrize("case", REJECTS, ids=lambda case: case["name"])

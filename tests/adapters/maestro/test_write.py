@@ -1,4 +1,4 @@
-"""MAESTRO's files, written: they say what the mapping says, and with the file beside them it comes back."""
+"""Written MAESTRO files: together with their sidecar file they give back the mapping."""
 
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def test_a_mapping_comes_back_and_costs_what_it_cost(case: Case, folder: Path) -
 
 @st.composite
 def programs(draw: st.DrawFn) -> DirectiveProgram:
-    """Any program: sound, senseless, or such as MAESTRO's files cannot say."""
+    """Draw any program: sound, senseless, or not expressible in MAESTRO's files."""
     number = st.integers(1, 2**40)
     names = st.sampled_from([*["L", "conv_1", "a.b", "Layer"] * 5, "two words", "x{", "c,d", "-", ""])
 

@@ -1,4 +1,4 @@
-"""Accelergy's area reference table: read beside the energy table, written from what is known, and back."""
+"""Accelergy's area reference table: read next to the energy table, written from known areas, and read back."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Files without an energy table: component classes are asked of the estimators that the user names, and of nobody else."""
+"""Files without an energy table: component classes are queried only from the estimators that the user names."""
 
 from pathlib import Path
 

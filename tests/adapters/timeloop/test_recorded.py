@@ -1,4 +1,4 @@
-"""Timeloop's own reports, 2019 to 2024, beside ours: every figure is equal, or in the table with its cause."""
+"""Timeloop's own reports, 2019 to 2024, compared with Tilewright's: each figure is equal or listed with its cause."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Union's notation: the paper's figures, typed in, do what the paper says; what is written comes back."""
+"""Union's notation: the paper's figures, typed in, give its results, and written files are read back."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ZigZag's files: what they say is read, what is written they give back, and nothing else is guessed."""
+"""Files of ZigZag: they are read and written, and missing values are not guessed."""
 
 import json
 from dataclasses import replace
@@ -119,7 +119,7 @@ def parse(folder: Path, layer: str = "conv") -> InputSet:
 
 
 def read(found: Files, folder: Path) -> InputSet:
-    """Those random files that can be read at all; without the reader's remarks."""
+    """Return the inputs of readable random files, without the reader's remarks."""
     paths = write_files(folder, {name: dump_yaml(data) for name, data in found.items()})
     try:
         return replace(ADAPTER.parse(paths), warnings=())
@@ -150,7 +150,7 @@ def test_what_is_read_is_written_and_comes_back(folder: Path, found: Files) -> N
 
 @given(data=st.data())
 def test_damaged_files_are_refused_and_nothing_else(folder: Path, data: st.DataObject) -> None:
-    """Whatever is changed: an input set, or a message for the user."""
+    """Every change gives an input set or a message for the user."""
     found: Files = json.loads(json.dumps(data.draw(files())))
     for _ in range(data.draw(st.integers(1, 3))):
         place: Any = found

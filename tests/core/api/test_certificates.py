@@ -38,7 +38,7 @@ def walked() -> Certificate:
 
 
 def outcomes(certificate: Certificate, limit: int = 0) -> dict[str, bool | None]:
-    """What comes out of each check; by default nothing is enumerated."""
+    """Return the outcome of each check; by default nothing is enumerated."""
     found = tw.verify_certificate(certificate, samples=1000, limit=limit)
     passed = {each.name: each.passed for each in found.checks}
     assert found.right == (False not in passed.values() and passed.get("bound") is True)
@@ -46,7 +46,7 @@ def outcomes(certificate: Certificate, limit: int = 0) -> dict[str, bool | None]
 
 
 def resealed(certificate: Certificate) -> Certificate:
-    """With the digests of what it says now: the work of somebody who knows how."""
+    """Return the certificate with the digests of its present contents, like a careful forgery."""
     digests = digests_of(certificate.incumbent, certificate.space.rules)
     return certificate.model_copy(update={"digests": digests})
 
@@ -188,7 +188,7 @@ def test_a_machine_without_such_memories_has_no_such_space(walked: Certificate) 
 
 @dataclass(frozen=True)
 class Proving:
-    """Somebody's mapper, given as an object."""
+    """Third-party mapper, given as an object."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         best = float("inf")

@@ -27,7 +27,7 @@ GEMM = "nk,km->nm; n=16 k=16 m=16"
 
 
 def enumerated(space: MapSpace) -> list[tuple[float, float]]:
-    """(cycles, energy) of all mappings of which none takes less energy in as few cycles, fewest cycles first."""
+    """Return (cycles, energy) of all Pareto-optimal mappings, fewest cycles first."""
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
     found: list[tuple[float, float]] = []

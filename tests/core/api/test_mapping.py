@@ -46,7 +46,7 @@ def test_who_names_no_mapper_gets_a_proof_or_is_told_why_not() -> None:
 def test_it_finds_what_the_command_line_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The same figures and the same files: the published dataflow and all defaults included."""
+    """Figures and files are equal, with the published dataflow and all defaults."""
     run: Command = command(monkeypatch, capsys)
     words = ["--arch", "simba", "--evaluations", 400, "--seed", 3, "--objective", "energy", "--no-cache"]
     ran = run("map", TWO, *words, "-o", tmp_path / "command", "--json")

@@ -1,4 +1,4 @@
-"""`tilewright compare`: every mapper by every model; whatever fails is a row with a reason."""
+"""`tilewright compare`: every mapper by every model; every failure is a row with a reason."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ def layers(tmp_path: Path) -> Path:
 
 
 class Interrupting:
-    """Proposes one good batch, then somebody presses Ctrl-C."""
+    """Mapper that proposes one good batch, followed by Ctrl-C."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         yield task.space.sample(run.rng, 50)
@@ -76,7 +76,7 @@ class Unwilling(ScalarEvaluator):
 
 
 class Slow(Unwilling):
-    """Somebody presses Ctrl-C while it evaluates."""
+    """Cost model with a Ctrl-C during its evaluation."""
 
     def explain(self, mapping: Mapping) -> Report:
         interrupts.press()

@@ -1,4 +1,4 @@
-"""`tilewright evaluate --from maestro`: a tool's own files, evaluated without a mapping of ours."""
+"""`tilewright evaluate --from maestro`: a tool's own files, evaluated without a Tilewright mapping."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""`tilewright library`: what there is, and what feeds what in a workload."""
+"""`tilewright library`: its contents, and the producers and consumers of a workload's tensors."""
 
 import json
 from pathlib import Path

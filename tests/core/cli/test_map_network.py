@@ -136,7 +136,7 @@ def test_a_search_that_cannot_start_is_not_told(tilewright: Command, watchers: C
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_was_found_is_found_again(tilewright: Command, jobs: int) -> None:
-    """The same figures, said to be from the cache, in JSON and in the table."""
+    """Figures are equal and marked as cached, in JSON and in the table."""
     first = tilewright(*WORDS, "--jobs", jobs).data
     again = tilewright(*WORDS, "--jobs", jobs).data
     assert [layer["search"]["cached"] for layer in first["layers"]] == [False] * len(first["layers"])
@@ -255,7 +255,7 @@ def test_an_entry_that_is_a_pipe_is_not_waited_for(tilewright: Command) -> None:
 
 
 def test_two_runs_never_share_a_folder(tilewright: Command, tmp_path: Path) -> None:
-    """The same run goes on, another one of the same workload takes the place, that of another workload is refused."""
+    """The same run continues, a run of the same workload replaces it, one of another workload is refused."""
     words = ("--arch", "eyeriss", "--mapper", "random", "--evaluations", 20, "-o", tmp_path, "--quiet")
     tilewright("map", "quickflow_convs", *words)
     first = {path.name for path in tmp_path.iterdir()}

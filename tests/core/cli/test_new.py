@@ -1,4 +1,4 @@
-"""`tilewright plugins new`: what it says, and that it writes over nothing."""
+"""`tilewright plugins new`: its messages, and that it overwrites nothing."""
 
 from pathlib import Path
 

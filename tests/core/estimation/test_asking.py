@@ -1,4 +1,4 @@
-"""Who is asked, in which order, and what is told where nobody answers."""
+"""Queried estimators, their order, and the messages if none answers."""
 
 from collections.abc import Mapping
 from typing import Any

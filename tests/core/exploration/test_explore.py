@@ -1,4 +1,4 @@
-"""Exploring: every point is a row, the front is what nobody beats, and what was searched is not searched again."""
+"""Exploring: every point is a row, the front is Pareto-optimal, and known results are not searched again."""
 
 import csv
 import re

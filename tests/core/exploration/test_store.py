@@ -1,4 +1,4 @@
-"""The store: one row for each result, found by content, whole after a kill, and nobody else's file."""
+"""The store: one row per result, found by content, whole after a kill, and only in a file of its own."""
 
 import csv
 import json
@@ -105,7 +105,7 @@ def test_a_failure_makes_room_for_a_result_and_a_result_stays(tmp_path: Path) ->
 
 
 def killed_after(store: Path, space: Path, results: int) -> None:
-    """An exploration that is killed as soon as it kept so many results."""
+    """Run an exploration that is killed as soon as it has stored `results` results."""
     command = [sys.executable, "-m", "tilewright", "explore", FORMULA, "--space", str(space), "--store", str(store)]
     with subprocess.Popen([*command, "--evaluations", "40"], stdout=subprocess.DEVNULL) as program:
         while program.poll() is None:
@@ -210,7 +210,7 @@ def test_claims_are_renewed_and_released(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_batch_is_in_the_file_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is copied while an exploration runs, or after it was killed, has all batches that were done."""
+    """A copy made during an exploration, or after a kill, has all finished batches."""
     copy = tmp_path / "copy.sqlite"
     with Store(tmp_path / "all.sqlite") as store:
         shutil.copy(tmp_path / "all.sqlite", copy)

@@ -160,7 +160,7 @@ ORDINARY = [name for name in CONSTRAINTS if not name[1].startswith(("full_array"
 @pytest.mark.parametrize(("arch", "name"), ORDINARY)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_dataflows_leave_every_layer_a_mapping(arch: str, name: str, workload: str) -> None:
-    """The space is not empty; for layers that the architecture was made for, one mapping of it is surely legal."""
+    """The space is not empty; for layers of the architecture's authors it has a legal mapping."""
     architecture, constraints = library.architecture(arch), library.constraints(arch, name)
     for problem in layers(workload).values():
         found = space(problem, architecture, constraints)

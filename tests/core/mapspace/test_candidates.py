@@ -1,4 +1,4 @@
-"""Candidates: what they say in trip counts is what their tile sizes say."""
+"""Candidates: their trip counts and their tile sizes describe the same mappings."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ from tilewright.testing.strategies import architectures, problems
 
 @st.composite
 def candidates(draw: st.DrawFn, most: int = 12, factors: tuple[Cutting, ...] = ("perfect", "ragged")) -> Candidates:
-    """Of spaces with rules and small memories; orders and keeps given or left out."""
+    """Draw candidates of spaces with rules and small memories, with or without orders and keeps."""
     cutting = draw(st.sampled_from(factors))
     problem = draw(problems(max_dimensions=4, max_macs=500))
     architecture = draw(architectures(roomy=False, widths=True))

@@ -18,7 +18,7 @@ from tilewright.testing.strategies import problems
 
 
 def listed(terms: list[tuple[int, int]]) -> int:
-    """How many values there are, one by one."""
+    """Return the number of values by enumeration."""
     ranges = [range(0, coefficient * extent, coefficient) for coefficient, extent in terms]
     return len({sum(values) for values in itertools.product(*ranges)})
 

@@ -20,7 +20,7 @@ from tilewright.testing.strategies import architectures, mappings, problems
 
 @st.composite
 def corrupted(draw: st.DrawFn) -> tuple[Problem, Architecture, MappingBatch]:
-    """A batch of mappings of which some numbers, names and keeps were changed at random."""
+    """Draw a batch of mappings with random changes of some numbers, names and keeps."""
     problem, architecture = draw(problems(max_operands=2)), draw(architectures(roomy=False, widths=True))
     found = draw(st.lists(mappings(problem, architecture), min_size=1, max_size=3))
     batch = MappingBatch.pack(problem, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])])

@@ -34,7 +34,7 @@ Key = tuple[object, ...]
 
 
 def key(mapping: Mapping) -> Key:
-    """What makes a mapping different from another: its loops in order, with their tiles, and what it keeps."""
+    """Return the identity of a mapping: its loops in order, their tiles, and the kept tensors."""
     loops = tuple((loop.entry, loop.spatial, loop.dimension, loop.trips, loop.tile) for loop in mapping.loops())
     return loops, tuple(entry.keep if entry.keep is None else frozenset(entry.keep) for entry in mapping.entries)
 

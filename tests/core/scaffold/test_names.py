@@ -1,4 +1,4 @@
-"""What a new plugin may be called; whatever is refused, the message says what would do."""
+"""Permitted names of new plugins; the message for a refused name suggests one that is permitted."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Constraints written for a structure apply whatever the dimensions are called."""
+"""Constraints written for a structure apply regardless of the names of the dimensions."""
 
 import pytest
 

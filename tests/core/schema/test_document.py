@@ -86,7 +86,7 @@ def test_faults_are_told_with_line_and_column(text: str, message: str) -> None:
 
 
 class PlainLoader(yaml.SafeLoader):
-    """What there is without libyaml."""
+    """YAML loader that is available without libyaml."""
 
     yaml_implicit_resolvers = reading.Loader.yaml_implicit_resolvers
 

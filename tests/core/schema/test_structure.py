@@ -1,4 +1,4 @@
-"""Structures are read off projections, whatever the dimensions are called."""
+"""Structures are recognised from projections, regardless of the names of the dimensions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Words that match nothing are told once, with what there is, and do nothing else."""
+"""Names that match nothing are reported once, with the existing names, and have no other effect."""
 
 import pytest
 

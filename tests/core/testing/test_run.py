@@ -1,4 +1,4 @@
-"""The conformance kit itself: its doors, its declared failures, and what it says about wrong use."""
+"""The conformance kit itself: its public functions, its declared failures, and its messages on wrong use."""
 
 from typing import Any
 

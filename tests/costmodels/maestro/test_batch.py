@@ -1,4 +1,4 @@
-"""Batches cost what their mappings cost one by one, and the compiled kernel gives what it gives as plain Python."""
+"""Batches cost the same as their single mappings, and the compiled kernel gives the same as plain Python."""
 
 from dataclasses import replace
 from typing import Any

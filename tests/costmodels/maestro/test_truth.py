@@ -79,7 +79,7 @@ def loops_of(layer: DirectiveLayer) -> list[str]:
 
 @given(case=plain_cases)
 def test_tensors_without_windows_are_never_sent_more_often_than_needed(case: Case) -> None:
-    """MAESTRO forgets that inner loops begin anew when an outer one moves; where there are none inside, it is exact."""
+    """MAESTRO ignores that inner loops restart when an outer one advances; without inner loops it is exact."""
     theirs, truth, layer = both(case)
     l2 = {level.name: level.tensors for level in truth.levels}
     columns, tensors = theirs.columns["tensors"], roles_of(case[0]).tensors

@@ -28,7 +28,7 @@ CONVOLUTION = {"K": (1, 2), "C": (1, 2), "P": (2, 3, 4, 6), "Q": (1, 2, 3), "R":
 
 
 def untangled(problem: Problem) -> Problem:
-    """The same problem, with coordinates of one dimension each and no dimension twice in a tensor."""
+    """Return the problem with one dimension per coordinate, and no dimension twice in a tensor."""
     data = problem.model_dump(mode="json")
     for tensor, row in zip(problem.tensors, data["tensors"], strict=True):
         row["projection"] = sorted(tensor.dimensions)
@@ -50,7 +50,7 @@ def cases(draw: st.DrawFn, plain: bool = False) -> Case:
 
 @st.composite
 def ragged(draw: st.DrawFn) -> Case:
-    """Legal mappings whose tiles need not divide: the entries of a perfect one, with sizes drawn anew."""
+    """Draw legal mappings with tiles that need not divide: the entries of a perfect one, with new sizes."""
     problem, architecture, perfect = draw(cases())
     tile = dict(problem.dimensions)
     entries = []
@@ -139,7 +139,7 @@ def test_a_legal_mapping_computes_the_right_result(case: Case) -> None:
 
 @given(cases() | ragged())
 def test_words_are_neither_made_nor_lost(case: Case) -> None:
-    """What a memory serves is what the next one inside fills, or what compute uses; and all that served is counted."""
+    """A memory serves exactly the fills of the next inner one or the reads of compute, and all of these are counted."""
     report = oracle(case)
     assert report.execution is not None
     for tensor in case[0].tensors:
@@ -181,7 +181,7 @@ def test_cycles_and_energy_are_timeloops_where_all_counts_are(case: Case) -> Non
 
 
 def moving(problem: Problem, mapping: Mapping, tensor: Tensor) -> list[tuple[str, ...]]:
-    """Per rank, the dimensions of the loops in time that move a tile along it."""
+    """Return, per rank, the dimensions of the temporal loops that move a tile along it."""
     stepping = [loop.dimension for loop in mapping.loops() if not loop.spatial]
     return [tuple(name for name in stepping if name in rank.terms) for rank in tensor.projection]
 
@@ -279,7 +279,7 @@ def test_short_tiles_count_what_they_are() -> None:
 
 
 def test_partial_sums_come_back() -> None:
-    """R outside P: every output leaves for each R, and comes back but for the first time."""
+    """R is outside P: every output leaves for each R, and comes back except for the first time."""
     report = oracle(
         line(
             """

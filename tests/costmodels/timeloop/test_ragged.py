@@ -92,7 +92,7 @@ def test_batch_equals_scalar(case: Case, links: bool) -> None:
 
 
 def test_half_a_word_is_rounded_alike_in_cycles_and_limits() -> None:
-    """Of three values two go to one unit and one to another, in two passes, with their sums: 6.5 words on average."""
+    """Two of three values go to one unit and one to another, in two passes with their sums: 6.5 words on average."""
     problem = tw.Problem.from_yaml(
         "{name: halves, dimensions: {B: 3, G: 2}, tensors: [{name: T0, role: input, projection: [B]}, "
         "{name: T1, role: weight, projection: []}, {name: T2, role: output, projection: []}]}"
@@ -123,7 +123,7 @@ def test_a_port_that_rounded_words_would_slow_down_does_not_limit_the_cycles(cas
 
 @pytest.mark.parametrize("seed", [811, 893, 913, 1263, 1327])
 def test_no_bound_trusts_in_averages(seed: int) -> None:
-    """Where neighbours pass words on, words of tiles that differ may seem to come less than once."""
+    """If neighbours forward words, words of different tiles may seem to arrive less than once."""
     for plain in (False, True):
         case = drawn(Random(f"{seed} {plain}"), plain=plain)
         assert case is not None
@@ -164,7 +164,7 @@ ACTIONS = "read_energy_pj", "write_energy_pj", "update_energy_pj"
 
 
 def costing(architecture: Architecture, name: str, action: str) -> Architecture:
-    """The same, where nothing takes energy but one action of one memory."""
+    """Return the architecture with energy for only one action of one memory."""
 
     def memory(each: Memory) -> Memory:
         nothing = dict.fromkeys((*ACTIONS, "leakage_pj_per_cycle"), 0.0)

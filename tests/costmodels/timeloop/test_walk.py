@@ -1,4 +1,4 @@
-"""The closed form of `timeloop` is the walk that it stands for."""
+"""The closed form of `timeloop` equals the stepwise visit of the loop nest."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 
 @st.composite
 def triples(draw: st.DrawFn, units: int = 1) -> tuple[Problem, Architecture, Mapping]:
-    """Architectures here have NoCs that cost energy, and at least so many compute units below the innermost cluster."""
+    """Draw inputs whose NoCs cost energy, with at least `units` compute units below the innermost cluster."""
     problem = draw(problems(max_macs=1024))
     plain = draw(architectures(widths=True))
     *outer, last = plain.clusters

@@ -17,7 +17,7 @@ def close(value: float | None, printed: float) -> bool:
 
 
 def compare(report: Report, printed: Figures) -> None:
-    """Counts exactly; cycles exactly but for one where a bandwidth sets them; energies to 1e-6."""
+    """Compare counts exactly, cycles within 1 if a bandwidth sets them, and energies to 1e-6."""
     assert report.cycles is not None
     assert abs(report.cycles - printed.cycles) <= (1 if printed.throttled else 0)
     assert report.macs == printed.macs

@@ -55,7 +55,7 @@ def counts(report: Report) -> Iterator[tuple[str, str, TensorCounts]]:
 
 @dataclass(frozen=True)
 class Account:
-    """What ZigZag is expected to count, from the mapping and Timeloop's counts; every difference has a name."""
+    """Counts expected of ZigZag, from the mapping and Timeloop's counts; every difference has a name."""
 
     problem: Problem
     architecture: Architecture
@@ -85,7 +85,7 @@ class Account:
         return trips
 
     def visits(self, entry: int) -> int:
-        """How often a memory gets a tile of the result: outer loops, but for those in which the tile stays."""
+        """Return how often a memory receives a tile of the result: in outer loops in which it is not stationary."""
         outside = [loop for loop in self.mapping.loops() if not loop.spatial and loop.entry <= entry]
         while outside and outside[-1].dimension not in self.problem.output.dimensions:
             outside.pop()

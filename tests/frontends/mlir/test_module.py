@@ -45,7 +45,7 @@ REFUSED = [
     "an imperfect nest: affine.load, affine.store next to a loop; initialise in a separate nest",
     "its contents are not read",
 ]
-"""What is said of the functions of affine_refused, in their order."""
+"""Messages for the functions of affine_refused, in their order."""
 
 
 def load(name: str, options: MlirOptions | None = None) -> Workload:

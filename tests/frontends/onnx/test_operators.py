@@ -120,7 +120,7 @@ def transposed_by_group(window: Window, x: Array, w: Array) -> Array:
 @few
 @given(st.data())
 def test_padded_convolutions_have_the_extents_that_onnx_infers(data: st.DataObject) -> None:
-    """Whatever the padding, positions are the output's, and the box fits the padded input."""
+    """For any padding, positions are those of the output, and the box fits the padded input."""
     window = Window(data)
     auto = data.draw(st.sampled_from(["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"]))
     pads = data.draw(st.lists(st.integers(0, 2), min_size=2 * window.axes, max_size=2 * window.axes))

@@ -1,7 +1,7 @@
 """Random problems, architectures, constraints and model options, as the documents that users write.
 
-A new option of a cost model, or a new field of an architecture or of constraints, is drawn here before a proof may rely on it;
-`tests/support/test_proofs.py` fails until it is.
+A new option of a cost model, or a new field of an architecture or of constraints, must be drawn here before a proof uses it.
+`tests/support/test_proofs.py` fails until then.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What other tools found and printed, as typed objects."""
+"""Recorded results of other tools, as typed objects."""

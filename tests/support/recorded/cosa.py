@@ -16,7 +16,7 @@ from tilewright.schema.problem import Problem
 RECORDED = json.loads((DATA / "mappers/cosa_authors.json").read_text())
 ARCHITECTURE = Architecture.model_validate(RECORDED["architecture"])
 ORDER = "RSPQCKN"
-"""Of the loops of every memory but the global buffer, from the inside."""
+"""Order of the loops of every memory except the global buffer, from the inside."""
 SPLITS = {
     "Array": ("GlobalBuffer",),
     "Element": ("InputBuffer",),

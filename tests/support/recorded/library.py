@@ -1,4 +1,4 @@
-"""What FactorFlow's repository says of its architectures, and layers of ours by name."""
+"""Architectures of FactorFlow's repository, and Tilewright's layers by name."""
 
 import json
 

@@ -68,7 +68,7 @@ class RecordedRun:
 
     @property
     def mapping(self) -> MappingBatch:
-        """The same by its tile sizes."""
+        """Return the mapping by its tile sizes."""
         return self.candidates.batch()
 
 
@@ -91,7 +91,7 @@ def factorflow() -> list[RecordedRun]:
 
 
 def _renamed(levels: Sequence[dict[str, Any]], ours: dict[str, str]) -> list[dict[str, Any]]:
-    """With our names; the two outermost memories of TPUv1, which stand side by side, as one."""
+    """Return the levels with Tilewright's names; the two parallel outermost memories of TPUv1 are one."""
     found: list[dict[str, Any]] = [
         {
             "factors": {ours.get(name, name): factor for name, factor in level["factors"].items()},

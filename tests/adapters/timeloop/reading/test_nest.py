@@ -86,7 +86,7 @@ def printed(problem: Problem, mapping: Mapping, axes: dict[str, str]) -> str:
 
 @given(st.sampled_from(cases()))
 def test_a_printed_nest_is_the_mapping_that_was_printed(case: object) -> None:
-    """Loops, tiles and what is kept; the order of loops of one iteration is printed by nobody."""
+    """Loops, tiles and kept tensors are equal; Timeloop prints no order of loops with one iteration."""
     problem, architecture, mapping = case.problem, case.architecture, case.mapping  # type: ignore[attr-defined]
     adapter = TimeloopAdapter()
     files = adapter.render(InputSet(problem=problem, architecture=architecture, mapping=mapping))

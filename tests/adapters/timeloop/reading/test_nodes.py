@@ -1,4 +1,4 @@
-"""Reading Timeloop v4: nodes, variables, parallel branches, and rules that stand at the nodes."""
+"""Reading Timeloop v4: nodes, variables, parallel branches, and rules at the nodes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -314,7 +314,7 @@ def test_whatever_stands_there_evaluates_to_a_number_or_is_refused(text: str) ->
 
 
 def test_templates_and_includes(tmp_path: Path) -> None:
-    """As the authors' files have it: a top that draws in a design by its name, a problem that merges a base."""
+    """A top file includes a design by its name, and a problem merges a base, as in the authors' files."""
     (tmp_path / "designs").mkdir()
     (tmp_path / "designs/two.yaml").write_text(ARCHITECTURE.replace("depth: 32768", "depth: {{size}}"))
     (tmp_path / "base.yaml").write_text(PROBLEM.replace("problem:", "base_ignore: &base").replace("P: 16", "P: 4"))

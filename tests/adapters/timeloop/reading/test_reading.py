@@ -1,4 +1,4 @@
-"""Reading Timeloop's own files: what they mean in the schemas, and what is said when they cannot be read."""
+"""Reading Timeloop's own files: their meaning in the schemas, and the messages for unreadable ones."""
 
 from pathlib import Path
 

@@ -39,7 +39,7 @@ versions = pytest.mark.parametrize("adapter", [TimeloopAdapter("v3"), TimeloopAd
 
 
 def read(adapter: TimeloopAdapter, files: dict[str, str], *, ours: bool = True) -> InputSet:
-    """What the files say; without `ours`, what Timeloop sees of them."""
+    """Return the inputs read from the files; without `ours`, as Timeloop reads them."""
     return adapter.read([parse_document(text, source=name) for name, text in files.items() if ours or name != OURS])
 
 
@@ -59,7 +59,7 @@ def evaluated(inputs: InputSet) -> Report:
 
 
 def holds(adapter: TimeloopAdapter, inputs: InputSet) -> bool:
-    """Check the law on one set of inputs; whether it could be written."""
+    """Check the round-trip guarantee on one set of inputs, and return whether it could be written."""
     verdict = adapter.expressible(inputs)
     if not verdict:
         assert {reason.code for reason in verdict.reasons} <= KNOWN
@@ -348,7 +348,7 @@ def test_files_changed_by_hand_are_not_taken_for_what_they_were(adapter: Timeloo
 
 @st.composite
 def remainders(draw: st.DrawFn) -> InputSet:
-    """Tiles of which only the whole may be cut with a remainder."""
+    """Draw inputs with tiles that only the outermost loop may cut with a remainder."""
     names = ["A", "B"]
     tiles: list[dict[str, int]] = [{}, {}, {}]
     for name in names:

@@ -84,7 +84,7 @@ def test_the_worked_example_is_what_was_worked_out() -> None:
 
 
 def test_loops_of_a_level_may_stand_in_any_entry_of_it() -> None:
-    """The same loops, partly in the entry of the PE: they are the same directives."""
+    """Some loops may be in the entry of the PE: the directives are equal."""
     one = explain(gemm_mapping(STEPS, "temporal_order: [M, N, K]"))
     unrolled = "temporal_tile_sizes: {N: 2}, temporal_order: [N, K, M], spatial_tile_sizes: {M: 1}"
     other = explain(gemm_mapping(unrolled, "temporal_tile_sizes: {K: 2}, temporal_order: [K, M, N]"))
@@ -191,7 +191,7 @@ entries:
 
 
 def test_recorded_layers_that_are_tiles_cost_the_same_by_way_of_a_mapping() -> None:
-    """Every recorded matrix product of one level whose tiles divide, written as a mapping of ours."""
+    """Every recorded matrix product of one level with dividing tiles is written as a mapping."""
     found = 0
     for case in load("cases"):
         if case["type"] != "GEMM" or len(case["levels"]) != 1 or case["hardware"]["simd_lanes"] != 1:

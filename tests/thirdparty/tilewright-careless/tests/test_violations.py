@@ -110,7 +110,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
 
 @cache
 def registry() -> Registry:
-    """What of this distribution loads."""
+    """Return the plugins that load from this distribution."""
     return discover(importlib.metadata.distribution("tilewright-careless").entry_points.select(group=GROUP))
 
 

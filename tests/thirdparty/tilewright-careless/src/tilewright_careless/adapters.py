@@ -1,4 +1,4 @@
-"""Adapters that break promises. The good one writes our own YAML, for problems of two operands."""
+"""Adapters that violate their contract. The good one writes Tilewright's YAML, for problems of two operands."""
 
 from __future__ import annotations
 
@@ -69,14 +69,14 @@ class Dated(Good):
 
 
 class Straying(Good):
-    """Writes beside the folder that it is given."""
+    """Adapter that writes outside the given folder."""
 
     def write(self, inputs: InputSet) -> dict[str, str]:
         return {f"../{name}": text for name, text in super().write(inputs).items()}
 
 
 class Silent(Good):
-    """Writes what it says it cannot."""
+    """Adapter that writes features that it declares inexpressible."""
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         return self.write(inputs)

@@ -20,7 +20,7 @@ def native(problem: Problem, steps: Workload | None = None, **changes: Any) -> A
 
 
 class Good:
-    """The problem as it is."""
+    """Algorithm that leaves the problem unchanged."""
 
     def alternatives(self, problem: Problem) -> list[Alternative]:
         return [native(problem)]
@@ -61,7 +61,7 @@ class Unmoved:
         raise NotConformableError("algorithm unmoved", (reason,))
 
     def _plain(self, problem: Problem, name: str) -> tuple[str, ...]:
-        """The tensors of a dimension that stands in no window."""
+        """Return the tensors of a dimension that is in no window."""
         windows = any(name in index.terms and len(index.terms) > 1 for t in problem.tensors for index in t.projection)
         return () if windows else tuple(t.name for t in problem.tensors if name in t.dimensions)
 

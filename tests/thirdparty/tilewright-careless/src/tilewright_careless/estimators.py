@@ -32,7 +32,7 @@ class Good:
 
 
 class Mute(Good):
-    """Says nothing to its own example."""
+    """Estimator without an answer to its own example."""
 
     def estimate(
         self, component: str, attributes: Mapping[str, Attribute], action: str, technology_nm: float

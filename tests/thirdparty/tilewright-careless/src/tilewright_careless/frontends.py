@@ -47,7 +47,7 @@ class Startled(Good):
 
 
 class Deaf(Good):
-    """Could read it, but never says so."""
+    """Frontend that can read a source, but never recognises it."""
 
     def recognises(self, source: str) -> bool:
         return False

@@ -14,7 +14,7 @@ SIZE = 64
 
 
 class Good:
-    """Draws, until it is told to stop."""
+    """Mapper that draws until the host stops it."""
 
     def search(self, task: Task, run: Run) -> Proposals:
         while True:
