@@ -282,7 +282,7 @@ def tables_of(
     memory_index = for_kernel(rules.memory[holds])
     memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
     unthrottled = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (
-        2.0 * np.maximum(memory["tensors"], 1.0)
+        2.0 * np.maximum(memory["tensors"] * memory["widest"], 1.0)
     )
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
