@@ -325,11 +325,16 @@ class Registry:
         return complaints
 
 
+def _load_in_child(entry_point: EntryPoint) -> None:
+    """Load an entry point into a registry that ends with the process. Errors are recorded there."""
+    Registry().load(entry_point)
+
+
 def _imported(entry_point: EntryPoint, owner: Owner) -> ModuleType:
     """Return the imported module; a slow import is reported."""
     if owner.distribution == BUILTIN:
         return cast(ModuleType, entry_point.load())
-    check_import(entry_point, owner)
+    check_import(entry_point, owner, _load_in_child)
     started = time.monotonic()
     with calling(owner, "its import"):
         module = entry_point.load()

@@ -8,8 +8,10 @@ import it directly.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -25,10 +27,13 @@ SHORTEST = 10.0
 """Minimum time limit of an import in seconds, because libraries load slowly on a loaded host."""
 
 
-def check_import(entry_point: EntryPoint, owner: Owner) -> None:
-    """Import an entry point and call its hook in a child process, unless an earlier start did.
+def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoint], object]) -> None:
+    """Load an entry point in a child process, unless an earlier start did.
 
     Exceptions are ignored here; the import in this process raises them again.
+
+    Args:
+        load: imports the entry point and calls its hook; a function of a module.
 
     Raises:
         PluginError: The child hung, crashed or ended.
@@ -38,8 +43,8 @@ def check_import(entry_point: EntryPoint, owner: Owner) -> None:
         return
     child = Child(quiet=True)
     try:
-        child.ask(_prepare, seconds=STARTING)
-        child.ask(_load, entry_point, seconds=max(limit(), SHORTEST))
+        child.ask(_prepare, load.__module__, seconds=STARTING)
+        child.ask(load, entry_point, seconds=max(limit(), SHORTEST))
     except ChildFailed as error:
         raise fault(owner, f"its import {error}") from None
     finally:
@@ -62,14 +67,7 @@ def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
     return None
 
 
-def _prepare() -> None:
+def _prepare(module: str) -> None:
     """In the child, load modules of Tilewright, so that their time does not count as the plugin's."""
-    import tilewright.mapspace.space
-    import tilewright.plugin.registry  # noqa: F401
-
-
-def _load(entry_point: EntryPoint) -> None:
-    """In the child, load an entry point; its errors are recorded in the registry."""
-    from tilewright.plugin.registry import Registry
-
-    Registry().load(entry_point)
+    for name in ("tilewright.mapspace.space", module):
+        importlib.import_module(name)
