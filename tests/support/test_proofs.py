@@ -14,6 +14,8 @@ from tilewright.schema.architecture import Cluster, Compute, Fanout, Memory, Net
 from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule
 from tilewright.values import Model
 
+pytestmark = pytest.mark.exhaustive
+
 DRAWN = [draw(seed) for seed in range(400)]
 
 NO_COST: dict[type[Model], set[str]] = {

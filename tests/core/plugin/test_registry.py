@@ -16,6 +16,8 @@ from tilewright.errors import AmbiguousPluginError, InputError, PluginError, Unk
 from tilewright.plugin.registry import GROUP, Registration, Registry, check_options, discover
 from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec, Options, lazy
 
+pytestmark = pytest.mark.process
+
 Install = Callable[..., EntryPoint]
 
 HEAD = """

@@ -16,6 +16,8 @@ from tilewright.scaffold import Kind
 from tilewright.scaffold.names import SPECS, module_of
 from tilewright.scaffold.package import new_package
 
+pytestmark = pytest.mark.process
+
 NAMES = ["greedy", "deep-search_2", "none", "class", "batch", "scalar", "cost", "test", "options", "no", "x"]
 
 

@@ -24,6 +24,8 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run
 
+pytestmark = pytest.mark.process
+
 CASES = cases()
 
 
