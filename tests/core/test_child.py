@@ -171,6 +171,8 @@ def test_limited_work_answers_or_ends() -> None:
         limited(double, "x", **limits)
     assert caught.value.code == "memory"
     for work in (spin, partial(pow, 7, 10**8)):
-        with pytest.raises(ChildFailed, match="longer than it may"):
+        with pytest.raises(
+            ChildFailed, match="longer than (it may|12 s)"
+        ):  # by CPU time, or by the clock on a loaded host
             limited(work, **limits)
     assert limited(math.factorial, 5, **limits) == 120
