@@ -19,7 +19,7 @@ from pathlib import Path
 from tilewright.child import Child, ChildFailed, is_child
 from tilewright.files import cache_folder
 from tilewright.plugin.guard.calls import Owner, fault
-from tilewright.plugin.guard.time_limits import limit
+from tilewright.plugin.guard.time_limits import limit, warn_once
 
 STARTING = 60.0
 """Seconds for the child to load Tilewright modules that plugins import."""
@@ -44,6 +44,11 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     child = Child(quiet=True)
     try:
         child.ask(_prepare, load.__module__, seconds=STARTING)
+    except ChildFailed as error:  # not the plugin's fault: nothing of it has run
+        child.close()
+        warn_once(f"warning: {owner} is imported without a trial, because a child process for it {error}")
+        return
+    try:
         child.ask(load, entry_point, seconds=max(limit(), SHORTEST))
     except ChildFailed as error:
         raise fault(owner, f"its import {error}") from None
