@@ -117,9 +117,9 @@ class raising:
             _state.tolerated = _state.presses
 
     def __exit__(self, *_: object) -> None:
-        if _in_main_thread():
+        if _in_main_thread():  # an abandoned thread may end after the streams have changed
             _state.tolerated = None
-        sys.stdout, sys.stderr = self._streams
+            sys.stdout, sys.stderr = self._streams
 
 
 def hold() -> None:
