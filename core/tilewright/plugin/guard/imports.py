@@ -7,12 +7,14 @@ import it directly.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -41,22 +43,27 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     stamp = None if is_child() else _stamp(entry_point, owner)
     if stamp is None or stamp.exists():
         return
-    child = Child(quiet=True)
+    child = _trial_child()
     try:
         child.ask(_prepare, load.__module__, seconds=STARTING)
     except ChildFailed as error:  # not the plugin's fault: nothing of it has run
-        child.close()
         warn_once(f"warning: {owner} is imported without a trial, because a child process for it {error}")
         return
     try:
         child.ask(load, entry_point, seconds=max(limit(), SHORTEST))
     except ChildFailed as error:
         raise fault(owner, f"its import {error}") from None
-    finally:
-        child.close()
     with suppress(OSError):
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
+
+
+@cache
+def _trial_child() -> Child:
+    """Return the child for all trials. After a crash it starts again."""
+    child = Child(quiet=True)
+    atexit.register(child.close)
+    return child
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
