@@ -195,8 +195,10 @@ class Child:
 
 
 @cache
-def shared_child(*, memory: int | None = None, quiet: bool = False, cleans_up: bool = False) -> Child:
-    """Return the child of this kind that the whole program shares."""
+def shared_child(
+    purpose: str = "", *, memory: int | None = None, quiet: bool = False, cleans_up: bool = False
+) -> Child:
+    """Return the child of this purpose and kind that the whole program shares."""
     child = Child(memory=memory, quiet=quiet, cleans_up=cleans_up)
     atexit.register(child.close)
     return child

@@ -7,18 +7,16 @@ import it directly.
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import importlib
 import importlib.util
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from tilewright.child import Child, ChildFailed, is_child
+from tilewright.child import ChildFailed, is_child, shared_child
 from tilewright.files import cache_folder
 from tilewright.plugin.guard.calls import Owner, fault
 from tilewright.plugin.guard.time_limits import limit, warn_once
@@ -43,7 +41,7 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     stamp = None if is_child() else _stamp(entry_point, owner)
     if stamp is None or stamp.exists():
         return
-    child = _trial_child()
+    child = shared_child("imports", quiet=True)  # starts again after a crash
     try:
         child.ask(_prepare, load.__module__, seconds=STARTING)
     except ChildFailed as error:  # not the plugin's fault: nothing of it has run
@@ -56,14 +54,6 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     with suppress(OSError):
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
-
-
-@cache
-def _trial_child() -> Child:
-    """Return the child for all trials. After a crash it starts again."""
-    child = Child(quiet=True)
-    atexit.register(child.close)
-    return child
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
