@@ -21,8 +21,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 LONG_TESTS = ("process", "manual", "exhaustive", "hostile")
 """Markers of tests that only run if `-m` names them."""
-UNMARKED = "not (process or manual or exhaustive or hostile)"
-"""The marker expression in pyproject.toml."""
+LONG = " or ".join(LONG_TESTS)
+"""Marker expression of the long tests; pyproject.toml has its negation as the default."""
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
 if importlib.util.find_spec("jax") is None:
@@ -45,9 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say at the end which tests the markers left out, and how to run them."""
-    if config.option.markexpr == UNMARKED and not hasattr(config, "workerinput"):
-        others = " or ".join(LONG_TESTS)
-        print(f"Not run: the long tests ({', '.join(LONG_TESTS)}). To run them: python -m pytest -n auto -m '{others}'")
+    if config.option.markexpr == f"not ({LONG})" and not hasattr(config, "workerinput"):
+        print(f"Not run: the long tests ({', '.join(LONG_TESTS)}). To run them: python -m pytest -n auto -m '{LONG}'")
 
 
 def pytest_report_header() -> str:

@@ -53,7 +53,7 @@ def total(parts: Iterable[Linear]) -> Linear:
 
 @dataclass(frozen=True)
 class SolverLimits:
-    """SolverLimits at which the solver stops: time, nodes of the search tree, and distance `gap` of the solution from the bound.
+    """Limits at which the solver stops: time, nodes of the search tree, and distance `gap` of the solution from the bound.
 
     Unlike seconds, nodes do not depend on the host.
     """

@@ -176,8 +176,7 @@ def _evaluate(
     Returns:
         The best cost, and the lowest bound of unresolved mappings.
     """
-    lowest = np.full(len(complete.bounds), np.inf)
-    """Lowest cost of each row; inf before it is known."""
+    lowest = np.full(len(complete.bounds), np.inf)  # lowest cost of each row, once it is known
     for start in range(0, len(complete.bounds), EVALUATION_BATCH):
         if complete.bounds[start] >= best * ROUNDING_FACTOR:
             break
