@@ -26,8 +26,8 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of the public API.
 
     Unknown keywords raise CallError with the nearest known one. The keywords of a TypedDict
-    parameter appear individually in the signature. After Ctrl-C it
-    returns its finished results with a warning.
+    parameter appear individually in the signature. After Ctrl-C the function returns its finished
+    results with a warning.
     """
     signature = _spelt_out(function)
     known = list(signature.parameters)
