@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import SIDECAR, InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, dump_yaml, read_document, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
-FILE = "tilewright.yaml"
 PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture, "mapping": Mapping}
 
 
@@ -29,7 +28,7 @@ def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
         inputs: the input set.
     """
     head = f"# Names, energies and tiles that {title}'s files cannot express. Only Tilewright reads this file.\n"
-    return {FILE: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
+    return {SIDECAR: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
 
 
 def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, title: str) -> dict[str, str]:

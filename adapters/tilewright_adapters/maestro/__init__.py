@@ -9,11 +9,6 @@ from pathlib import Path
 from tilewright.errors import InputError, Location, NotConformableError, Reason, Verdict
 from tilewright.files import file_and_member, is_file
 from tilewright.mapspace.legality import legality
-from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
-from tilewright.notations.directives.plan import plan_of
-from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.tiles import array_of, problem_of
-from tilewright.notations.directives.translation import directives_of
 from tilewright.plugin.adapter import InputSet
 from tilewright_adapters import MaestroFiles, sidecar
 from tilewright_adapters.maestro.hardware import read_hardware
@@ -22,6 +17,11 @@ from tilewright_adapters.maestro.words import Words, read_words
 from tilewright_adapters.maestro.write import faults, plain_name, write_program
 from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.parts import unplaced
+from tilewright_notations.directives import DirectiveHardware, DirectiveProgram
+from tilewright_notations.directives.plan import plan_of
+from tilewright_notations.directives.roles import roles_of
+from tilewright_notations.directives.tiles import array_of, problem_of
+from tilewright_notations.directives.translation import directives_of
 
 TOOL = ("maestro", "MAESTRO")
 SUFFIXES = (".m", ".yaml", ".yml")
@@ -162,7 +162,7 @@ def _applied(reader: NetworkReader, wanted: set[str]) -> Iterator[str]:
 def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, ...]]:
     """Return the directives of the inputs, and reasons why MAESTRO's files cannot express them."""
     reasons = list(_unsupported(inputs))
-    program = inputs.directives
+    program = inputs.directives if isinstance(inputs.directives, DirectiveProgram) else None
     if program is None and not reasons:
         try:
             program = _translated(inputs)
@@ -175,6 +175,9 @@ def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, .
 
 def _unsupported(inputs: InputSet) -> Iterator[Reason]:
     yield from unplaced("MAESTRO's files", inputs, (*sidecar.PARTS, "directives"))
+    if not isinstance(inputs.directives, DirectiveProgram | None):
+        message = "is not in MAESTRO's directives"
+        yield Reason(code="notation", where=f"program {inputs.directives.name}", message=message)
     given = sidecar.given(inputs)
     if inputs.directives is not None and given:
         message = f"given together with {', '.join(given)}; MAESTRO's files express one of them"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilewright.notations.directives import DirectiveHardware
 from tilewright_adapters.maestro.words import Words
+from tilewright_notations.directives import DirectiveHardware
 
 KEYS = {
     "num_pes": "num_pes",

@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from tilewright.errors import Location
-from tilewright.notations.directives import DirectiveLayer, Map
 from tilewright.schema.document import suggestion
 from tilewright_adapters.maestro.words import Words
+from tilewright_notations.directives import DirectiveLayer, Map
 
 TYPES = ("CONV", "DSCONV", "NGCONV", "TRCONV", "GEMM")
 NO_LAYERS = ("FC", "POOL", "LSTM")

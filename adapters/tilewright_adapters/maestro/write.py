@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from tilewright.errors import Reason
-from tilewright.notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 from tilewright_adapters.maestro.hardware import KEYS
 from tilewright_adapters.maestro.network import DIMENSIONS
 from tilewright_adapters.maestro.words import is_name
+from tilewright_notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram
 
 
 def plain_name(name: str) -> str:
@@ -78,13 +78,9 @@ def _layer(layer: DirectiveLayer) -> Iterator[str]:
     for number, level in enumerate(layer.levels):
         if number:
             yield f"   Cluster({layer.cluster_sizes[number - 1]}, P);"
-        yield from (f"   {_directive(each)};" for each in level)
+        yield from (f"   {each};" for each in level)
     yield "  }"
     yield " }"
-
-
-def _directive(each: Map) -> str:
-    return f"{'SpatialMap' if each.spatial else 'TemporalMap'}({each.size},{each.offset}) {each.dimension}"
 
 
 def _hardware(hardware: DirectiveHardware) -> Iterator[str]:

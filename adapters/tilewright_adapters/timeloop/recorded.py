@@ -16,13 +16,13 @@ from pathlib import Path
 
 from tilewright.errors import InputError, Location, Reason
 from tilewright.files import read_text
-from tilewright.notations.timeloop.report import report_of
-from tilewright.notations.timeloop.stats import Stats, Unreadable, read_stats
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import LevelReport, Report, TensorCounts
+from tilewright_notations.timeloop.report import report_of
+from tilewright_notations.timeloop.stats import Stats, Unreadable, read_stats
 
 FIRST_FILLS = Reason(
     code="first_fills",

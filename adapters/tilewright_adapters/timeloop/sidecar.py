@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import SIDECAR, InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import FileModel, dump_yaml, validate
@@ -16,7 +16,6 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.sections import OURS
 
-FILE = "tilewright.yaml"
 PARTS: dict[str, type[FileModel]] = {
     "problem": Problem,
     "architecture": Architecture,
@@ -38,7 +37,7 @@ def write(inputs: InputSet, plain: InputSet) -> dict[str, str]:
         part = getattr(inputs, name)
         if part != getattr(plain, name):
             parts[name] = None if part is None else part.to_data()
-    return {FILE: _HEAD + dump_yaml({OURS: parts})} if parts else {}
+    return {SIDECAR: _HEAD + dump_yaml({OURS: parts})} if parts else {}
 
 
 def read(section: Cursor, plain: InputSet) -> InputSet:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.files import file_and_member
-from tilewright.notations.operand_loops import MEMORY_OPERANDS
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
 from tilewright_adapters import members, sidecar
@@ -30,6 +29,7 @@ from tilewright_adapters.zigzag.mapping import (
 )
 from tilewright_adapters.zigzag.workload import Layer, name_of, read_layer
 from tilewright_adapters.zigzag.write import FILES, texts, written
+from tilewright_notations.operand_loops import MEMORY_OPERANDS
 
 TOOL = ("zigzag", "ZigZag")
 

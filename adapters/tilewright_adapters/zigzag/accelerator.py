@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tilewright.notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES, WAYS
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.architecture import Port as MemoryPort
 from tilewright.schema.frozen import FrozenDict
 from tilewright_adapters.zigzag.allocation import Store
 from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, OldPort, Port
+from tilewright_notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES, WAYS
 
 ROLES = {"I1": "input", "I2": "weight", "O": "output"}
 """Memory operand -> role of the tensors that are put there."""

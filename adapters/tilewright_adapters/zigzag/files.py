@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, RootModel, Tag, model_validator
 
-from tilewright.notations.operand_loops import MEMORY_OPERANDS, OPERANDS
 from tilewright.values import Model
+from tilewright_notations.operand_loops import MEMORY_OPERANDS, OPERANDS
 
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tilewright.notations.operand_loops import OPERANDS
 from tilewright.schema.document import suggestion
 from tilewright.schema.problem import Problem
 from tilewright_adapters.zigzag.accelerator import ROLES
 from tilewright_adapters.zigzag.allocation import Stored, Term, distinct
 from tilewright_adapters.zigzag.files import LayerData
+from tilewright_notations.operand_loops import OPERANDS
 
 
 @dataclass(frozen=True)

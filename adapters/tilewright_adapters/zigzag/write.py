@@ -12,17 +12,6 @@ from typing import Any
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import (
-    MEMORY_OPERANDS,
-    OPERANDS,
-    UNIT,
-    equation,
-    held,
-    inexpressible,
-    operands,
-    precision,
-    unsuited,
-)
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.document import dump_yaml
@@ -35,6 +24,17 @@ from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocat
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
 from tilewright_adapters.zigzag.mapping import linked, spatial_loops, within_reach
 from tilewright_adapters.zigzag.workload import read_layer
+from tilewright_notations.operand_loops import (
+    MEMORY_OPERANDS,
+    OPERANDS,
+    UNIT,
+    equation,
+    held,
+    inexpressible,
+    operands,
+    precision,
+    unsuited,
+)
 
 FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
 _MAX_BITS = 2**40
@@ -106,15 +106,8 @@ def _widths(
     memories = () if architecture is None else architecture.memories
     one = memories[0].word_bits if memories else DEFAULT_BITS
     if problem is None or architecture is None or mapping is None:
-        result.reasons += [
-            _reason(
-                "widths",
-                memory.name,
-                "values have several widths; without a mapping it is unknown which are partial sums",
-            )
-            for memory in memories
-            if memory.bits_per_value
-        ]
+        message = "values have several widths; without a mapping it is unknown which are partial sums"
+        result.reasons += [_reason("widths", memory.name, message) for memory in memories if memory.bits_per_value]
     elif not result.reasons and legality(problem, architecture, mapping):
         try:
             bits, words = precision(problem, architecture, mapping)
@@ -267,7 +260,7 @@ def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], unit
             }
         )
     data: dict[str, Any] = {
-        "size": _size(memory, bits),
+        "size": _MAX_BITS if memory.capacity_words is None else memory.capacity_words * bits,
         "r_cost": costs[0],
         "w_cost": costs[1],
         "area": 0.0,
@@ -278,10 +271,6 @@ def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], unit
     if memory.multiple_buffering == 2:
         data["force_double_buffering"] = True
     return data | {"operands": holds, "ports": ports, "served_dimensions": served}
-
-
-def _size(memory: Memory, bits: int) -> int:
-    return _MAX_BITS if memory.capacity_words is None else memory.capacity_words * bits
 
 
 def _layer(problem: Problem, names: MappingOf[str, str], bits: MappingOf[str, int]) -> dict[str, Any]:

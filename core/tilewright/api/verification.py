@@ -352,7 +352,7 @@ def diff_stats(
     recorded: str | os.PathLike[str],
     files: Files,
     *,
-    notation: str = "timeloop",
+    notation: str = api.NOTATION,
     model: str = api.MODEL,
     model_options: MappingOf[str, Any] | None = None,
     reading: MappingOf[str, Any] | None = None,

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from tilewright import api
 from tilewright.cli import options
 
 
@@ -82,8 +83,8 @@ def diff_stats_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="all input files of the tool", show_default=False)
     ],
-    notation: Annotated[str, typer.Option("--from", metavar="NOTATION", help="notation of the files")] = "timeloop",
-    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to compare with")] = "timeloop",
+    notation: Annotated[str, typer.Option("--from", metavar="NOTATION", help="notation of the files")] = api.NOTATION,
+    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to compare with")] = api.MODEL,
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model, e.g. link_transfers=false")
     ] = None,

@@ -9,10 +9,11 @@ from typing import Any
 
 from tilewright.conversion.dropped import DroppedField, simplified
 from tilewright.conversion.recognition import recognised
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.files import made, write_text
-from tilewright.notations.directives.tiles import tiled
 from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.guard.notations import converted
+from tilewright.plugin.program import Tiles
 from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import AdapterSpec
 
@@ -130,11 +131,17 @@ def _known(adapter: Adapter, inputs: InputSet) -> InputSet:
     """Convert directives to a mapping of tiles if the adapter cannot express directives.
 
     Raises:
-        NotConformableError: the directives are not tiles.
+        NotConformableError: the directives are not tiles, or of several layers.
     """
-    if inputs.directives is None or adapter.expressible(replace(inputs, warnings=())):
+    program = inputs.directives
+    if program is None or adapter.expressible(replace(inputs, warnings=())):
         return inputs
-    tiles = tiled(inputs.directives)
+    if len(program.layers) > 1:
+        message = f"has {len(program.layers)} layers; a mapping of tiles has one"
+        hint = f"select one by FILE/LAYER: {', '.join(layer.name for layer in program.layers[:8])}"
+        reason = Reason(code="layers", where=f"program {program.name}", message=message)
+        raise NotConformableError("a mapping of tiles", [reason], hint=hint)
+    tiles = converted(program, Tiles, lambda: program.tiles(0))
     return InputSet(tiles.problem, tiles.architecture, tiles.mapping, warnings=tiles.warnings)
 
 
@@ -147,10 +154,7 @@ def _render(
         inputs, dropped = simplified(inputs, adapter.expressible)
         verdict = adapter.expressible(inputs)
     if not verdict:
-        hint = (
-            "dropping content does not suffice"
-            if lossy
-            else "--lossy drops content that it cannot express, and lists it"
-        )
+        advice = "--lossy drops content that it cannot express, and lists it"
+        hint = "dropping content does not suffice" if lossy else advice
         raise NotConformableError(f"adapter {name}", verdict.reasons, hint=hint)
     return adapter.render(inputs), dropped

@@ -13,8 +13,8 @@ from typing import Any
 from tilewright.conversion.recognition import read_detected
 from tilewright.errors import InputError, NotConformableError
 from tilewright.files import file_and_member, file_name, write_text
-from tilewright.notations.directives.tiles import array_of, problem_of
-from tilewright.plugin.adapter import Adapter, InputSet, LayerReader
+from tilewright.plugin.adapter import SIDECAR, Adapter, InputSet, LayerReader
+from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -22,8 +22,6 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
 
 _PLACE = re.compile(r"^[^\s:]++(?::\d++){1,2}: ")
-_OURS = "tilewright.yaml"
-"""Name of the sidecar file, which holds what the other tool's files cannot express."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +154,7 @@ class _Reading:
             return InputSet(problem, inputs.architecture, warnings=(*inputs.warnings, told))
         files = []
         for name, text in self.adapter.render(alone).items():
-            if name != _OURS:
+            if name != SIDECAR:
                 files.append(folder / file_name(name))
                 write_text(files[-1], text)
         try:
@@ -174,7 +172,7 @@ class _Reading:
         if inputs.architecture is not None:
             return inputs.architecture
         if inputs.directives is not None:
-            return array_of(inputs.directives.hardware)
+            return converted(inputs.directives, Architecture, inputs.directives.architecture)
         raise InputError(f"{', '.join(map(str, self.hardware))}: no architecture in these files")
 
 
@@ -228,10 +226,12 @@ def _problem(inputs: InputSet, name: str) -> Problem:
     """
     if inputs.problem is not None:
         return inputs.problem.model_copy(update={"name": name})
-    if inputs.directives is None:
+    program = inputs.directives
+    if program is None:
         raise InputError(f"{name}: the file has no problem", hint="give files without layers by --arch")
-    (layer,) = inputs.directives.layers
-    return problem_of(layer).model_copy(update={"name": name})
+    if len(program.layers) > 1:
+        raise InputError(f"{name} has {len(program.layers)} layers; expected one", hint="give FILE/LAYER")
+    return converted(program, Problem, lambda: program.problem(0)).model_copy(update={"name": name})
 
 
 def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,18 +18,6 @@ Ints = NDArray[np.int64]
 Positions = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-
-def in_one(shapes: Sequence[tuple[int, ...]], *last: int) -> list[Floats]:
-    """Return one array of ones per shape, and the array that stores all of them.
-
-    The axes `last` are appended to every shape. The stacked array comes last, and the others are
-    views of its rows.
-    """
-    ends = np.cumsum([math.prod(shape) for shape in shapes])
-    rows = np.ones((ends[-1], *last))
-    parts = np.split(rows, ends[:-1])
-    return [*(part.reshape(*shape, *last) for part, shape in zip(parts, shapes, strict=True)), rows]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,27 +11,30 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tilewright.errors import Reason, Verdict
-from tilewright.notations.directives import DirectiveProgram
+from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
+SIDECAR = "tilewright.yaml"
+"""Name of the file that holds what the other tool's files cannot express."""
+
 
 @dataclass(frozen=True)
 class InputSet:
     """Contents of a tool's input files; absent parts are None.
 
-    `warnings` lists everything that was lost while reading. `directives` are whole programs in the
-    data-centric notation, for models that accept them unchanged.
+    `warnings` lists everything that was lost while reading. `directives` are a whole program in the
+    tool's notation, for models that accept it unchanged.
     """
 
     problem: Problem | None = None
     architecture: Architecture | None = None
     mapping: Mapping | None = None
     constraints: Constraints | None = None
-    directives: DirectiveProgram | None = None
+    directives: Program | None = None
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
 

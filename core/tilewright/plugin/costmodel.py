@@ -14,7 +14,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
-from tilewright.notations.directives import DirectiveProgram
+from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -129,7 +129,7 @@ class CostModel(Protocol):
 class DirectiveModel(Protocol):
     """A cost model that also accepts programs of directives, unchanged."""
 
-    def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
+    def explain_directives(self, program: Program) -> tuple[Report, ...]:
         """Return one report per layer.
 
         For a layer that the model does not accept, `valid` is false and the reasons follow.

@@ -12,7 +12,9 @@ import importlib.metadata
 import importlib.util
 import math
 import os
+import re
 from collections.abc import Mapping as MappingOf
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -29,6 +31,8 @@ from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """Ends of searches whose results are stored."""
+
+_IMPORT = re.compile(rb"^\s*(?:from|import) (tilewright_\w+)", re.MULTILINE)
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -119,12 +123,18 @@ def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
 
 @cache
 def code_of(package: str) -> str:
-    """Return the digest of a package's code, the same for all installations; empty without files."""
-    try:
-        spec = importlib.util.find_spec(package)
-    except ValueError:  # a module without a spec, such as __main__
-        return ""
-    if spec is None or spec.origin is None:
-        return ""
-    root = Path(spec.origin)
-    return digests.of_code(root.parent.rglob("*.py") if spec.submodule_search_locations else [root])
+    """Return the digest of a package's code, the same for all installations; empty without files.
+
+    The code includes the packages `tilewright_*` that it imports.
+    """
+    packages, files = [package], list[Path]()
+    for name in packages:
+        with suppress(ValueError):  # a module without a spec, such as __main__
+            spec = importlib.util.find_spec(name)
+            if spec is not None and spec.origin is not None:
+                root = Path(spec.origin)
+                found = list(root.parent.rglob("*.py")) if spec.submodule_search_locations else [root]
+                imported = {each.decode() for path in found for each in _IMPORT.findall(path.read_bytes())}
+                packages += sorted(imported - set(packages))
+                files += found
+    return digests.of_code(files) if files else ""

@@ -20,12 +20,12 @@ from tilewright.errors import (
     UnknownPluginError,
 )
 from tilewright.mapspace.legality import legality
-from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
-from tilewright.notations.directives.tiles import tiled_layer
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
 from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.guard.models import guarded_model
+from tilewright.plugin.guard.notations import converted
+from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.compilation_warm_up import compilation_notice
@@ -163,13 +163,13 @@ def explain(
     return report.model_copy(update={"warnings": (*report.warnings, uncounted)})
 
 
-def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[Report, ...]:
+def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ...]:
     """Return one report per layer.
 
     A model that accepts only mappings evaluates the tiles, if the directives describe tiles.
     """
     if model.model is not None and not isinstance(model.model, DirectiveModel):
-        return tuple(_evaluate_tiles(model, layer, program.hardware) for layer in program.layers)
+        return tuple(_evaluate_tiles(model, program, index) for index in range(len(program.layers)))
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
@@ -179,10 +179,11 @@ def evaluate_directives(model: BuiltModel, program: DirectiveProgram) -> tuple[R
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
 
 
-def _evaluate_tiles(model: BuiltModel, layer: DirectiveLayer, hardware: DirectiveHardware) -> Report:
+def _evaluate_tiles(model: BuiltModel, program: Program, index: int) -> Report:
+    layer = program.layers[index]
     try:
-        tiles = tiled_layer(layer, hardware)
-    except NotConformableError as error:
+        tiles = converted(program, Tiles, lambda: program.tiles(index))
+    except TilewrightError as error:
         return refusal(model, layer.name, layer.macs, error)
     report = evaluate(model, tiles.problem, tiles.architecture, tiles.mapping)
     return report.model_copy(update={"warnings": (*tiles.warnings, *report.warnings)})

@@ -7,11 +7,11 @@ import pytest
 
 from support.recorded.maestro import differences, hardware_of, layer_of, load
 from tilewright.errors import InputError
-from tilewright.notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright_adapters import MaestroFiles
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
+from tilewright_notations.directives import DirectiveHardware, DirectiveProgram
 
 CASES = load("cases")
 SOUND = [case for case in CASES if case["status"] != "nonsense"]
@@ -27,7 +27,7 @@ def read(case: dict[str, Any], folder: Path) -> DirectiveProgram:
         hardware.write_text(case["hardware_file"])
         files.append(hardware)
     program = MaestroAdapter().parse(files).directives
-    assert program is not None
+    assert isinstance(program, DirectiveProgram)
     return program
 
 
@@ -175,7 +175,7 @@ def test_words_of_older_hardware_files(tmp_path: Path) -> None:
     mapping.write_text(GEMM.replace("M: 4", "M: 4, M: 4") + "\n}")  # a shipped file repeats a size
     hardware.write_text("NumPEs: 256\nL1Size: 256\nL2Size: 4096\nNoC_BW: 64\nNoC_NumHops: 1\n")
     program = MaestroAdapter().parse([mapping, hardware]).directives
-    assert program is not None
+    assert isinstance(program, DirectiveProgram)
     assert program.hardware == DirectiveHardware(num_pes=256, l1_size=256, l2_size=4096, noc_bandwidth=64)
 
 
@@ -193,7 +193,7 @@ def test_ways_of_writing_that_shipped_files_have(tmp_path: Path) -> None:
         "\tSpatialMap(1,1) X;\n SpatialMap(1,1) S; TemporalMap(Sz(R),Sz(R)) R }\n} //end\n}\n\n//Accelerator {\n//  PE { NumPEs: 128 }\n//}\n"
     )
     program = MaestroAdapter().parse([path]).directives
-    assert program is not None
+    assert isinstance(program, DirectiveProgram)
     (layer,) = program.layers
     assert (program.name, layer.name, layer.cluster_sizes) == ("0", "CONV_1", (3,))
     assert dict(layer.dimensions) == {"N": 12, "K": 64, "C": 3, "R": 3, "S": 3, "Y": 8, "X": 8}
@@ -214,7 +214,7 @@ def test_sizes_by_name_constants_comments_and_copied_dataflows(tmp_path: Path) -
         " Layer B { Type: CONV Dimensions { K 8, C 3, R 1, S 1, Y 4, X 4 } }\n}\n"
     )
     program = MaestroAdapter().parse([path]).directives
-    assert program is not None
+    assert isinstance(program, DirectiveProgram)
     first, second = program.layers
     assert (first.dimensions["Y"], first.dimensions["X"]) == (5, 7)
     assert [str(each) for level in first.levels for each in level] == [
@@ -238,7 +238,7 @@ def test_pes_outside_clusters_are_warned_of(tmp_path: Path) -> None:
     mapping = tmp_path / "case.m"
     mapping.write_text(case["mapping_file"])
     program = MaestroAdapter().parse([mapping]).directives
-    assert program is not None
+    assert isinstance(program, DirectiveProgram)
     (report,) = MaestroModel(MaestroOptions(num_pes=16)).explain_directives(program)
     assert report.valid and "1 of 16 PEs are in no cluster of 3; MAESTRO ignores them" in report.warnings
 

@@ -1,6 +1,7 @@
 """Written MAESTRO files: together with their sidecar file they give back the mapping."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from support.maestro_mappings import Case, cases
 from support.profiles import scaled
 from support.recorded.maestro import hardware_of, layer_of, load
 from tilewright.errors import InputError, NotConformableError
-from tilewright.notations.directives import NEEDED, WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS
@@ -21,6 +21,7 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters.maestro import MaestroAdapter
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
+from tilewright_notations.directives import NEEDED, WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
 
 ADAPTER = MaestroAdapter()
 
@@ -109,6 +110,11 @@ def test_recorded_layers_are_written_as_they_are(case: dict[str, Any], tmp_path:
         assert [reason.code for reason in ADAPTER.expressible(inputs).reasons] == ["lanes"]
         return
     assert read(ADAPTER.render(inputs), tmp_path) == inputs
+
+
+def test_a_program_in_another_notation_is_refused() -> None:
+    other: Any = SimpleNamespace(name="other", layers=())
+    assert [reason.code for reason in ADAPTER.expressible(InputSet(directives=other)).reasons] == ["notation"]
 
 
 GEMM = Problem.from_yaml(

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import precision
 from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Store, Stored, allocated, distinct, reach
+from tilewright_notations.operand_loops import precision
 
 
 def test_the_rule_of_allocation() -> None:

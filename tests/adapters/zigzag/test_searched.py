@@ -6,7 +6,7 @@ import pytest
 
 from support.zigzag_files import RUNS, searched
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import inexpressible, widths
+from tilewright_notations.operand_loops import inexpressible, widths
 
 
 def test_most_have_a_form_here() -> None:

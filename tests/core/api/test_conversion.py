@@ -40,3 +40,12 @@ def test_wrong_words_are_told() -> None:
         tw.convert(FILES, "tilewright", "timelop")
     with pytest.raises(errors.InputError, match="choose another target notation"):
         tw.convert(FILES, "tilewright", "tilewright")
+
+
+def test_several_layers_are_several_mappings(tmp_path: Path) -> None:
+    layer = "Layer {} {{ Type: GEMM Dimensions {{ M: 4, N: 6, K: 8 }} Dataflow {{ SpatialMap(1,1) M; }} }}"
+    (tmp_path / "two.m").write_text(f"Network net {{ {layer.format('A')} {layer.format('B')} }}")
+    with pytest.raises(errors.NotConformableError, match="program net: has 2 layers") as caught:
+        tw.convert(tmp_path / "two.m", "maestro", "tilewright")
+    assert caught.value.hint == "select one by FILE/LAYER: A, B"
+    assert "problem.yaml" in tw.convert(tmp_path / "two.m" / "B", "maestro", "tilewright").files

@@ -3,6 +3,7 @@
 import logging
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import tilewright as tw
 from tilewright.api.settings import Plan, Settings
 from tilewright.errors import InputError
-from tilewright.plugin import AdapterSpec, installed
+from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, Variant
 from tilewright.schema.problem import Problem
@@ -135,6 +136,17 @@ def test_an_adapter_that_cannot_be_made_is_named(folder: Path, monkeypatch: pyte
     (folder / "odd.yaml").write_text("odd: 1")
     with pytest.raises(InputError, match="absent: .*no_such_module"):
         given([folder / "odd.yaml"], "eyeriss")
+
+
+def test_a_program_of_several_layers_is_no_problem(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program: Any = SimpleNamespace(name="net", layers=(None, None), architecture=never, problem=never, tiles=never)
+    adapter: Any = SimpleNamespace(parse=lambda files: InputSet(directives=program), expressible=never, render=never)
+    registry = installed()
+    monkeypatch.setattr(registry, "registrations", list(registry.registrations))
+    registry.add(AdapterSpec(name="programs", summary="", factory=lambda options: adapter), "third-party")
+    (folder / "odd.yaml").write_text("odd: 1")
+    with pytest.raises(InputError, match="odd has 2 layers; expected one"):
+        given([folder / "odd.yaml"], "eyeriss", notation="programs")
 
 
 def test_files_of_ours_may_be_several(tmp_path: Path) -> None:

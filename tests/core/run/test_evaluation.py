@@ -7,9 +7,10 @@ import pytest
 import tilewright as tw
 from tilewright.errors import InputError, InvalidMappingError, NotConformableError, PluginError, Reason
 from tilewright.plugin import Costs
-from tilewright.run.evaluation import bind, build_model, evaluate, reasons_of
+from tilewright.plugin.program import Program, ProgramLayer, Tiles
+from tilewright.run.evaluation import bind, build_model, evaluate, evaluate_directives, reasons_of
 
-PROBLEM = tw.load("nk,km->nm; n=4 k=4 m=4")
+PROBLEM: tw.Problem = tw.load("nk,km->nm; n=4 k=4 m=4")
 ARCHITECTURE = tw.library.architecture("union_edge")
 MAPPING = tw.space(PROBLEM, ARCHITECTURE).enumerate(1).__next__()[0]
 REASON = Reason(code="c", where="w", message="m")
@@ -73,3 +74,54 @@ def test_a_best_mapping_that_is_not_explained_is_the_layers_error() -> None:
 
     assert layer.result is not None and layer.report is None and isinstance(layer.error, PluginError)
     assert "does not explain the best mapping found" in str(layer.error) and "ValueError: oh" in str(layer.error)
+
+
+class OtherProgram:
+    """A program of one layer in a notation that no cost model knows."""
+
+    name = "other"
+    layers: tuple[ProgramLayer, ...] = (PROBLEM,)
+
+    def __init__(self, tiles: object) -> None:
+        self.found = tiles
+
+    def architecture(self) -> tw.Architecture:
+        return ARCHITECTURE
+
+    def problem(self, layer: int) -> tw.Problem:
+        return PROBLEM
+
+    def tiles(self, layer: int) -> Any:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+
+def test_models_of_mappings_evaluate_the_tiles_of_any_program() -> None:
+    program = OtherProgram(Tiles(PROBLEM, ARCHITECTURE, MAPPING, ("rows are left out",)))
+    (report,) = evaluate_directives(build_model("timeloop"), program)
+
+    plain = evaluate(build_model("timeloop"), PROBLEM, ARCHITECTURE, MAPPING)
+    assert isinstance(program, Program) and plain.valid
+    assert report == plain.model_copy(update={"warnings": ("rows are left out", *plain.warnings)})
+
+
+def test_a_model_refuses_a_program_in_another_notation() -> None:
+    (report,) = evaluate_directives(build_model("maestro"), OtherProgram(None))
+
+    assert not report.valid and report.macs == 64 and [reason.code for reason in report.reasons] == ["notation"]
+
+
+@pytest.mark.parametrize(
+    ("tiles", "code", "words"),
+    [
+        (None, "plugin_failed", "program 'other' failed: its Tiles is None"),
+        (KeyError("K"), "plugin_failed", "program 'other' failed: its Tiles raised KeyError: 'K'"),
+        (NotConformableError("x", [REASON]), "c", "m"),
+    ],
+)
+def test_a_program_without_tiles_is_a_report_too(tiles: object, code: str, words: str) -> None:
+    (report,) = evaluate_directives(build_model("timeloop"), OtherProgram(tiles))
+
+    assert not report.valid and [reason.code for reason in report.reasons] == [code]
+    assert words in report.reasons[0].message

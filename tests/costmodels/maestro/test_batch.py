@@ -16,9 +16,6 @@ from tilewright.compiled import interpreted
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal
-from tilewright.notations.directives.completion import complete_table
-from tilewright.notations.directives.table import fill_in, letters_of
-from tilewright.notations.directives.translation import form_of, nests_of, written
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -27,6 +24,9 @@ from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroEvaluator, MaestroModel
 from tilewright_costmodels.maestro.tables import AnalysisScratch, Result
+from tilewright_notations.directives.completion import complete_table
+from tilewright_notations.directives.table import fill_in, letters_of
+from tilewright_notations.directives.translation import form_of, nests_of, written
 
 
 @pytest.mark.parametrize("roomy", [True, False])

@@ -14,11 +14,6 @@ from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases, layers
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
-from tilewright.notations.directives.completion import complete
-from tilewright.notations.directives.plan import plan_of
-from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.translation import directives_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
@@ -26,6 +21,11 @@ from tilewright_costmodels import MaestroOptions, OracleOptions
 from tilewright_costmodels.maestro.consistency import words_needed
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_costmodels.oracle.model import OracleModel
+from tilewright_notations.directives import FILTER, INPUT, OUTPUT, DirectiveHardware, DirectiveLayer
+from tilewright_notations.directives.completion import complete
+from tilewright_notations.directives.plan import plan_of
+from tilewright_notations.directives.roles import roles_of
+from tilewright_notations.directives.translation import directives_of
 
 plain_cases = cases(perfect=True, most=1, strides=(1,))
 

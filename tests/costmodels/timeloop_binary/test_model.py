@@ -15,7 +15,6 @@ from support import fake_timeloop
 from support.processes import runs, soon
 from support.recorded.timeloop import Case, cases
 from tilewright.errors import PluginError
-from tilewright.notations.timeloop.stats import Unreadable, read_stats
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
@@ -23,6 +22,7 @@ from tilewright_costmodels import TimeloopBinaryOptions, TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel
 from tilewright_costmodels.timeloop_binary.program import run
+from tilewright_notations.timeloop.stats import Unreadable, read_stats
 
 pytestmark = pytest.mark.process
 

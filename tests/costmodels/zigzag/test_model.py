@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from support.problems import products
 from tilewright import library
 from tilewright.child import ChildFailed, shared_child
-from tilewright.notations import operand_loops as layers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.evaluation import build_model, evaluate
@@ -33,6 +32,7 @@ from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag import request as asked
 from tilewright_costmodels.zigzag.model import ZigZagModel
 from tilewright_costmodels.zigzag.worker import answer_request, evaluate_request
+from tilewright_notations import operand_loops as layers
 
 
 @st.composite

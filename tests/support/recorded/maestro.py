@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from support import DATA
-from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, Map
+from tilewright_notations.directives import DirectiveHardware, DirectiveLayer, Map
 
 FOLDER = DATA / "maestro"
 

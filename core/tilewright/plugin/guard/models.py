@@ -9,7 +9,6 @@ from typing import Any
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
-from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.costmodel import (
     Bounder,
     CandidateEvaluator,
@@ -23,6 +22,7 @@ from tilewright.plugin.costmodel import (
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
 from tilewright.plugin.guard.time_limits import checked_answer, limited
+from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -30,10 +30,14 @@ from tilewright.schema.report import Report
 
 
 class GuardedModel:
-    """A cost model whose answers are checked."""
+    """A cost model whose answers are checked. It is a DirectiveModel exactly if the plugin is."""
+
+    explain_directives: Callable[[Program], tuple[Report, ...]]
 
     def __init__(self, plugin: CostModel, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
+        if isinstance(plugin, DirectiveModel):
+            self.explain_directives = partial(_directive_reports, plugin, owner)
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
         def ask() -> GuardedEvaluator:
@@ -46,23 +50,6 @@ class GuardedModel:
             return GuardedEvaluator(evaluator, self.owner, problem, architecture)
 
         return limited(self.owner, "bind", ask)
-
-
-class GuardedDirectiveModel(GuardedModel):
-    """A guarded cost model that also accepts programs of directives."""
-
-    plugin: DirectiveModel  # type: ignore[assignment]
-
-    def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        def fault_of(reports: tuple[Report, ...]) -> str | None:
-            if len(reports) != len(program.layers):
-                return f"returned {len(reports)} reports of {len(program.layers)} layers"
-            return next((wrong for report in reports if (wrong := fault_of_report(report))), None)
-
-        def ask() -> tuple[Report, ...]:
-            return tuple(self.plugin.explain_directives(program))
-
-        return checked_answer(self.owner, "explain_directives", ask, fault_of)
 
 
 class GuardedEvaluator:
@@ -102,6 +89,15 @@ class GuardedEvaluator:
         return report
 
 
+def _directive_reports(plugin: DirectiveModel, owner: Owner, program: Program) -> tuple[Report, ...]:
+    def fault_of(reports: tuple[Report, ...]) -> str | None:
+        if len(reports) != len(program.layers):
+            return f"returned {len(reports)} reports of {len(program.layers)} layers"
+        return next((wrong for report in reports if (wrong := fault_of_report(report))), None)
+
+    return checked_answer(owner, "explain_directives", lambda: tuple(plugin.explain_directives(program)), fault_of)
+
+
 def _candidate_costs(plugin: CandidateEvaluator, owner: Owner, least: float, candidates: Candidates) -> Costs:
     with calling(owner, "evaluate_candidates"):
         costs = plugin.evaluate_candidates(candidates)
@@ -134,8 +130,7 @@ def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) ->
 def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
     """Return a cost model behind a guard."""
     with calling(owner, "its class"):
-        kind = GuardedDirectiveModel if isinstance(plugin, DirectiveModel) else GuardedModel
-    return kind(plugin, owner)
+        return GuardedModel(plugin, owner)
 
 
 def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Architecture) -> GuardedEvaluator:

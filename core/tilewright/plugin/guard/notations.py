@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TypeVar
 
 from tilewright.errors import InputError, Reason, Verdict
-from tilewright.notations.directives import DirectiveProgram
 from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described
 from tilewright.plugin.guard.time_limits import checked_answer
+from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapping import Mapping
@@ -20,12 +21,13 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.schema.workload import Layer, Workload
 
+Part = TypeVar("Part")
 PARTS: dict[str, type] = {
     "problem": Problem,
     "architecture": Architecture,
     "mapping": Mapping,
     "constraints": Constraints,
-    "directives": DirectiveProgram,
+    "directives": Program,
 }
 """Field of an input set -> type of its value, unless None."""
 
@@ -80,6 +82,16 @@ class GuardedAdapter:
             raise InputError(f"{self.owner} reads no reports of its tool")
         fault_of = partial(fault_of_items, RecordedFigure, "RecordedFigure")
         return checked_answer(self.owner, "figures", lambda: plugin.figures(recorded, inputs, ours), fault_of)
+
+
+def converted(program: Program, kind: type[Part], convert: Callable[[], Part]) -> Part:
+    """Return the part of a program that one of its methods converts to a schema, checked."""
+    owner = Owner("program", program.name)
+
+    def fault_of(part: Part) -> str | None:
+        return None if isinstance(part, kind) else f"is {described(part)}"
+
+    return checked_answer(owner, f"its {kind.__name__}", convert, fault_of)
 
 
 def fault_of_flag(answer: object) -> str | None:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.compiled import interpreted
-from tilewright.notations.directives.nest import Nests, scratch_of
-from tilewright.notations.directives.table import Letters, Table
 from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.tables import BEYOND_INT64, AnalysisScratch, Hardware, Result, scratch_for
+from tilewright_notations.directives.nest import Nests, scratch_of
+from tilewright_notations.directives.table import Letters, Table
 
 EXACT = 2.0**62
 """Upper bound up to which 64 bits hold every count."""
@@ -31,11 +31,8 @@ def analyse(
     scratch = scratch_of(nests, table)
     if kind is None:
         analyse_all(dimensions, hardware, nests, scratch, table, explain, EXACT, result, analysis)
-        return (
-            analyse(dimensions, hardware, table, explain, object)
-            if result.code[0] == BEYOND_INT64
-            else (result, analysis)
-        )
+        is_exact = result.code[0] != BEYOND_INT64
+        return (result, analysis) if is_exact else analyse(dimensions, hardware, table, explain, object)
     max_count, run = EXACT, interpreted(analyse_all)
     if kind is object:
         max_count, dimensions, hardware, table = math.inf, _large(dimensions), _large(hardware), _large(table)

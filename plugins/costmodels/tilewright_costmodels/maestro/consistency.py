@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tilewright.notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
 from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import TENSORS
+from tilewright_notations.directives import INPUT, OUTPUT, WINDOWS, DirectiveLayer
 
 
 def consistency_warnings(figures: Figures) -> Iterator[str]:

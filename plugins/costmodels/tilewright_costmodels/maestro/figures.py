@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives import DirectiveHardware, DirectiveLayer
-from tilewright.notations.directives.completion import complete_table
-from tilewright.notations.directives.table import letters_of, names_of
-from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.analysis import analyse
 from tilewright_costmodels.maestro.machine import TENSORS, Machine
 from tilewright_costmodels.maestro.tables import FILTER, INPUT, L1, L2, OUTPUT, PhaseStep
+from tilewright_notations.directives import DirectiveHardware, DirectiveLayer
+from tilewright_notations.directives.completion import complete_table
+from tilewright_notations.directives.table import letters_of, names_of
+from tilewright_notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 
 Figure = int | float | None
 

@@ -17,8 +17,6 @@ import numpy as np
 from tilewright.compiled import compiled, kernel_part, load8, product, splat8, total, unpack_bits
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.scratch import fetch
-from tilewright.notations.directives.nest import Nests, Scratch, write_directives
-from tilewright.notations.directives.table import NOWHERE, Letters, Table, fill_in
 from tilewright_costmodels.maestro import tables as at
 from tilewright_costmodels.maestro.phases import (
     clusters_at_work,
@@ -45,6 +43,8 @@ from tilewright_costmodels.maestro.tables import (
     Result,
 )
 from tilewright_costmodels.maestro.tiles import cut_tiles, find_states
+from tilewright_notations.directives.nest import Nests, Scratch, write_directives
+from tilewright_notations.directives.table import NOWHERE, Letters, Table, fill_in
 
 
 @kernel_part

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.compiled import integer
-from tilewright.notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
-from tilewright.notations.directives.plan import Plan
-from tilewright.notations.directives.roles import Roles
-from tilewright.notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright_costmodels.maestro.tables import Hardware
+from tilewright_notations.directives import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveHardware, DirectiveLayer
+from tilewright_notations.directives.plan import Plan
+from tilewright_notations.directives.roles import Roles
+from tilewright_notations.directives.tiles import L1_ENERGY, L2_ENERGY, NJ_PER_MAC
 
 TENSORS = (INPUT, FILTER, OUTPUT)
 PJ_PER_MAC = NJ_PER_MAC * 1000
@@ -61,15 +61,14 @@ def machine_of_directives(layer: DirectiveLayer, hardware: DirectiveHardware) ->
 def machine_of(layer: DirectiveLayer, architecture: Architecture, roles: Roles, plan: Plan) -> Machine:
     """Return an architecture as MAESTRO's hardware, with its own energies. `layer` is the problem's layer."""
     memories = (*plan.l2.memories, *plan.l1.memories)
-    memories_of_tensors = [
-        [cluster.memory_for(roles.tensors[name]) for name in TENSORS] for cluster in (plan.l2, plan.l1)
-    ]
+    tensors = [roles.tensors[name] for name in TENSORS]
+    memories_of_tensors = [[cluster.memory_for(tensor) for tensor in tensors] for cluster in (plan.l2, plan.l1)]
     leaking = ", ".join(memory.name for memory in architecture.memories if memory.leakage_pj_per_cycle)
     notes = {NO_DRAM: plan.dram, f"MAESTRO has no leakage: that of {leaking} is not included": leaking}
     return Machine(
         _hardware(layer, plan, memories, memories_of_tensors, architecture.compute.energy_per_operation_pj),
         tuple(memory.name for memory in memories),
-        tuple(roles.tensors[name].name for name in TENSORS),
+        tuple(tensor.name for tensor in tensors),
         architecture.compute_instances,
         tuple(note for note, applies in notes.items() if applies),
     )

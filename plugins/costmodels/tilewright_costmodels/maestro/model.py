@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 
 from tilewright.compiled import interpreted
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legal, legality
-from tilewright.notations.directives import DirectiveProgram
-from tilewright.notations.directives.nest import UNKNOWN, Nests, scratch_of
-from tilewright.notations.directives.plan import plan_of
-from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.table import Letters, empty_table, fill_in, letters_of
-from tilewright.notations.directives.translation import cast_of, directives_of, form_of, layer_of, nests_of, written
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -32,6 +27,12 @@ from tilewright_costmodels.maestro.kernel import analyse_all
 from tilewright_costmodels.maestro.machine import machine_of, machine_of_directives
 from tilewright_costmodels.maestro.report import report_of
 from tilewright_costmodels.maestro.tables import BEYOND_INT64, scratch_for
+from tilewright_notations.directives import DirectiveProgram
+from tilewright_notations.directives.nest import UNKNOWN, Nests, scratch_of
+from tilewright_notations.directives.plan import plan_of
+from tilewright_notations.directives.roles import roles_of
+from tilewright_notations.directives.table import Letters, empty_table, fill_in, letters_of
+from tilewright_notations.directives.translation import cast_of, directives_of, form_of, layer_of, nests_of, written
 
 
 class _FormKernel:
@@ -137,8 +138,15 @@ class MaestroModel:
             raise NotConformableError("cost model maestro", reasons)
         return MaestroEvaluator(problem, architecture, self.faithful)
 
-    def explain_directives(self, program: DirectiveProgram) -> tuple[Report, ...]:
-        """Return one report per layer, in MAESTRO's order."""
+    def explain_directives(self, program: Program) -> tuple[Report, ...]:
+        """Return one report per layer, in MAESTRO's order.
+
+        Raises:
+            NotConformableError: The program is in another notation.
+        """
+        if not isinstance(program, DirectiveProgram):
+            reason = Reason(code="notation", where=f"program {program.name}", message="is not in MAESTRO's directives")
+            raise NotConformableError("cost model maestro", [reason])
         return tuple(self._layers(program))
 
     def _layers(self, program: DirectiveProgram) -> Iterator[Report]:

@@ -12,8 +12,8 @@ import numpy as np
 
 from tilewright.compiled import kernel_part, load8, product, splat8, unpack_bits
 from tilewright.mapspace.batch import Ints
-from tilewright.notations.directives.table import NOWHERE, Letters
 from tilewright_costmodels.maestro.tables import INPUT, OUTPUT, AnalysisScratch, PhaseGroup
+from tilewright_notations.directives.table import NOWHERE, Letters
 
 Number = TypeVar("Number", int, Ints)
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.errors import Reason
-from tilewright.notations.directives import DirectiveHardware
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts
 from tilewright_costmodels.maestro.consistency import bandwidth_warnings, consistency_warnings
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import UNLIMITED, Machine
 from tilewright_costmodels.maestro.tables import FILTER, INPUT, L2, OUTPUT
+from tilewright_notations.directives import DirectiveHardware
 
 _FREE = DirectiveHardware().noc_bandwidth
 """Bandwidth if none is specified."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import FEW, integer
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.notations.directives.table import MAX_LEVELS
+from tilewright_notations.directives.table import MAX_LEVELS
 
 COUNTER_LIMIT = 2**31
 """MAESTRO counts the steps of a phase in 32 bits. Beyond that it aborts, or continues with a wrong

@@ -6,8 +6,8 @@ import numpy as np
 
 from tilewright.compiled import floats, kernel_part, load8, pack_bits, product, unpack_bits
 from tilewright.mapspace.batch import Ints
-from tilewright.notations.directives.table import NOWHERE, Letters, Table
 from tilewright_costmodels.maestro.tables import DIVISIBLE, FILTER, FINE, INPUT, MOVES, AnalysisScratch, Hardware
+from tilewright_notations.directives.table import NOWHERE, Letters, Table
 
 
 @kernel_part

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from tilewright.child import ChildFailed, describe_exit
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
-from tilewright.notations.timeloop.report import report_of
-from tilewright.notations.timeloop.stats import Unreadable, read_stats
-from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.adapter import SIDECAR, Adapter, InputSet
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec
@@ -20,11 +18,11 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopBinaryOptions
 from tilewright_costmodels.timeloop_binary.program import run
+from tilewright_notations.timeloop.report import report_of
+from tilewright_notations.timeloop.stats import Unreadable, read_stats
 
 NAME = "timeloop_binary"
 OUTPUT = "timeloop-model.stats.txt"
-TILEWRIGHT_FILE = "tilewright.yaml"
-"""File that the adapter writes for Tilewright alone."""
 
 
 class TimeloopBinaryModel:
@@ -80,7 +78,7 @@ def _render(problem: Problem, architecture: Architecture, mapping: Mapping) -> t
     inputs = InputSet(problem, architecture, mapping)
     reasons = adapter.expressible(inputs).reasons
     files = {} if reasons else adapter.render(inputs)
-    return reasons, tuple((name, text) for name, text in files.items() if name != TILEWRIGHT_FILE)
+    return reasons, tuple((name, text) for name, text in files.items() if name != SIDECAR)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -12,7 +12,6 @@ from typing import Any
 from tilewright.child import ChildFailed, shared_child
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.notations.operand_loops import held, inexpressible, operands, unsuited
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -22,6 +21,7 @@ from tilewright.schema.report import LevelReport, Limit, Report, TensorCounts, o
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.request import request
 from tilewright_costmodels.zigzag.worker import answer_request
+from tilewright_notations.operand_loops import held, inexpressible, operands, unsuited
 
 NAME = "zigzag"
 
@@ -128,10 +128,7 @@ def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:
         Limit(name=name, action="read" if reads else "write", cycles=computing + round(stalled))
         for name, reads, stalled in answer["ports"]
     ]
-    overlapped_cycles = {
-        "cycles": overlapped,
-        "binding_cycles": overlapped,
-    }  # differs from the limit's own cycles by rounding
+    overlapped_cycles = {"cycles": overlapped, "binding_cycles": overlapped}  # rounding: the limit's own may differ
     for limit in overlapping([Limit(name="compute", action="compute", cycles=computing), *ports]):
         yield limit.model_copy(update=overlapped_cycles) if limit.binding_cycles else limit
     yield Limit(name="first tiles", action="load", cycles=loading, binding_cycles=loading)

@@ -7,7 +7,10 @@ from collections.abc import Mapping as MappingOf
 from fractions import Fraction
 from typing import Any
 
-from tilewright.notations.operand_loops import (
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright_notations.operand_loops import (
     MEMORY_OPERANDS,
     OPERANDS,
     READS_AND_WRITES,
@@ -20,9 +23,6 @@ from tilewright.notations.operand_loops import (
     precision,
     widths,
 )
-from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
 
 Loop = tuple[str, int | float]
 """Dimension and trips."""
@@ -118,9 +118,7 @@ def _accelerator(
         "systolic_dimensions": [],
     }
     kept = {
-        memory: [
-            operand for operand in OPERANDS if any(residence.memory == memory for residence in residences[operand])
-        ]
+        memory: [operand for operand in OPERANDS if any(each.memory == memory for each in residences[operand])]
         for memory in reversed(architecture.memories)
     }
     memories = {
@@ -136,12 +134,8 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
     same.
     """
     names = [MEMORY_OPERANDS[operand] for operand in held]
-    directions = {
-        f"{name}, {direction}"
-        for name in names
-        for direction in WAYS.values()
-        if name == "O" or direction in ("tl", "fh")
-    }
+    ways = {name: tuple(WAYS.values()) if name == "O" else ("tl", "fh") for name in names}
+    directions = {f"{name}, {way}" for name in names for way in ways[name]}
     ports = []
     for port in memory.ports if parts is not None else ():
         allocated = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright.child import ChildFailed
-from tilewright.notations.operand_loops import MEMORY_OPERANDS
+from tilewright_notations.operand_loops import MEMORY_OPERANDS
 
 
 def answer_request(request: dict[str, Any]) -> dict[str, Any]:

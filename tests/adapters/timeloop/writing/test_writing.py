@@ -12,7 +12,6 @@ from support.recorded.timeloop import INPUTS, cases, recorded_remainders
 from tilewright import library
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapspace.space import MapSpace
-from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import parse_document
@@ -25,6 +24,7 @@ from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram
 
 """Random triples of problem, architecture and mapping per property."""
 OURS = "tilewright.yaml"

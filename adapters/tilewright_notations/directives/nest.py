@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.compiled import for_kernel, integer, kernel_part, load8, load_padded8, pack_bits, product, unpack_bits
 from tilewright.mapspace.batch import Bools, Ints, Positions
-from tilewright.notations.directives.table import NOWHERE, Letters, Table
+from tilewright_notations.directives.table import NOWHERE, Letters, Table
 
 (
     FINE,

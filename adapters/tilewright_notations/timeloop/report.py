@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tilewright.notations.timeloop.stats import Section, Stats, Unreadable, count, energy, leakage, number, whole
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
+from tilewright_notations.timeloop.stats import Section, Stats, Unreadable, count, energy, leakage, number, whole
 
 
 def report_of(stats: Stats, problem: Problem, architecture: Architecture, mapping: Mapping, model: str) -> Report:

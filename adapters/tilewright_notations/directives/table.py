@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewright.compiled import FEW, for_kernel, integer, kernel_part, load8, unpack_bits
 from tilewright.mapspace.batch import Ints
-from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer
+from tilewright_notations.directives.layer import FILTER, INPUT, OUTPUT, WINDOWS, DirectiveLayer, Map
 
 NOWHERE = integer(-1)
 MAX_LEVELS = 4
@@ -95,6 +95,17 @@ def letters_of(layer: DirectiveLayer) -> Letters:
         tensors=numbers(
             [sum(1 << names.index(each) for each in layer.tensors[tensor]) for tensor in (INPUT, FILTER, OUTPUT)]
         ),
+    )
+
+
+def maps_of(table: Table, level: int, names: tuple[str, ...]) -> tuple[Map, ...]:
+    """Return the directives of a level."""
+    spatial = (table.unrolled[level], table.pair[level])
+    sizes, offsets = table.size[level].tolist(), table.offset[level].tolist()
+    return tuple(
+        Map(spatial=letter in spatial, size=sizes[letter], offset=offsets[letter], dimension=names[letter])
+        for letter in table.order[level].tolist()
+        if letter != NOWHERE
     )
 
 

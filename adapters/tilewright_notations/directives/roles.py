@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives.program import FILTER, INPUT, OUTPUT, WINDOWS, LayerType
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.structure import Structure, recognise
+from tilewright_notations.directives.layer import FILTER, INPUT, OUTPUT, WINDOWS, LayerType
 
 _GEMM = {"N": "M", "K": "K", "M": "N"}
 """MAESTRO multiplies input (M, K) by filter (K, N)."""
-_CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S"}
+_CONV = {"N": "N", "K": "K", "C": "C", "P": "Y", "Q": "X", "R": "R", "S": "S", "G": "C"}
 
 
 @dataclass(frozen=True)
@@ -61,31 +61,20 @@ def roles_of(problem: Problem) -> Roles:
     parts = structure.parts
     twice = next((names for names in parts.values() if len(names) > 1), None)
     if twice:
-        raise refusal(
-            "operation", problem.name, f"{' and '.join(twice)} play the same part; MAESTRO has one dimension for it"
-        )
-    tensors = {role: _tensor(problem, role) for role in ("input", "weight", "output")}
+        message = f"{' and '.join(twice)} play the same part; MAESTRO has one dimension for it"
+        raise refusal("operation", problem.name, message)
+    tensors = {tensor.role: tensor for tensor in problem.tensors}
     named = FrozenDict({INPUT: tensors["input"], FILTER: tensors["weight"], OUTPUT: tensors["output"]})
     if structure.kind == "gemm" and "G" not in parts:
         return Roles("GEMM", _letters(structure, _GEMM), FrozenDict(), named)
     if structure.kind == "gemm":
-        raise refusal(
-            "operation", problem.name, f"MAESTRO has no batched matrix product ({parts['G'][0]} is in all tensors)"
-        )
-    letters, kind = dict(_CONV), "CONV"
-    if "G" in parts:
-        if "K" in parts or "C" in parts:
-            message = (
-                "MAESTRO's grouped convolution counts outputs once per input channel; only depthwise is translated"
-            )
-            raise refusal("operation", problem.name, message)
-        letters, kind = letters | {"G": "C"}, "DSCONV"
-    strides = _strides(problem, tensors["input"], _letters(structure, letters))
-    return Roles("DSCONV" if kind == "DSCONV" else "CONV", _letters(structure, letters), strides, named)
-
-
-def _tensor(problem: Problem, role: str) -> Tensor:
-    return next(tensor for tensor in problem.tensors if tensor.role == role)
+        message = f"MAESTRO has no batched matrix product ({parts['G'][0]} is in all tensors)"
+        raise refusal("operation", problem.name, message)
+    if "G" in parts and ("K" in parts or "C" in parts):
+        message = "MAESTRO's grouped convolution counts outputs once per input channel; only depthwise is translated"
+        raise refusal("operation", problem.name, message)
+    letters = _letters(structure, _CONV)
+    return Roles("DSCONV" if "G" in parts else "CONV", letters, _strides(problem, tensors["input"], letters), named)
 
 
 def _letters(structure: Structure, table: dict[str, str]) -> FrozenDict[str, str]:

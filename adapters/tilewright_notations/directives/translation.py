@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,23 +13,24 @@ from tilewright.compiled import for_kernel, integer, interpreted
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import place
-from tilewright.notations.directives import nest
-from tilewright.notations.directives.nest import Cast, Nests
-from tilewright.notations.directives.plan import Plan
-from tilewright.notations.directives.program import DirectiveHardware, DirectiveLayer, Map
-from tilewright.notations.directives.roles import Roles, refusal
-from tilewright.notations.directives.table import (
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright_notations.directives import nest
+from tilewright_notations.directives.layer import DirectiveHardware, DirectiveLayer
+from tilewright_notations.directives.nest import Cast, Nests
+from tilewright_notations.directives.plan import Plan
+from tilewright_notations.directives.roles import Roles, refusal
+from tilewright_notations.directives.table import (
     MAX_LEVELS,
     NOWHERE,
     Letters,
     Table,
     empty_table,
     letters_of,
+    maps_of,
     names_of,
     row,
 )
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
 
 
 def directives_of(
@@ -47,7 +48,7 @@ def directives_of(
     table = written(letters_of(layer), nests, 0)
     if table.fault[0]:
         raise refusal(*_reason(table.fault.tolist(), mapping, problem, roles, plan, names_of(layer)))
-    levels = tuple(tuple(_maps(table, level, names_of(layer))) for level in range(table.levels[0]))
+    levels = tuple(maps_of(table, level, names_of(layer)) for level in range(table.levels[0]))
     clusters = table.clusters[: len(levels)].tolist()
     hardware = DirectiveHardware(
         num_pes=math.prod(clusters),
@@ -124,15 +125,6 @@ def written(letters: Letters, nests: Nests, n: int) -> Table:
 
 def _ints(values: Sequence[object]) -> Ints:
     return for_kernel(np.array(values, dtype=np.int64))
-
-
-def _maps(table: Table, level: int, names: tuple[str, ...]) -> Iterator[Map]:
-    """Yield the directives of a level."""
-    spatial = (table.unrolled[level], table.pair[level])
-    for letter in table.order[level].tolist():
-        if letter != NOWHERE:
-            size, offset = int(table.size[level, letter]), int(table.offset[level, letter])
-            yield Map(spatial=letter in spatial, size=size, offset=offset, dimension=names[letter])
 
 
 def _reason(

@@ -11,16 +11,16 @@ from support.maestro_mappings import Case, cases
 from support.recorded.maestro import hardware_of, layer_of, load
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
-from tilewright.notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
-from tilewright.notations.directives.plan import plan_of
-from tilewright.notations.directives.roles import roles_of
-from tilewright.notations.directives.tiles import tiled, tiled_layer
-from tilewright.notations.directives.translation import directives_of
 from tilewright.schema.frozen import FrozenDict
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.figures import Figures, figures_of
 from tilewright_costmodels.maestro.machine import machine_of_directives
 from tilewright_costmodels.maestro.model import MaestroModel
+from tilewright_notations.directives import DirectiveHardware, DirectiveLayer, DirectiveProgram, Map
+from tilewright_notations.directives.plan import plan_of
+from tilewright_notations.directives.roles import roles_of
+from tilewright_notations.directives.tiles import tiled_layer
+from tilewright_notations.directives.translation import directives_of
 
 
 def figures(layer: DirectiveLayer, hardware: DirectiveHardware) -> Figures:
@@ -100,7 +100,7 @@ def test_what_is_no_tile_is_named(
     level = tuple(Map(spatial=s, size=size, offset=offset, dimension=name) for s, size, offset, name in maps)
     layer = DirectiveLayer(name="L", type=kind, dimensions=FrozenDict(sizes), levels=(level,))
     with pytest.raises(NotConformableError) as caught:
-        tiled(DirectiveProgram(name="net", layers=(layer,), hardware=DirectiveHardware(num_pes=4)))
+        DirectiveProgram(name="net", layers=(layer,), hardware=DirectiveHardware(num_pes=4)).tiles(0)
     assert [reason.code for reason in caught.value.reasons] == [code] and word in str(caught.value)
 
 
@@ -112,14 +112,3 @@ def test_rows_that_no_window_reaches_are_left_out_with_a_word() -> None:
     tiles = tiled_layer(layer, DirectiveHardware(num_pes=4))
     assert tiles.warnings == ("layer L: 1 of X are ignored, because no window reaches them",)
     assert tiles.problem.macs == layer.macs
-
-
-def test_several_layers_are_several_mappings() -> None:
-    layer = DirectiveLayer(
-        name="L",
-        type="GEMM",
-        dimensions=FrozenDict(GEMM),
-        levels=((Map(spatial=True, size=1, offset=1, dimension="M"),),),
-    )
-    with pytest.raises(NotConformableError, match="has 2 layers"):
-        tiled(DirectiveProgram(name="net", layers=(layer, layer), hardware=DirectiveHardware()))

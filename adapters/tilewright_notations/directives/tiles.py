@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives.completion import CompleteLevel, complete
-from tilewright.notations.directives.program import (
+from tilewright.plugin.program import Tiles
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright_notations.directives.completion import CompleteLevel, complete
+from tilewright_notations.directives.layer import (
     INPUT,
     OUTPUT,
     WINDOWS,
     DirectiveHardware,
     DirectiveLayer,
-    DirectiveProgram,
     Map,
 )
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
 
 L1_ENERGY, L2_ENERGY = 1.68, 18.61
 """Energy of one access, in units of one MAC's energy."""
@@ -33,31 +32,7 @@ _NAMES = {"Y": "P", "X": "Q"}
 """Names of the output's rows and columns."""
 
 
-@dataclass(frozen=True)
-class Tiled:
-    """A translated program. `warnings` list rows and columns of the layer that no operation reads."""
-
-    problem: Problem
-    architecture: Architecture
-    mapping: Mapping
-    warnings: tuple[str, ...] = ()
-
-
-def tiled(program: DirectiveProgram) -> Tiled:
-    """Translate a program of one layer; see `tiled_layer`.
-
-    Raises:
-        NotConformableError: the program has several layers, or `tiled_layer` refuses its layer.
-    """
-    if len(program.layers) > 1:
-        message = f"has {len(program.layers)} layers; a mapping of tiles has one"
-        names = ", ".join(layer.name for layer in program.layers[:8])
-        hint = f"select one by FILE/LAYER: {names}"
-        raise _refusal([Reason(code="layers", where=f"program {program.name}", message=message)], hint)
-    return tiled_layer(program.layers[0], program.hardware)
-
-
-def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
+def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiles:
     """Translate a layer and its dataflow.
 
     L2 keeps the tile that its sub-clusters work on together, L1 that of a PE. Directives leave the
@@ -70,14 +45,10 @@ def tiled_layer(layer: DirectiveLayer, hardware: DirectiveHardware) -> Tiled:
     levels = complete(layer, hardware)
     reasons = [*_unsupported(layer, hardware), *(reason for level in levels for reason in _faults(layer, level))]
     if reasons:
-        raise _refusal(reasons)
-    return Tiled(
+        raise NotConformableError("a mapping of tiles", reasons)
+    return Tiles(
         _problem(layer, layer.tensors), _architecture(levels, hardware), _mapping(layer, levels), tuple(_rests(layer))
     )
-
-
-def _refusal(reasons: list[Reason], hint: str | None = None) -> NotConformableError:
-    return NotConformableError("a mapping of tiles", reasons, hint=hint)
 
 
 def _name(letter: str, layer: DirectiveLayer) -> str:
@@ -96,9 +67,8 @@ def _unsupported(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator
     if not layer.macs:
         yield Reason(code="work", where=where, message="its filter is larger than its input: it has no output")
     if hardware.simd_lanes != 1:
-        yield Reason(
-            code="lanes", where=where, message=f"{hardware.simd_lanes} MACs per PE: directives do not specify them"
-        )
+        message = f"{hardware.simd_lanes} MACs per PE: directives do not specify them"
+        yield Reason(code="lanes", where=where, message=message)
 
 
 def _rests(layer: DirectiveLayer) -> Iterator[str]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tilewright.compiled import interpreted
 from tilewright.errors import NotConformableError, Reason
-from tilewright.notations.directives.program import WINDOWS, DirectiveHardware, DirectiveLayer, Map
-from tilewright.notations.directives.table import (
+from tilewright_notations.directives.layer import WINDOWS, DirectiveHardware, DirectiveLayer, Map
+from tilewright_notations.directives.table import (
     MAX_LEVELS,
     NOWHERE,
     Table,
     empty_table,
     fill_in,
     letters_of,
+    maps_of,
     names_of,
 )
 
@@ -42,16 +43,7 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Comple
     sizes = dict(layer.dimensions)
     levels: list[CompleteLevel] = []
     for level in range(len(layer.levels)):
-        spatial = (table.unrolled[level], table.pair[level])
-        maps = tuple(
-            Map(
-                spatial=letter in spatial,
-                size=int(table.size[level, letter]),
-                offset=int(table.offset[level, letter]),
-                dimension=names[letter],
-            )
-            for letter in table.order[level].tolist()
-        )
+        maps = maps_of(table, level, names)
         sizes = {each.dimension: sizes[each.dimension] for each in maps}
         levels.append(CompleteLevel(maps, sizes, int(table.clusters[level])))
         sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
@@ -78,55 +70,48 @@ def complete_table(layer: DirectiveLayer, hardware: DirectiveHardware) -> Table:
     return table
 
 
-def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> list[Reason]:
-    def reason(code: str, where: str, message: str) -> Reason:
-        return Reason(code=code, where=f"layer {layer.name}{', ' if where else ''}{where}", message=message)
-
-    reasons = []
+def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reason]:
+    name = f"layer {layer.name}"
     if len(layer.levels) != len(layer.cluster_sizes) + 1:
-        reasons.append(reason("levels", "", "the number of levels is wrong; expected one more than Cluster directives"))
+        message = "the number of levels is wrong; expected one more than Cluster directives"
+        yield Reason(code="levels", where=name, message=message)
     if len(layer.levels) > MAX_LEVELS:
         message = f"{len(layer.cluster_sizes)} Cluster directives; MAESTRO has at most {MAX_LEVELS - 1}"
-        reasons.append(reason("levels", "", message))
+        yield Reason(code="levels", where=name, message=message)
     product = math.prod(layer.cluster_sizes)
     if product > hardware.num_pes:
         message = f"Cluster sizes multiply to {product}, more than the {hardware.num_pes} PEs"
-        reasons.append(reason("fanout", "", message))
+        yield Reason(code="fanout", where=name, message=message)
     for index, maps in enumerate(layer.levels):
-        where = f"level {index}"
-        spatial = sum(each.spatial for each in maps)
-        if spatial == 0:
-            reasons.append(reason("spatial", where, "no SpatialMap; every level needs one"))
-        if spatial > 2:
-            reasons.append(reason("spatial", where, f"{spatial} SpatialMaps; at most 2"))
-        reasons += [reason(code, where, message) for code, message in _level_faults(layer, maps, index)]
-    return reasons
+        for code, message in _level_faults(layer, maps, index):
+            yield Reason(code=code, where=f"{name}, level {index}", message=message)
 
 
-def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> list[tuple[str, str]]:
-    found = []
+def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> Iterator[tuple[str, str]]:
+    spatial = sum(each.spatial for each in maps)
+    if spatial == 0:
+        yield "spatial", "no SpatialMap; every level needs one"
+    if spatial > 2:
+        yield "spatial", f"{spatial} SpatialMaps; at most 2"
     letters = set("".join(layer.tensors.values()))
     names = [each.dimension.rstrip("'") for each in maps]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        found.append(("repeated", f"dimension {name} is repeated, which gives wrong counts or none"))
+        yield "repeated", f"dimension {name} is repeated, which gives wrong counts or none"
     for each in maps:
         name = each.dimension.rstrip("'")
         if each.dimension != name and (name not in WINDOWS or layer.type == "GEMM"):
-            found.append(("dimension", f"{each}: only Y and X have an output form"))
+            yield "dimension", f"{each}: only Y and X have an output form"
         elif name not in letters and not (name == "K" and layer.type == "DSCONV" and len(layer.levels) == 1):
-            found.append(("dimension", f"{each}: tensors of {layer.type} have no dimension {name}"))
+            yield "dimension", f"{each}: tensors of {layer.type} have no dimension {name}"
         elif name not in layer.dimensions:
-            found.append(("dimension", f"{each}: the layer has no dimension {name}"))
+            yield "dimension", f"{each}: the layer has no dimension {name}"
         elif each.dimension != name and WINDOWS[name] not in names:
-            found.append(
-                ("window", f"{each}: this level has no directive on {WINDOWS[name]}, which sets the window's size")
-            )
+            yield "window", f"{each}: this level has no directive on {WINDOWS[name]}, which sets the window's size"
         elif name in WINDOWS.values() and layer.type != "GEMM" and not each.spatial:
             if each.offset != each.size:
-                found.append(("window", f"{each}: the offset must equal the size"))
+                yield "window", f"{each}: the offset must equal the size"
             elif index == 0 and each.size != layer.dimensions[name]:
-                found.append(("window", f"{each}: must cover all {layer.dimensions[name]} of {name}"))
-    return found
+                yield "window", f"{each}: must cover all {layer.dimensions[name]} of {name}"
 
 
 def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tilewright.notations.directives.roles import refusal
 from tilewright.schema.architecture import Architecture, Cluster, Memory, Network
+from tilewright_notations.directives.roles import refusal
 
 UNLIMITED = 2**31 - 1
 

@@ -61,9 +61,8 @@ def windows(tensor: Tensor) -> list[dict[str, int]]:
 def unsuited(problem: Problem) -> Iterator[Reason]:
     """Yield reasons why the problem is not a layer of ZigZag."""
     if problem.operand_count != 2:
-        yield Reason(
-            code="operands", where=problem.name, message=f"{problem.operand_count} operands; ZigZag's layers have two"
-        )
+        message = f"{problem.operand_count} operands; ZigZag's layers have two"
+        yield Reason(code="operands", where=problem.name, message=message)
         return
     sliding = [tensor for tensor in problem.tensors if windows(tensor)]
     for tensor in sliding:
@@ -71,10 +70,8 @@ def unsuited(problem: Problem) -> Iterator[Reason]:
             yield Reason(code="windows", where=tensor.name, message="ZigZag allows windows in one operand only")
         for terms in windows(tensor):
             if len(terms) > 2:
-                names = " + ".join(terms)
-                yield Reason(
-                    code="windows", where=tensor.name, message=f"{names} adds more than two loops; ZigZag allows two"
-                )
+                message = f"{' + '.join(terms)} adds more than two loops; ZigZag allows two"
+                yield Reason(code="windows", where=tensor.name, message=message)
     for tensor in problem.tensors:
         named = [name for rank in tensor.projection for name in rank.terms]
         for name in sorted({name for name in named if named.count(name) > 1}):
@@ -127,9 +124,8 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     found = {kind: bits or found["O" if kind == "O_final" else "O_final"] for kind, bits in found.items()}
     agree = all(len(set(bits)) == 1 for bits in found.values())
     if agree and (stated or len({bits[0] for bits in found.values()}) > 1):
-        return {kind: bits[0] for kind, bits in found.items()}, {
-            each.name: each.word_bits for each in architecture.memories
-        }
+        words = {each.name: each.word_bits for each in architecture.memories}
+        return {kind: bits[0] for kind, bits in found.items()}, words
     if stated:
         told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in found.items())
         raise ValueError(
@@ -148,12 +144,8 @@ def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping
             yield Reason(code="imperfect", where="mapping", message=message)
     for index, entry in enumerate(mapping.entries):
         if entry.unicast:
-            names = ", ".join(entry.unicast)
-            yield Reason(
-                code="unicast",
-                where=f"entry {index} on {entry.target}",
-                message=f"{names} is sent separately; ZigZag always multicasts",
-            )
+            message = f"{', '.join(entry.unicast)} is sent separately; ZigZag always multicasts"
+            yield Reason(code="unicast", where=f"entry {index} on {entry.target}", message=message)
     for loop in mapping.loops():
         entry = mapping.entries[loop.entry]
         fanout = architecture.cluster(entry.target).fanout

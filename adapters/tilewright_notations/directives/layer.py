@@ -1,4 +1,4 @@
-"""Directive programs: layers, each with its dataflow, and the hardware that runs them."""
+"""Layers in directives, each with its dataflow, and MAESTRO's hardware."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ _TENSORS: dict[LayerType, dict[str, str]] = {
     "GEMM": {INPUT: "MK", FILTER: "KN", OUTPUT: "MN"},
 }
 
-NEEDED: dict[LayerType, str] = {
-    "CONV": "KCRSYX",
-    "DSCONV": "CRSYX",
-    "NGCONV": "GKCRSYX",
-    "TRCONV": "KCRSYX",
-    "GEMM": "MNK",
-}
+NEEDED = {kind: "".join(dict.fromkeys(tensors[FILTER] + tensors[INPUT])) for kind, tensors in _TENSORS.items()}
 """Dimensions that a layer of each type must have."""
 
 
@@ -122,11 +116,3 @@ class DirectiveHardware(Model):
     """Elements per cycle."""
     simd_lanes: Positive = 1
     """MACs per PE and cycle."""
-
-
-class DirectiveProgram(Model):
-    """Layers, each with its dataflow, on one hardware."""
-
-    name: str
-    layers: tuple[DirectiveLayer, ...] = Field(min_length=1)
-    hardware: DirectiveHardware
