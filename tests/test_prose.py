@@ -22,9 +22,9 @@ NAMES_NOTHING = re.compile(r"(What|Who|Of|Those|The same|That|It)\b")
 CEILINGS = {"banned words": 2, "long sentences": 9, "docstrings that name nothing first": 0}
 
 
-def docstrings(module: ast.Module) -> Iterator[ast.Constant]:
+def docstrings(nodes: list[ast.AST]) -> Iterator[ast.Constant]:
     """Yield all string statements: docstrings, and the texts below constants and fields."""
-    for node in ast.walk(module):
+    for node in nodes:
         body = getattr(node, "body", None)
         for each in body if isinstance(body, list) else ():
             if (
@@ -40,14 +40,13 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(each.split()) for each in re.split(r"\n\s*\n|\n\s*(?=[|#*-]|\w+:\n)", text)]
 
 
-def python(text: str) -> Iterator[str]:
+def python(text: str, nodes: list[ast.AST]) -> Iterator[str]:
     """Yield comments, and string constants with a blank: docstrings and messages."""
-    module = ast.parse(text)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.string
-    documented = {id(each) for each in docstrings(module)}
-    for node in ast.walk(module):
+    documented = {id(each) for each in docstrings(nodes)}
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             # a string of several lines that is no docstring is data
             if id(node) in documented or "\n" not in node.value.strip():
@@ -62,16 +61,16 @@ def markdown(text: str) -> Iterator[str]:
 
 def broken(name: str, text: str) -> Iterator[tuple[str, str]]:
     """Yield the broken rules of a file, each with the offending text."""
-    for paragraph in (python if name.endswith(".py") else markdown)(text):
+    nodes = list(ast.walk(ast.parse(text))) if name.endswith(".py") else []
+    for paragraph in python(text, nodes) if nodes else markdown(text):
         for pattern in banned():
             yield from (("banned words", match[0]) for match in pattern.finditer(paragraph))
         for sentence in re.split(r"(?<=[.!?:])\s+", paragraph):
             if len(sentence.split()) > MAX_WORDS:
                 yield "long sentences", sentence
-    if name.endswith(".py"):
-        for each in docstrings(ast.parse(text)):
-            if NAMES_NOTHING.match(opening := str(each.value).strip().partition("\n")[0]):
-                yield "docstrings that name nothing first", opening
+    for each in docstrings(nodes):
+        if NAMES_NOTHING.match(opening := str(each.value).strip().partition("\n")[0]):
+            yield "docstrings that name nothing first", opening
 
 
 @cache

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, one_line_error
-from tilewright.plugin.guard.imports import check_import
+from tilewright.plugin.guard.imports import check_import, end_trials
 from tilewright.plugin.guard.specs import NAME, whole_spec
 from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.specs import (
@@ -404,8 +404,11 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     registry = Registry(disabled)
-    for entry_point in sorted(found, key=_place):
-        registry.load(entry_point)
+    try:
+        for entry_point in sorted(found, key=_place):
+            registry.load(entry_point)
+    finally:
+        end_trials()
     return registry
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from tilewright.child import ChildFailed, is_child, shared_child
+from tilewright.child import Child, ChildFailed, is_child, shared_child
 from tilewright.files import cache_folder
 from tilewright.plugin.guard.calls import Owner, fault
 from tilewright.plugin.guard.time_limits import limit, warn_once
@@ -41,7 +41,7 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     stamp = None if is_child() else _stamp(entry_point, owner)
     if stamp is None or stamp.exists():
         return
-    child = shared_child("imports", quiet=True)  # starts again after a crash
+    child = _trial_child()
     try:
         child.ask(_prepare, load.__module__, seconds=STARTING)
     except ChildFailed as error:  # not the plugin's fault: nothing of it has run
@@ -54,6 +54,16 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     with suppress(OSError):
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
+
+
+def end_trials() -> None:
+    """End the child process, whose modules, path and environment a later discovery must not find."""
+    _trial_child().close()
+
+
+def _trial_child() -> Child:
+    """Return the child process, which starts at the first request and again after a crash."""
+    return shared_child("imports", quiet=True)
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:

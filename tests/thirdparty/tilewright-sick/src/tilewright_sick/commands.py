@@ -47,8 +47,17 @@ def _checked(ran: Ran) -> Ran:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
+def own_cache(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An empty cache. Where the import is healthy, one trial of it is enough for all tests."""
+    cache = tmp_path_factory.mktemp("cache")
+    place = getattr(request.node, "callspec", None) and request.node.callspec.params.get("sick", "import")
+    if place and place.split()[0] not in ("import", "tilewright_plugins", "spec"):
+        imports = tmp_path_factory.getbasetemp() / "imports"
+        imports.mkdir(exist_ok=True)
+        (cache / "imports").symlink_to(imports)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(cache))
     monkeypatch.setenv("TILEWRIGHT_PLUGIN_SECONDS", "3")
     monkeypatch.delenv("TILEWRIGHT_DISABLE", raising=False)
 
