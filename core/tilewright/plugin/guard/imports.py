@@ -22,8 +22,8 @@ from tilewright.plugin.guard.calls import Owner, fault
 from tilewright.plugin.guard.time_limits import limit, warn_once
 
 STARTING = 60.0
-"""Seconds for the child to load Tilewright modules that plugins import."""
-SHORTEST = 10.0
+"""Seconds for the child to start and to load the registry."""
+SHORTEST = 20.0
 """Minimum time limit of an import in seconds, because libraries load slowly on a loaded host."""
 
 
@@ -43,7 +43,7 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
         return
     child = _trial_child()
     try:
-        child.ask(_prepare, load.__module__, seconds=STARTING)
+        child.ask(importlib.import_module, load.__module__, seconds=STARTING)
     except ChildFailed as error:  # not the plugin's fault: nothing of it has run
         warn_once(f"warning: {owner} is imported without a trial, because a child process for it {error}")
         return
@@ -77,9 +77,3 @@ def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
             text = repr((str(owner), entry_point.value, sys.version, found.origin, changed))
             return cache_folder() / "imports" / hashlib.sha256(text.encode()).hexdigest()
     return None
-
-
-def _prepare(module: str) -> None:
-    """In the child, load modules of Tilewright, so that their time does not count as the plugin's."""
-    for name in ("tilewright.mapspace.space", module):
-        importlib.import_module(name)

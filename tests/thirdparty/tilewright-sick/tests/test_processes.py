@@ -21,7 +21,7 @@ def test_json_is_json(process: Sick, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("leave", "ended with exit code 0"), ("endless", "took longer than 10 s and was stopped")]
+    ("fault", "said"), [("leave", "ended with exit code 0"), ("endless", "took longer than 20 s and was stopped")]
 )
 def test_what_ends_the_program_while_it_is_imported_is_named_and_harms_nobody(
     process: Sick, fault: str, said: str
@@ -59,8 +59,12 @@ def test_what_ends_the_program_in_the_middle_ends_its_process_alone(process: Sic
 def test_code_in_c_that_runs_on_is_ended_in_its_process(process: Sick, place: str) -> None:
     words = ("map", LAYERS, *WHERE[1:], "--mapper", "sick", "--model", "sick", "--seconds", 0.2, "--jobs", 3)
     ran = process(f"{place} endless", *words, seconds=300, TILEWRIGHT_PLUGIN_SECONDS="3")
-    assert ran.code == 3 and all("it sent nothing for" in layer["error"] for layer in ran.data["layers"])
-    assert all("mapper 'sick' of tilewright-sick 1.0" in layer["error"] for layer in ran.data["layers"])
+    errors = [layer["error"] for layer in ran.data["layers"]]
+    # on a loaded host the limit of the call may end it first
+    assert ran.code == 3 and all(
+        "it sent nothing for" in each or "took too long and was ended" in each for each in errors
+    )
+    assert all("'sick' of tilewright-sick 1.0" in each for each in errors)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

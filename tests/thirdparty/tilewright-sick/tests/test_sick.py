@@ -9,7 +9,7 @@ import pytest
 from tilewright_sick.commands import Ran, Sick
 from tilewright_sick.faults import BRUTAL, FAULTS, LOUD, SLOW
 
-from tilewright.plugin.guard import time_limits
+from tilewright.plugin.guard import imports, time_limits
 from tilewright.run import parallel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -34,6 +34,7 @@ def is_harmless(sick: str) -> bool:
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seconds become tenths of them, and what is told once is told anew."""
     monkeypatch.setattr(parallel, "GRACE", 0.5)
+    monkeypatch.setattr(imports, "SHORTEST", 5.0)
     time_limits.warn_once.cache_clear()
     logger = logging.getLogger("tilewright")
     before = list(logger.handlers)

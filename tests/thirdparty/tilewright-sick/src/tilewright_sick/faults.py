@@ -143,6 +143,7 @@ BRUTAL: dict[str, Fault] = {
 }
 """For processes of their own."""
 FEW = {name: RAISED[name] for name in ("error", "exit 0", "interrupt", "mute")}
+"""For places whose exceptions are translated by the same code as elsewhere."""
 SLOW: dict[str, Fault] = {"sleep": _sleeping, "spin": _spinning}
 
 
@@ -238,7 +239,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "change folder": lambda: os.chdir("/"),
     },
     "tilewright_plugins": {
-        **RAISED,
+        **FEW,
         "print": lambda: _printing([]),
         "sleep": _sleeping,
         "number": _returning(5),
@@ -273,7 +274,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     },
     "mapper.factory": {**FEW, "nothing": _returning(None), "print": _printing},
     "mapper.search": {
-        **RAISED,
+        **FEW,
         "nothing": _returning(None),
         "list": _returning([]),
         "never ending": _never_ending,
@@ -300,7 +301,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "figures odd": _left_behind("figures", {"a": object()}),
     },
     "costmodel.factory": {**FEW, "nothing": _returning(None)},
-    "costmodel.bind": {**RAISED, "nothing": _returning(None), "list": _returning([]), "sleep": _sleeping},
+    "costmodel.bind": {**FEW, "nothing": _returning(None), "list": _returning([]), "sleep": _sleeping},
     "costmodel.evaluate_batch": {
         **RAISED,
         **LOUD,
@@ -326,7 +327,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "finite where invalid": _with(valid=lambda costs: np.zeros(len(costs), dtype=np.bool_)),
     },
     "costmodel.explain": {
-        **RAISED,
+        **FEW,
         "print": _printing,
         "nothing": _returning(None),
         "dict": _returning({"valid": True}),
@@ -346,7 +347,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "not valid": _report(valid=False, reasons=(Reason(code="mood", where="", message="no"),)),
     },
     "frontend.factory": {**FEW, "nothing": _returning(None)},
-    "frontend.recognises": {**RAISED, "print": _printing, "sleep": _sleeping, "text": _returning("yes")},
+    "frontend.recognises": {**FEW, "print": _printing, "sleep": _sleeping, "text": _returning("yes")},
     "frontend.load": {
         **RAISED,
         "print": _printing,
@@ -358,7 +359,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     },
     "adapter.factory": {**FEW, "nothing": _returning(None)},
     "adapter.parse": {
-        **RAISED,
+        **FEW,
         "print": _printing,
         "nothing": _returning(None),
         "dict": _returning({}),
