@@ -1,8 +1,11 @@
-"""What compiled functions keep on disk."""
+"""What compiled functions keep on disk, and what they use of numba and llvmlite."""
 
+import ast
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from support import ROOT
 from tilewright.compiled import for_kernel, passed_by_pointer
 
 pytestmark = pytest.mark.process
@@ -61,41 +65,6 @@ def test_environments_with_the_same_code_share_what_is_kept(tmp_path: Path) -> N
     assert [run(place, kept) for place in places] == [["3", "0"], ["3", "1"], ["21", "0"]]
     assert run(places[0], kept) == ["3", "1"]
     assert not list(tmp_path.rglob("__pycache__/*.nbi"))
-
-
-UNKNOWN = """
-import numba
-
-numba.__version__ = "9.0"
-
-from typing import NamedTuple
-
-from tilewright import compiled
-
-
-@compiled.passed_by_pointer
-class Two(NamedTuple):
-    first: int
-    second: int
-
-
-@compiled.kernel_part
-def add(two):
-    return two.first + two.second
-
-
-@compiled.compiled
-def twice(two):
-    return 2 * add(two)
-
-
-print(twice(Two(1, 2)), hasattr(compiled, "KernelCompiler"))
-"""
-
-
-def test_of_a_numba_whose_insides_nobody_knows_nothing_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "unknown.py").write_text(UNKNOWN)
-    assert ran(tmp_path, "import unknown", tmp_path / "kept").stdout.split() == ["6", "False"]
 
 
 INTERRUPTED = """
@@ -180,3 +149,45 @@ def test_structures_read_as_the_named_tuples_that_they_are() -> None:
 def test_structures_have_arrays_without_gaps_alone() -> None:
     with pytest.raises(TypeError, match="Outer.rows is array.*an array without gaps"):
         TOTAL(outer_of(np.arange(12.0).reshape(2, 6)[:, ::2]), 1)
+
+
+PUBLIC = re.compile(
+    r"numba(\.(njit|types|extending|core\.event|config|__version__)|\.(types|extending)\.[a-zA-Z]\w*|\.core\.event\.\w+"
+    r"|\.config\.[A-Z_]+)?|llvmlite\.ir(\.[a-zA-Z]\w*)?"
+)
+
+
+def used(source: str) -> Iterator[str]:
+    """Full names that a module imports or reads from numba and llvmlite."""
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            names = [ast.unparse(node)]
+        yield from (name for name in names if re.match(r"(numba|llvmlite)(\.[\w.]+)?$", name))
+
+
+def test_only_public_interfaces_of_numba_and_llvmlite_are_used() -> None:
+    files = [path for folder in ("core", "plugins", "adapters") for path in (ROOT / folder).rglob("*.py")]
+    names = {(path.relative_to(ROOT), name) for path in files for name in used(path.read_text(encoding="utf-8"))}
+    assert {"numba.extending.register_jitable", "llvmlite.ir"} <= {name for _, name in names}
+    assert [f"{path}: {name}" for path, name in sorted(names) if not PUBLIC.fullmatch(name)] == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    (
+        "from numba import _dynfunc",
+        "from numba.core import cgutils, event",
+        "import numba.core.compiler as compiler",
+        "import numba; numba.core.codegen",
+        "from numba.core.codegen import JITCodeLibrary",
+        "import llvmlite.binding",
+        "from llvmlite import binding",
+    ),
+)
+def test_private_interfaces_are_recognised(source: str) -> None:
+    assert not all(PUBLIC.fullmatch(name) for name in used(source))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba.core.errors import TypingError
+from numba import TypingError
 from numpy.typing import NDArray
 
 from tilewright.compiled import (

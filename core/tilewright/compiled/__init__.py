@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, update_wrapper
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
@@ -19,6 +21,7 @@ import numba
 import numpy as np
 from numba import njit
 from numba.core import event
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from tilewright.compiled.arithmetic import product as product
@@ -34,6 +37,7 @@ from tilewright.compiled.lanes import pack_bits as pack_bits
 from tilewright.compiled.lanes import splat8 as splat8
 from tilewright.compiled.lanes import splat16 as splat16
 from tilewright.compiled.lanes import unpack_bits as unpack_bits
+from tilewright.compiled.structures import passed_by_pointer as passed_by_pointer
 from tilewright.compiled.transpose import prefetch as prefetch
 from tilewright.compiled.transpose import transpose_to_lanes as transpose_to_lanes
 from tilewright.digests import of_code
@@ -44,26 +48,10 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 Records = NDArray[Any]
 Index: Any = np.uint32
 """Type of index fields. It is unsigned, so that the compiler omits the test for negative indices."""
-Tuple = TypeVar("Tuple", bound=type)
-_TRIED = (0, 61), (0, 68)
-"""Oldest and newest numba version whose internals are known.
-
-With other versions numba's own pipeline compiles the kernels, which takes twice as long.
-"""
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True}
 _OF_KERNELS: dict[str, Any] = {"nogil": True} | _OPTIONS
 _OF_PARTS: dict[str, Any] = {"no_cpython_wrapper": True} | _OPTIONS
-if _TRIED[0] <= tuple(map(int, numba.__version__.split(".")[:2])) <= _TRIED[1]:
-    from tilewright.compiled.fast_lowering import KernelCompiler, PartCompiler
-    from tilewright.compiled.structures import passed_by_pointer as passed_by_pointer
-
-    _OF_KERNELS["pipeline_class"], _OF_PARTS["pipeline_class"] = KernelCompiler, PartCompiler
-else:
-
-    def passed_by_pointer(kind: Tuple) -> Tuple:
-        """Return the named tuple unchanged; this numba passes it field by field."""
-        return kind
 
 
 def compiled(function: Function) -> Function:
@@ -72,32 +60,61 @@ def compiled(function: Function) -> Function:
     Division by zero gives infinity. Kernels allocate no arrays, because code that only uses its
     arguments compiles and runs faster.
     """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at run time
+        return function
     try:
-        kernel = njit(cache=True, **_OF_KERNELS)(function)
-    except RuntimeError:  # neither the source folder nor the home folder is writable
+        kernel = njit(cache=True, **_OF_KERNELS)(_with_stamped_file(function))
+    except (OSError, RuntimeError):  # no folder for the cache is writable
         _tell_nothing_is_kept()
         kernel = njit(**_OF_KERNELS)(function)
-    cache: Any = getattr(kernel, "_cache", None)
-    if getattr(cache, "_cache_file", None) is not None:  # numba checks only the function's own file for changes
-        stamp = cache._cache_file._source_stamp = _stamp(function)
-        if shared := os.environ.get("NUMBA_CACHE_DIR"):  # numba would name the subfolder after the path of the code
-            folder = os.path.join(shared, f"numba-{numba.__version__}", function.__module__, stamp)
-            cache._impl.locator._cache_path = cache._cache_path = folder
-            cache._cache_file = type(cache._cache_file)(folder, cache._impl.filename_base, stamp)
-        cache.save_overload = _kept_if_there_is_room(cache.save_overload)
+    kernel.compile = _kept_if_there_is_room(kernel.compile)
     return cast(Function, kernel)
 
 
-def _kept_if_there_is_room(save: Callable[..., None]) -> Callable[..., None]:
-    """Return a `save` that ignores a full or read-only disk, because compiled code runs without a cache."""
+def _with_stamped_file(function: Function) -> Function:
+    """Return the function as if its source were in a folder named after the digest of all its code.
 
-    def save_or_tell(*arguments: object) -> None:
+    numba's cache checks path, time and content of one file: that of the function. With a copy in
+    such a folder it notices changes of other files, and environments with the same code share it.
+
+    Raises:
+        OSError: The copy cannot be written.
+        RuntimeError: There is no home directory.
+    """
+    source = Path(function.__code__.co_filename)
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or _writable(source.parent / "__pycache__"))
+    copy = folder / f"numba-{numba.__version__}" / function.__module__ / _stamp(function) / source.name
+    if not copy.exists():
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile(dir=copy.parent, delete=False) as written:
+            written.write(source.read_bytes())
+        os.utime(written.name, (0, 0))  # the same time in all environments
+        os.replace(written.name, copy)
+    code = function.__code__.replace(co_filename=str(copy))
+    stamped = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
+    return cast(Function, update_wrapper(stamped, function))
+
+
+def _writable(folder: Path) -> Path:
+    """Return the folder, or one in the home directory if the folder is read-only."""
+    with suppress(OSError):
+        folder.mkdir(exist_ok=True)
+        if os.access(folder, os.W_OK):
+            return folder
+    return Path.home() / ".cache" / "tilewright"
+
+
+def _kept_if_there_is_room(compile_for: Callable[..., object]) -> Callable[..., object]:
+    """Return a `compile` that ignores a full or read-only disk, because compiled code runs without a cache."""
+
+    def compile_or_tell(*arguments: object) -> object:
         try:
-            save(*arguments)
+            return compile_for(*arguments)
         except OSError:
             _tell_nothing_is_kept()
+            return compile_for(*arguments)  # returns the code that could not be written
 
-    return save_or_tell
+    return compile_or_tell
 
 
 class _Compiling(event.Listener):
@@ -141,7 +158,7 @@ def _stamp(function: Callable[..., object]) -> str:
         if code in known:  # `code.co_names` contains attribute names as well
             continue
         known.add(code)
-        folders.add(Path(code.co_filename).parent)
+        folders.add(Path(names["__file__"]).parent)  # `code.co_filename` of a kernel is its copy
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)
         functions += [each.py_func for each in called if hasattr(each, "py_func")]
@@ -154,22 +171,34 @@ def kernel_part(function: Function) -> Function:
     Calls with many arrays are slow, and inlining avoids them. Unlike with `inlined`, each function
     is compiled separately, so large functions compile quickly.
     """
-    return cast(Function, njit(forceinline=True, **_OF_PARTS)(function))
+    return _part(function, forceinline=True)
 
 
 def kernel_call(function: Function) -> Function:
     """Decorate a function that only compiled functions call, and that stays a separate function.
 
     A large function with several call sites is then compiled once, without the conversions for
-    calls from Python. Without this decorator numba would inline it into inlined callers.
+    calls from Python.
     """
-    return cast(Function, njit(forceinline=False, **_OF_PARTS)(function))
+    return _part(function, forceinline=False)
+
+
+def _part(function: Function, **options: Any) -> Function:
+    """Register a function that kernels may call. It remains a Python function.
+
+    numba compiles a dispatcher of `njit` once per literal argument, and also while it does not yet
+    know a type. A registered function is compiled once per type.
+    """
+    register_jitable(**_OF_PARTS, **options)(function)
+    function.py_func = function  # type: ignore[attr-defined]  # as numba's dispatchers have
+    return function
 
 
 def inlined(function: Function) -> Function:
     """Decorate a function whose source is inlined into its callers.
 
-    Calls with many arrays are slow, and inlining avoids them.
+    Use it for a function with a single call site that calls large parts: LLVM optimises a part
+    again in every part that calls it.
     """
     return cast(Function, njit(inline="always", **_OPTIONS)(function))
 

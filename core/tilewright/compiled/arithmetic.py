@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
 from tilewright.compiled.lane_vectors import GIVEN, KINDS, LaneVector, broadcast, lower, rows_of, rows_of_numbers, typed
+from tilewright.compiled.pointers import call
 
 _COMPARED = {
     operator.lt: "<",
@@ -78,13 +79,12 @@ def _extreme(function: Any, sign: str) -> None:
     def make(builder: Any, row: Any, a: Any, b: Any) -> Any:
         return builder.select(_compare(builder, row, sign, a, b), a, b)
 
-    typed(function, rows_of_numbers)
+    typed(function, lambda a, b: rows_of_numbers(a, b))
     lower(function, 2, make)
 
 
 def _round(builder: Any, name: str, a: Any) -> Any:
-    called = ir.FunctionType(a.type, [a.type])
-    return builder.call(cgutils.get_or_insert_function(builder.module, called, f"llvm.{name}.v{a.type.count}f64"), [a])
+    return call(builder, f"llvm.{name}.v{a.type.count}f64", a.type, a)
 
 
 def _rounding(function: Any, name: str) -> None:

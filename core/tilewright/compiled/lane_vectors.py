@@ -8,11 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
-from numba.core.datamodel.models import PrimitiveModel
-from numba.core.datamodel.registry import register_default
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import lower_builtin
+from numba import types
+from numba.extending import lower_builtin, models, register_model, type_callable
 
 LANES, FEW = 16, 8
 """Lengths of lane vectors: one lane per mapping, and a shorter row for the items of one mapping."""
@@ -42,8 +39,8 @@ class LaneVector(types.Type):
 GIVEN = LaneVector, types.Number, types.Boolean
 
 
-@register_default(LaneVector)
-class _Model(PrimitiveModel):
+@register_model(LaneVector)
+class _Model(models.PrimitiveModel):
     def __init__(self, models: Any, kind: LaneVector) -> None:
         super().__init__(models, kind, kind.vector)
 
@@ -51,14 +48,7 @@ class _Model(PrimitiveModel):
 def typed(function: Callable[..., object], typer: Callable[..., types.Type | None]) -> None:
     """Register a typer for `function`; it returns the result type, or None for arguments other than rows."""
 
-    class _Template(AbstractTemplate):
-        key = function
-
-        def generic(self, given: tuple[Any, ...], _: object) -> Any:
-            result = typer(*given)
-            return None if result is None else signature(result, *given)
-
-    infer_global(function, types.Function(_Template))
+    type_callable(function)(lambda context: typer)
 
 
 def rows_of(*given: Any) -> Any:

@@ -18,11 +18,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
 from tilewright.compiled.lane_vectors import FEW, KINDS, LANES, LaneVector, broadcast, rows_of_numbers, typed
+from tilewright.compiled.pointers import call, load, store
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -96,9 +97,8 @@ typed(load8, _type_of_lanes(FEW))
 def _load(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,), loaded = given.args, given.return_type
     array = context.make_array(kind)(context, builder, values[0])
-    number = array.data.type.pointee
-    row = builder.load(builder.bitcast(array.data, ir.VectorType(number, loaded.count).as_pointer()))
-    row.align = context.get_abi_sizeof(number)
+    number = context.get_data_type(kind.dtype)
+    row = load(builder, array.data, ir.VectorType(number, loaded.count), context.get_abi_sizeof(number))
     if kind.dtype == types.boolean:
         return builder.trunc(row, loaded.vector)
     return builder.zext(row, loaded.vector) if kind.dtype == types.uint8 else row
@@ -111,18 +111,13 @@ typed(load_padded8, lambda row: _type_of_lanes(FEW)(row) if getattr(row, "dtype"
 def _load_padded(context: Any, builder: Any, given: Any, values: Any) -> Any:
     (kind,), loaded = given.args, given.return_type
     array = context.make_array(kind)(context, builder, values[0])
-    number, truths = ir.IntType(64), ir.VectorType(ir.IntType(1), FEW)
-    (length,) = cgutils.unpack_tuple(builder, array.shape, 1)
-    places = ir.Constant(ir.VectorType(number, FEW), list(range(FEW)))
-    there = builder.icmp_signed("<", places, broadcast(context, builder, length, types.int64, loaded))
+    places = ir.Constant(loaded.vector, list(range(FEW)))
+    length = broadcast(context, builder, builder.extract_value(array.shape, 0), types.int64, loaded)
+    there = builder.icmp_signed("<", places, length)
+    align = ir.Constant(ir.IntType(32), context.get_abi_sizeof(KINDS[types.int64]))
     place = builder.bitcast(array.data, loaded.vector.as_pointer())
-    called = ir.FunctionType(loaded.vector, [place.type, ir.IntType(32), truths, loaded.vector])
-    name = f"llvm.masked.load.v{FEW}i64.p0v{FEW}i64"
     ones = ir.Constant(loaded.vector, [1] * FEW)
-    return builder.call(
-        cgutils.get_or_insert_function(builder.module, called, name),
-        [place, ir.Constant(ir.IntType(32), context.get_abi_sizeof(number)), there, ones],
-    )
+    return call(builder, f"llvm.masked.load.v{FEW}i64.p0", loaded.vector, place, align, there, ones)
 
 
 def _converted(kind: Any, wanted: Any) -> Callable[[Any], Any]:
@@ -191,12 +186,11 @@ typed(operator.setitem, _type_of_setitem)
 @lower_builtin(operator.setitem, types.Array, types.SliceType, LaneVector)
 def _store(context: Any, builder: Any, given: Any, values: Any) -> Any:
     kind, _, value = given.args
-    start, row = context.make_array(kind)(context, builder, values[0]).data, values[2]
-    stored = ir.VectorType(start.type.pointee, value.count)
+    place, row = context.make_array(kind)(context, builder, values[0]).data, values[2]
+    number = context.get_data_type(kind.dtype)
     if kind.dtype == types.boolean:
-        row = builder.zext(row, stored)
+        row = builder.zext(row, ir.VectorType(number, value.count))
     elif kind.dtype != value.kind:
-        row = builder.sitofp(row, stored)
-    place = builder.store(row, builder.bitcast(start, stored.as_pointer()))
-    place.align = context.get_abi_sizeof(start.type.pointee)
+        row = builder.sitofp(row, ir.VectorType(number, value.count))
+    store(builder, row, place, context.get_abi_sizeof(number))
     return context.get_dummy_value()

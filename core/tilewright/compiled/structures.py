@@ -13,22 +13,20 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.datamodel.models import PrimitiveModel
-from numba.core.datamodel.registry import register_default
-from numba.core.imputils import lower_getattr_generic
-from numba.core.pythonapi import NativeValue, unbox
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
-from numba.core.typing.typeof import typeof_impl
+from numba import types
+from numba.extending import (
+    NativeValue,
+    lower_getattr_generic,
+    models,
+    register_model,
+    typeof_impl,
+    unbox,
+)
+
+from tilewright.compiled.pointers import POINTER, WORD, load, offset, store
 
 Tuple = TypeVar("Tuple", bound=type)
-_BYTES, _WORD = ir.IntType(8).as_pointer(), ir.IntType(64)
 _NUMBERS = types.Integer, types.Float, types.Boolean
-_ITEMS, _ITEM_SIZE, _DATA, _SHAPE, _STRIDES = range(2, 7)
-"""Indices of the fields of numba's array structure.
-
-The fields before them count references, which kernels do not use.
-"""
 
 
 def passed_by_pointer(kind: Tuple) -> Tuple:
@@ -41,92 +39,98 @@ def passed_by_pointer(kind: Tuple) -> Tuple:
     return kind
 
 
-class Structure(types.Type):
-    """Numba type of a named tuple passed by pointer.
+class Structure(types.BaseNamedTuple):
+    """Numba type of a named tuple passed by pointer. numba infers the types of its fields.
 
     A field takes one 64-bit word, and an array one more word per axis for its shape.
     """
 
-    def __init__(self, kind: Any, fields: tuple[tuple[str, Any], ...]) -> None:
-        self.kind, self.fields, self.slots = kind, dict(fields), {}
-        self.words = 0
-        for name, each in fields:
+    def __init__(self, kind: Any, members: tuple[Any, ...]) -> None:
+        self.fields, self.types, self.words = kind._fields, members, {"": 0}
+        """`words`: the first word of each field, and at "" the number of all words."""
+        for name, each in zip(self.fields, members, strict=True):
             array = isinstance(each, types.Array) and each.layout == "C"
             if not (array or isinstance(each, (*_NUMBERS, Structure))):
                 raise TypeError(
                     f"{kind.__name__}.{name} is {each}: a number, an array without gaps or a structure is expected"
                 )
-            self.slots[name] = self.words
-            self.words += 1 + (each.ndim if array else 0)
-        told = repr([(name, str(each)) for name, each in fields])
+            self.words[name] = self.words[""]
+            self.words[""] += 1 + (each.ndim if array else 0)
+        told = repr([(name, str(each)) for name, each in zip(self.fields, members, strict=True)])
         super().__init__(name=f"{kind.__name__}.{hashlib.sha256(told.encode()).hexdigest()[:12]}")
 
+    def __len__(self) -> int:
+        return len(self.types)
 
-@lru_cache
-def _structure(kind: Any, fields: tuple[Any, ...]) -> Structure:
-    return Structure(kind, tuple(zip(kind._fields, fields, strict=True)))
-
-
-@register_default(Structure)
-class _Model(PrimitiveModel):
-    def __init__(self, models: Any, kind: Structure) -> None:
-        super().__init__(models, kind, _BYTES)
+    def __getitem__(self, index: int) -> Any:
+        return self.types[index]
 
 
-@infer_getattr
-class _Fields(AttributeTemplate):
-    key = Structure
-
-    def generic_resolve(self, kind: Structure, name: str) -> Any:
-        return kind.fields.get(name)
+_structure = lru_cache(Structure)
+register_model(Structure)(models.OpaqueModel)
 
 
 @lower_getattr_generic(Structure)
 def _read(context: Any, builder: Any, kind: Structure, start: Any, name: str) -> Any:
-    each, slot = kind.fields[name], kind.slots[name]
-    model = context.data_model_manager[each]
+    each, place = kind.types[kind.fields.index(name)], 8 * kind.words[name]
     if not isinstance(each, types.Array):
-        return model.from_data(builder, _load(builder, start, slot, model.get_data_type()))
-    layout = model.get_value_type()
-    shape = [_load(builder, start, slot + 1 + axis, _WORD) for axis in range(each.ndim)]
-    size = ir.Constant(_WORD, context.get_abi_sizeof(context.get_data_type(each.dtype)))
-    strides, items = [size], shape[0]
+        return _load(builder, start, place, context.get_value_type(each))
+    # LLVM optimises single numbers faster than a whole array structure in memory
+    model, size = context.data_model_manager[each], context.get_abi_sizeof(context.get_data_type(each.dtype))
+    shape = [_load(builder, start, place + 8 * axis, WORD) for axis in range(1, each.ndim + 1)]
+    strides = [ir.Constant(WORD, size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
+    items = shape[0]
     for length in shape[1:]:
         items = builder.mul(items, length)
-    parts: list[tuple[Any, Any]] = [(_ITEMS, items), (_ITEM_SIZE, size)]
-    parts += [(_DATA, _load(builder, start, slot, layout.elements[_DATA]))]
-    parts += [((_SHAPE, axis), length) for axis, length in enumerate(shape)]
-    parts += [((_STRIDES, axis), stride) for axis, stride in enumerate(strides)]
-    array = ir.Constant(layout, None)
-    for place, part in parts:
-        array = builder.insert_value(array, part, place)
-    return array
+    array = ir.Constant(model.get_value_type(), None)  # it does not own its data
+    array = model.set(
+        builder,
+        array,
+        _load(builder, start, place, model.get_value_type().elements[model.get_field_position("data")]),
+        "data",
+    )
+    array = model.set(builder, array, items, "nitems")
+    array = model.set(builder, array, ir.Constant(WORD, size), "itemsize")
+    array = model.set(
+        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, each.ndim), shape), "shape"
+    )
+    return model.set(
+        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, each.ndim), strides), "strides"
+    )
+
+
+def _load(builder: Any, start: Any, place: int, kind: ir.Type) -> Any:
+    value = load(builder, offset(builder, start, place), kind)
+    value.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return value
 
 
 @unbox(Structure)
 def _write(kind: Structure, value: Any, c: Any) -> NativeValue:
-    builder, wrong = c.builder, cgutils.false_bit
-    start = builder.bitcast(cgutils.alloca_once(builder, ir.ArrayType(_WORD, max(1, kind.words))), _BYTES)
-    for number, (name, each) in enumerate(kind.fields.items()):
+    builder, wrong = c.builder, ir.Constant(ir.IntType(1), 0)
+    with builder.goto_entry_block():
+        start = builder.bitcast(builder.alloca(ir.ArrayType(WORD, kind.words[""] + 1)), POINTER)
+    fields = []
+    for number, (name, each) in enumerate(zip(kind.fields, kind.types, strict=True)):
         field = c.unbox(each, c.pyapi.tuple_getitem(value, number))
         wrong = builder.or_(wrong, field.is_error)
+        parts = [field.value]
         if isinstance(each, types.Array):
-            parts = [builder.extract_value(field.value, _DATA)]
-            parts += [builder.extract_value(field.value, (_SHAPE, axis)) for axis in range(each.ndim)]
-        else:
-            parts = [c.context.data_model_manager[each].as_data(builder, field.value)]
+            model = c.context.data_model_manager[each]
+            shape = model.get(builder, field.value, "shape")
+            parts = [model.get(builder, field.value, "data")]
+            parts += [builder.extract_value(shape, axis) for axis in range(each.ndim)]
         for further, part in enumerate(parts):
-            builder.store(part, _place(builder, start, kind.slots[name] + further, part.type))
-    return NativeValue(start, is_error=wrong)
+            store(builder, part, offset(builder, start, 8 * (kind.words[name] + further)))
+        fields.append(field)
 
+    def release() -> None:
+        for each, field in zip(kind.types, fields, strict=True):
+            if field.cleanup is not None:
+                field.cleanup()
+            if c.context.enable_nrt:
+                c.context.nrt.decref(builder, each, field.value)
 
-def _place(builder: Any, start: Any, slot: int, kind: Any) -> Any:
-    return builder.bitcast(builder.gep(start, [ir.Constant(_WORD, 8 * slot)], inbounds=True), kind.as_pointer())
-
-
-def _load(builder: Any, start: Any, slot: int, kind: Any) -> Any:
-    value = builder.load(_place(builder, start, slot, kind))
-    value.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return value
+    return NativeValue(start, is_error=wrong, cleanup=release)

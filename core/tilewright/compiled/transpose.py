@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba import types
 from numba.extending import lower_builtin
 from numpy.typing import NDArray
 
 from tilewright.compiled.lane_vectors import LANES, typed
 from tilewright.compiled.lanes import Number
+from tilewright.compiled.pointers import POINTER, call, load, offset, store
 
 _BLOCK = 8
 """Numbers of each mapping that are transposed together: as many 64-bit numbers as a register holds."""
-_BYTES = ir.IntType(8).as_pointer()
 _TRANSPOSED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.boolean, types.boolean)}
 
 
@@ -47,9 +49,9 @@ def _transpose(context: Any, builder: Any, given: Any, values: Any) -> Any:
     numbers, rows = (
         context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
     )
-    kind, stored = numbers.data.type.pointee, ir.VectorType(rows.data.type.pointee, LANES)
-    size = context.get_abi_sizeof(kind)
-    _, slots, dims = cgutils.unpack_tuple(builder, numbers.shape)
+    kind, stored = (context.get_data_type(each.dtype) for each in given.args)
+    size, stored_size = context.get_abi_sizeof(kind), context.get_abi_sizeof(stored)
+    slots, dims = (builder.extract_value(numbers.shape, axis) for axis in (1, 2))
     stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)
 
     def constant(number: int) -> Any:
@@ -58,20 +60,16 @@ def _transpose(context: Any, builder: Any, given: Any, values: Any) -> Any:
     def blocks(width: int) -> None:
         """Transpose blocks of `width` numbers; the last block may overlap the one before."""
         last = builder.sub(count, constant(width))
-        with cgutils.for_range_slice(builder, constant(0), count, constant(width), inc=True) as (number, _):
+        with _repeated(builder, count, constant(width)) as number:
             at = builder.select(builder.icmp_signed("<", number, last), number, last)
-            start = builder.gep(builder.bitcast(numbers.data, _BYTES), [builder.mul(at, constant(size))])
-            loaded = []
-            for lane in range(LANES):
-                place = builder.gep(start, [builder.mul(stride, constant(lane))])
-                loaded.append(builder.load(builder.bitcast(place, ir.VectorType(kind, width).as_pointer())))
-                loaded[-1].align = size
-            place = builder.gep(rows.data, [builder.mul(at, constant(LANES))])
+            start = offset(builder, numbers.data, builder.mul(at, constant(size)))
+            places = [offset(builder, start, builder.mul(stride, constant(lane))) for lane in range(LANES)]
+            loaded = [load(builder, place, ir.VectorType(kind, width), size) for place in places]
+            place = offset(builder, rows.data, builder.mul(at, constant(LANES * stored_size)))
             for row, turned in enumerate(_transposed(builder, loaded, width)):
-                if turned.type != stored:
-                    turned = builder.sitofp(turned, stored)
-                to = builder.bitcast(builder.gep(place, [constant(LANES * row)]), stored.as_pointer())
-                builder.store(turned, to).align = context.get_abi_sizeof(stored.element)
+                if turned.type.element != stored:
+                    turned = builder.sitofp(turned, ir.VectorType(stored, LANES))
+                store(builder, turned, offset(builder, place, row * LANES * stored_size), stored_size)
 
     with builder.if_else(builder.icmp_signed(">=", count, constant(_BLOCK))) as (long, short):
         with long:
@@ -79,6 +77,23 @@ def _transpose(context: Any, builder: Any, given: Any, values: Any) -> Any:
         with short:
             blocks(1)
     return context.get_dummy_value()
+
+
+@contextmanager
+def _repeated(builder: Any, count: Any, step: Any) -> Iterator[Any]:
+    """Repeat the code written inside for the numbers 0, `step`, ... below `count`."""
+    before, head = builder.block, builder.append_basic_block()
+    body, after = builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(head)
+    builder.position_at_end(head)
+    number = builder.phi(count.type)
+    number.add_incoming(ir.Constant(count.type, 0), before)
+    builder.cbranch(builder.icmp_signed("<", number, count), body, after)
+    builder.position_at_end(body)
+    yield number
+    number.add_incoming(builder.add(number, step), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
 
 
 def _transposed(builder: Any, loaded: list[Any], width: int) -> list[Any]:
@@ -109,10 +124,7 @@ def _transposed(builder: Any, loaded: list[Any], width: int) -> list[Any]:
 
 @lower_builtin(prefetch, types.Array)
 def _prefetch(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, _BYTES)
-    number = ir.IntType(32)
-    called = ir.FunctionType(ir.VoidType(), [_BYTES, number, number, number])
-    prefetch = cgutils.get_or_insert_function(builder.module, called, "llvm.prefetch.p0i8")
-    how = [ir.Constant(number, each) for each in (0, 3, 1)]  # read access, high locality, data cache
-    builder.call(prefetch, [place, *how])
+    place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, POINTER)
+    how = [ir.Constant(ir.IntType(32), each) for each in (0, 3, 1)]  # read access, high locality, data cache
+    call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
     return context.get_dummy_value()

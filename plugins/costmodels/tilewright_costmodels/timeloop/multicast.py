@@ -20,6 +20,7 @@ from tilewright.compiled import (
     LANES,
     Index,
     Records,
+    inlined,
     integer,
     kernel_call,
     kernel_part,
@@ -300,7 +301,7 @@ def prefetch_pattern(cache: FanoutCache, b: int) -> None:
     prefetch(cache.pool[max(cache.table[cache.hashes[b] & (len(cache.table) - 1)], 0) :])
 
 
-@kernel_call
+@inlined
 def find_pattern(hardware: Hardware, cache: FanoutCache, loops: int, b: int) -> DeliveryPattern:
     """Return the pattern without forwarding of the mapping in lane `b`, whose unrolling has at most `loops` loops."""
     pool, mask = cache.pool, len(cache.table) - 1
@@ -329,7 +330,7 @@ def find_pattern(hardware: Hardware, cache: FanoutCache, loops: int, b: int) -> 
     return int(pattern)
 
 
-@kernel_call
+@inlined
 def find_forwarding_pattern(
     hardware: Hardware, cache: FanoutCache, pattern: DeliveryPattern, shift: int
 ) -> DeliveryPattern:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import LANES, integers, kernel_call, kernel_part, lanes, splat16
+from tilewright.compiled import LANES, inlined, integers, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop import multicast
@@ -203,7 +203,7 @@ def tile_overlap(inputs: KernelInput, tensor: int, level: int) -> Floats:
     return volume
 
 
-@kernel_part
+@inlined
 def count_forwarded(
     inputs: KernelInput,
     level: int,
@@ -255,7 +255,7 @@ def count_forwarded(
     return lanes(nest.forwarded), lanes(nest.saved), lanes(nest.received)
 
 
-@kernel_part
+@inlined
 def look_up_deliveries(
     inputs: KernelInput, first: int, tensor: int, level: int, selected: Bools, any_shift: Bools, deliveries: Floats
 ) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import kernel_call, kernel_part
+from tilewright.compiled import inlined, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.multicast import (
     contention_bound,
     max_multicast_factor,
@@ -41,7 +41,7 @@ from tilewright_mappers.optimal.kernel.structures import (
 )
 
 
-@kernel_call
+@inlined
 def bound(context: SearchContext, outer: OuterContext, states: StateRows, i: int) -> float:
     """Return a lower bound on the objective; inf if capacity or the cycle limit is exceeded.
 
@@ -230,7 +230,7 @@ def _add_port_words(
         scratch.port_words[port] += words * (repetition if words > 0.0 else tiles / units)
 
 
-@kernel_part
+@inlined
 def _multicast(
     context: SearchContext, outer: OuterContext, states: StateRows, i: int, t: int
 ) -> tuple[float, float, float]:
@@ -301,7 +301,7 @@ def _port_cycles(context: SearchContext, outer: OuterContext, cycles: float) -> 
     return cycles
 
 
-@kernel_part
+@inlined
 def _contention(
     context: SearchContext, outer: OuterContext, units: float, energy: float, cycles: float, leak: float
 ) -> float:

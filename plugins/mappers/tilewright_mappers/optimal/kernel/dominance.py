@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_call, kernel_part
+from tilewright.compiled import inlined, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     COMMITTED,
@@ -35,7 +35,7 @@ MAX_COMPARISONS = 200
 """States with the same key that a new one is compared with. Fewer comparisons only keep more states."""
 
 
-@kernel_call
+@inlined
 def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -> bool:
     """Add state i unless it is dominated; remove the states that it dominates."""
     layout, numbers, integers, mixed = context.layout, table.rows.numbers, table.rows.integers, 0

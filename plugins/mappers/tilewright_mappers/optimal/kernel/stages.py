@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import compiled, integer, kernel_call, kernel_part
+from tilewright.compiled import compiled, inlined, integer, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.bounds import bound
 from tilewright_mappers.optimal.kernel.dominance import insert
 from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, resolve_forwarding
@@ -66,7 +66,7 @@ def expand_states(
     return stop
 
 
-@kernel_call
+@inlined
 def _unroll(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """Unroll the stage's dimension over its slot, with all trips that fit (Lemma 1)."""
     d, k, rows = stage.dimension, stage.position, table.rows
@@ -87,7 +87,7 @@ def _unroll(context: SearchContext, stage: Stage, states: StateRows, i: int, tab
             _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _find_forwarding(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """Close forwarding where no order of the other unrollings allows it (Lemma 14)."""
     n = _copy(context, states, i, table, 0)
@@ -97,7 +97,7 @@ def _find_forwarding(context: SearchContext, stage: Stage, states: StateRows, i:
         _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _end_fanout(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """End the current fanout, if enough sub-clusters are used (Lemma 14)."""
     rows, level = table.rows, stage.level
@@ -115,7 +115,7 @@ def _end_fanout(context: SearchContext, stage: Stage, states: StateRows, i: int,
         _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _place_loop(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """Add a temporal loop over each dimension that matters and is not placed yet (Lemma 2)."""
     rows, mask = table.rows, states.integers[i, LOOP_MASK]
@@ -136,7 +136,7 @@ def _place_loop(context: SearchContext, stage: Stage, states: StateRows, i: int,
                 _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _close_block(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """End the placed loops of a block, and mark the other dimensions for the rest of it (Lemma 2).
 
@@ -157,7 +157,7 @@ def _close_block(context: SearchContext, stage: Stage, states: StateRows, i: int
     _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _place_rest(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """Add a temporal loop over the stage's dimension, if it is marked for the rest of the block."""
     d, rows, marked = stage.dimension, table.rows, states.integers[i, LOOP_MASK] >> stage.dimension & 1
@@ -177,7 +177,7 @@ def _place_rest(context: SearchContext, stage: Stage, states: StateRows, i: int,
             _keep(context, stage, table, n)
 
 
-@kernel_call
+@inlined
 def _store(context: SearchContext, stage: Stage, states: StateRows, i: int, table: StateTable) -> None:
     """Add the storage entry, once for each set of tensors that it may keep (Lemmas 1 and 11)."""
     for choice in range(len(stage.choices)):
@@ -214,13 +214,13 @@ def _copy(context: SearchContext, states: StateRows, i: int, table: StateTable, 
     return n
 
 
-@kernel_part
+@kernel_call
 def _raise_bound(context: SearchContext, outer: OuterContext, rows: StateRows, n: int) -> None:
     """Raise the bound, which the state inherited (Lemma 5), to the bound of its own completions."""
     rows.numbers[n, BOUND] = max(rows.numbers[n, BOUND], bound(context, outer, rows, n))
 
 
-@kernel_part
+@kernel_call
 def _keep(context: SearchContext, stage: Stage, table: StateTable, n: int) -> None:
     """Keep the last state of the table, unless its bound or another state prunes it (Lemma 3)."""
     if table.rows.numbers[n, BOUND] > context.cutoff:
