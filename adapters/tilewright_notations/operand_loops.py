@@ -137,6 +137,9 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
 
 def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     """Yield reasons why ZigZag cannot express a legal mapping."""
+    for name in sorted(set(problem.tensor_names).difference(mapping.entries[0].keep or ())):
+        message = f"{name} bypasses it; ZigZag's outermost memory of an operand holds all of it"
+        yield Reason(code="bypass", where=mapping.entries[0].target, message=message)
     for name, size in problem.dimensions.items():
         in_time, in_space = _loops_of(mapping, name)
         if -(-size // math.prod(trips for _, trips in in_space)) != in_time:

@@ -104,13 +104,15 @@ def mapping_of(random: Random, problem: Problem, architecture: Architecture) -> 
     for index, cluster in enumerate(architecture.clusters):
         last = index == len(architecture.clusters) - 1
         if cluster.memories:
-            kept = [name for name in problem.tensor_names if index == 0 or random.randrange(2)]
+            kept = [name for name in problem.tensor_names if random.randrange(2 if index else 8)]
             later = [] if index == 0 else [name for name in kept if random.randrange(4) == 0]
             slots.append((cluster.name, tuple(name for name in kept if name not in later), False))
             if later:
                 slots.append((cluster.name, tuple(later), False))
         if cluster.fanout.size > 1 or last or random.randrange(2):
             slots.append((cluster.name, None, True))
+    lost = set(problem.tensor_names).difference(*(keep or () for _, keep, _ in slots))
+    slots[0] = (slots[0][0], (*(slots[0][1] or ()), *sorted(lost)), False)
     room = [architecture.cluster(target).fanout.size for target, _, _ in slots]
     names = list(problem.dimensions)
     temporal: list[dict[str, int]] = [{} for _ in slots]

@@ -354,11 +354,15 @@ def walk(
         shares = [0.0, *(flow.share for flow in flows[:-1])]
         parts = partitions(walker)
         fold_bypassed(tensor, levels, flows)
+        backing = next(index for index, level in enumerate(levels) if tensor.name in level.keep)
+        shares[backing] = peers[backing] = 0.0  # nothing fills the outermost level that keeps the tensor
+        for flow in flows[:backing]:
+            flow.accesses, flow.links = {}, 0.0
         for index, level in enumerate(levels):
             networks.append(network(tensor, level, flows[index], parts[index], utilized[index]))
             memory = level.cluster.memory_for(tensor)
             if tensor.name in level.keep and memory is not None:
-                moved = movements(tensor, index, flows[index].content, shares[index], peers[index], parts[index])
+                moved = movements(tensor, flows[index].content, shares[index], peers[index], parts[index])
                 tile = problem.tile_words(tensor, level.tile)
                 existing = architecture.instances[level.position]
                 energy = access_energy(memory, tensor, moved) * min(
@@ -389,12 +393,12 @@ def partitions(walker: Walker) -> list[int]:
     return result
 
 
-def movements(tensor: Tensor, index: int, content: float, share: float, peer: float, part: int) -> tuple[int, int, int]:
+def movements(tensor: Tensor, content: float, share: float, peer: float, part: int) -> tuple[int, int, int]:
     """Reads, fills, updates of one instance. The first partial sum of a word needs no read."""
     if not tensor.is_output:
-        return rounded(content + peer), math.trunc(share + peer) if index else 0, 0
+        return rounded(content + peer), math.trunc(share + peer), 0
     back = max(0, rounded(content + peer - part))
-    down = max(0, rounded(share + peer - part)) if index else 0
+    down = max(0, rounded(share + peer - part))
     return back, down, rounded(content)
 
 

@@ -53,7 +53,7 @@ def legality(problem: Problem, architecture: Architecture, mapping: Mapping) -> 
     - `fanout`: An unrolling uses more sub-clusters than exist.
     - `split`: An entry unrolls but is not the last one of its cluster.
     - `keep`: A tensor is kept where it is not allowed, or twice in a cluster.
-    - `backing`: The outermost entry does not keep a tensor.
+    - `backing`: No entry keeps a tensor.
     - `capacity`: The tiles do not fit a memory.
     - `more`: The number of violations beyond the first thousand.
     """
@@ -118,6 +118,17 @@ def _check_batch(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[i
         scratch=scratch,
     )
     return count, codes
+
+
+def backing_warnings(problem: Problem, mapping: Mapping) -> list[str]:
+    """Return a warning for every tensor that the outermost entry of a legal mapping does not keep."""
+    warnings = []
+    for name in problem.tensor_names:
+        backing = next(entry.target for entry in mapping.entries if name in (entry.keep or ()))
+        if name not in (mapping.entries[0].keep or ()):
+            text = f"{name} bypasses {mapping.entries[0].target}: traffic outside {backing} is not counted for it"
+            warnings.append(text)
+    return warnings
 
 
 def place(mapping: Mapping, index: int) -> str:
@@ -199,9 +210,7 @@ def _reason(
         if able:
             text = f"{' and '.join(able)} may hold {tensor.name} ({tensor.role}); make their 'holds' disjoint"
         return Reason(code="keep", where=where, message=text)
-    kept = any(tensor.name in (each.keep or ()) for each in mapping.entries)
-    text = "is not kept by the outermost entry" if kept else "is bypassed in all memories"
-    return Reason(code="backing", where=f"tensor {tensor.name}", message=text)
+    return Reason(code="backing", where=f"tensor {tensor.name}", message="is bypassed in all memories")
 
 
 def fits(architecture: Architecture, batch: MappingBatch) -> Bools:

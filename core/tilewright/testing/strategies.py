@@ -108,19 +108,22 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, wi
 def mappings(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Mapping:
     """Draw perfect mappings that are legal except for capacity and fanout.
 
-    Every cluster with a memory keeps random tensors, at one or two entries.
+    Every cluster with a memory keeps random tensors, at one or two entries. The outermost one keeps
+    most tensors, and all that no other cluster keeps.
     """
     slots: list[tuple[str, tuple[str, ...] | None, bool]] = []  # target, keep, may unroll
     for index, cluster in enumerate(architecture.clusters):
         last = index == len(architecture.clusters) - 1
         if cluster.memories:
-            kept = [name for name in problem.tensor_names if index == 0 or draw(st.booleans())]
+            kept = [name for name in problem.tensor_names if draw(st.integers(0, 1 if index else 7))]
             later = [] if index == 0 else [name for name in kept if draw(st.integers(0, 3)) == 0]
             slots.append((cluster.name, tuple(name for name in kept if name not in later), False))
             if later:
                 slots.append((cluster.name, tuple(later), False))
         if cluster.fanout.size > 1 or last or draw(st.booleans()):
             slots.append((cluster.name, None, True))
+    lost = set(problem.tensor_names).difference(*(keep or () for _, keep, _ in slots))
+    slots[0] = (slots[0][0], (*(slots[0][1] or ()), *sorted(lost)), False)
     steps = [index for index in range(1, len(slots))]
     unrolling = [index for index, slot in enumerate(slots) if slot[2]]
     room = {index: architecture.cluster(slots[index][0]).fanout.size for index in unrolling}

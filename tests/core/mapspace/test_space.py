@@ -585,7 +585,7 @@ def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
         (point_with(2, temporal_tile_sizes=tiles(3, 1, 1), spatial_tile_sizes=tiles(1, 1, 1)), "perfect"),
         (point_with(1, spatial_tile_sizes=tiles(2, 6, 2)), "split"),
         (point_with(0, spatial_tile_sizes=tiles(4, 3, 2)), "fanout"),
-        (point_with(0, keep=("A", "B")), "backing"),
+        (point_with(0, keep=("A", "B")), "keeps"),
         (Mapping(entries=POINT.entries[:1]), "skeleton"),
     ],
     ids=[
@@ -596,7 +596,7 @@ def tiles(m: int, n: int, k: int) -> FrozenDict[str, int]:
         "imperfect",
         "stray unrolling",
         "first",
-        "backing",
+        "bypass of the outermost memory",
         "entries",
     ],
 )

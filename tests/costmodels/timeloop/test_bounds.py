@@ -1,5 +1,7 @@
 """The bounds of `timeloop` on partial mappings never exceed the least cost of any completion."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -39,11 +41,15 @@ def check(evaluator: Bounder, batch: MappingBatch, costs: Costs) -> None:
         assert not (costs.valid & ~bounds.valid).any()
 
 
-@given(problems(), architectures(widths=True), st.booleans())
-def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool) -> None:
+@given(problems(), architectures(widths=True), st.booleans(), st.booleans())
+def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool, outermost: bool) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.size <= MOST)
     batch = Candidates.join(list(space.enumerate())).batch()
+    if not outermost:  # the first tensor bypasses the outermost memory
+        keep = batch.keep.copy()
+        keep[:, 0, 0] = False
+        batch = replace(batch, keep=keep)
     evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
     check(evaluator, batch, evaluator.evaluate_batch(batch))
 

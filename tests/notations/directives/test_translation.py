@@ -94,7 +94,7 @@ def test_loops_of_a_level_may_stand_in_any_entry_of_it() -> None:
 @pytest.mark.parametrize(
     ("mapping", "code"),
     [
-        (gemm_mapping(STEPS, "temporal_order: [M, N, K]", keep="[A, B]"), "backing"),
+        (gemm_mapping(STEPS, "temporal_order: [M, N, K]", keep="[A, B]"), "bypass"),
         (
             gemm_mapping(
                 "temporal_tile_sizes: {N: 2, K: 4}, temporal_order: [K, N, M]",

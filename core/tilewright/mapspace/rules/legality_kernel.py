@@ -168,9 +168,9 @@ def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Float
 
 @kernel_call
 def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
-    """Record tensors that the outermost entry lacks, that no memory may hold, or that are kept twice."""
+    """Record tensors that no entry keeps, that no memory may hold, or that are kept twice."""
     for t in range(keep.shape[2]):
-        if not keep[n, 0, t]:
+        if not np.any(keep[n, :, t]):
             found = _note(faults, found, BACKING, NONE, t, 0.0, 0.0)
     for e in range(keep.shape[1]):
         for t in range(keep.shape[2]):
@@ -188,13 +188,15 @@ def _are_kept(rules: Rules, kept: Bools) -> Bools:
     """Return whether the rules of `_kept` hold, for mappings in SIMD lanes, [B]."""
     good = splat16(True)
     for t in range(kept.shape[1]):
-        good = good & lanes(kept[0, t])
+        anywhere = splat16(False)
         for e in range(len(kept)):
             here = lanes(kept[e, t])
+            anywhere = anywhere | here
             if rules.memory[e, t] < 0:
                 good = good & ~here
             for other in range(rules.entry[e].first_alike, e):
                 good = good & ~(here & lanes(kept[other, t]))
+        good = good & anywhere
     return good
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.legality import legality
+from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -89,7 +89,7 @@ class OracleEvaluator(ScalarEvaluator):
             energy,
             cycles,
             self.architecture.compute_instances,
-            warnings=(NO_NOC_ENERGY,) if costly else (),
+            warnings=(*backing_warnings(self.problem, mapping), *((NO_NOC_ENERGY,) if costly else ())),
             limits=limited,
             busy_units=self.problem.macs * self.architecture.compute.cycles_per_operation / compute_cycles,
             compute_energy_pj=compute_energy,

@@ -62,7 +62,10 @@ def bound(
     decided = _DecidedPart(problem, architecture, link_transfers, tables, batch, entries, counts)
     with np.errstate(all="ignore"):  # counts of invalid mappings are arbitrary
         energy, cycles = decided.bound()
-    return Costs(valid, np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf))
+    energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
+    # where an undecided entry is the backing store of some tensor, nothing is known
+    unknown = ~batch.keep.any(axis=1).all(axis=1)
+    return Costs(valid | unknown, np.where(unknown, 0.0, energy), np.where(unknown, 0.0, cycles))
 
 
 class _DecidedPart:

@@ -179,11 +179,25 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
                 inputs, pieces, group, level + 1, tensor, inner_keeps, inner_content, received / subclusters, peer
             )
         if inputs.detailed:
-            counts.links[group, level, tensor][:] = np.where(counted, linked, 0.0)
+            counts.links[group, level, tensor][:] = np.where(
+                counted & _has_source(inputs, tensor, level + 1), linked, 0.0
+            )
             _count_network(inputs, group, level, tensor, words, factor)
     if pieces is not None:
         _write_ragged_accesses(inputs, pieces, group, NONE, tensor, keeps, unforwarded, splat16(0.0))
     _write_accesses(inputs, pieces, group, NONE, tensor, keeps, content, splat16(0.0), splat16(0.0))
+
+
+@kernel_part
+def _has_source(inputs: KernelInput, tensor: int, level: int) -> Bools:
+    """Return whether a level outside `level` keeps the tensor, [B].
+
+    The outermost level that keeps a tensor is its backing store: nothing fills it.
+    """
+    found = splat16(False)
+    for outer in range(level):
+        found = found | lanes(inputs.scratch.kept[inputs.hardware.level[outer].holds, tensor])
+    return found
 
 
 @kernel_part
@@ -210,7 +224,9 @@ def _write_ragged_accesses(
     info, counts = inputs.tensors.info[tensor], inputs.counts
     content = lanes(pieces.sent[tensor, level]) * unforwarded
     first_content = lanes(pieces.first_sent[tensor, level]) * unforwarded
-    entered, first_entered = lanes(pieces.received[tensor, level]), lanes(pieces.first_received[tensor, level])
+    has_source = _has_source(inputs, tensor, level)
+    entered = np.where(has_source, lanes(pieces.received[tensor, level]), 0.0)
+    first_entered = np.where(has_source, lanes(pieces.first_received[tensor, level]), 0.0)
     reads, fills, updates = content + entered * forwarded, entered, splat16(0.0)
     busiest_reads, busiest_writes = first_content + first_entered * forwarded, first_entered
     if info.is_output:
@@ -249,6 +265,8 @@ def _write_accesses(
         peer: average words that one instance receives from neighbours.
     """
     counts = inputs.counts
+    has_source = _has_source(inputs, tensor, level)
+    received, peer = np.where(has_source, received, 0.0), np.where(has_source, peer, 0.0)
     reads, fills, updates = np.floor(content + peer + 0.5), np.floor(received + peer), splat16(0.0)
     if inputs.tensors.info[tensor].is_output:
         # first-read elision: the first partial sum of a word is written, not added. A box with
@@ -278,6 +296,7 @@ def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, wor
     counts, deliveries = inputs.counts, inputs.deliveries
     below, ragged = inputs.hardware.level[level], lanes(counts.ragged[group])
     rows, sizes = tile_reuse.sort_deliveries(inputs, level, words), lanes(deliveries.sizes)
+    has_source = _has_source(inputs, tensor, level + 1)
     hops, routers, ingresses = splat16(0.0), splat16(0.0), splat16(0.0)
     for row in range(rows):
         hops_of_row = lanes(deliveries.hops[row]) * np.where(ragged, factor, 1.0)
@@ -286,7 +305,7 @@ def _count_network(inputs: KernelInput, group: int, level: int, tensor: int, wor
             # DRAM cannot add, so partial sums go down and come back
             read_back = 2.0 * sent - lanes(counts.partition_words[group, level, tensor])
             sent = np.where(lanes(inputs.scratch.kept[below.holds, tensor]), np.maximum(sent, read_back), 0.0)
-        used = (row < sizes) & (sent > 0.0)
+        used = (row < sizes) & (sent > 0.0) & has_source
         hops = hops + np.where(used, hops_of_row, 0.0)
         routed = 1.0 + np.floor(hops_of_row / np.where(used, sent, 1.0))
         routers = routers + np.where(used, np.floor(routed * sent), 0.0)

@@ -13,7 +13,7 @@ from tilewright.compiled import LANES, for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
 from tilewright.mapspace.candidates import Candidates
-from tilewright.mapspace.legality import legality
+from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
@@ -230,6 +230,8 @@ class TimeloopEvaluator(BatchEvaluator):
                     for reason in verdict.reasons
                     if reason.code == "fanout"
                 ]
+            if not reasons:
+                warnings += backing_warnings(problem, mapping)
         report = Report(
             model="timeloop",
             problem=problem.name,

@@ -71,9 +71,10 @@ def count_ragged_traffic(inputs: KernelInput, pieces: Pieces, n: int, b: int, gr
             level = outer = Index(levels - 1 - number)
             lanes_below *= subclusters[level, b]
             keeps = inputs.scratch.kept[hardware.level[level].holds, tensor, b]
-            if keeps or inputs.detailed:
-                while not inputs.scratch.kept[hardware.level[outer].holds, tensor, b]:
-                    outer = Index(outer - 1)
+            while outer > 0 and not inputs.scratch.kept[hardware.level[outer].holds, tensor, b]:
+                outer = Index(outer - 1)
+            has_source = inputs.scratch.kept[hardware.level[outer].holds, tensor, b]
+            if keeps or (inputs.detailed and has_source):
                 # if no bandwidth can bind, the average instance replaces the first one
                 suffices = instances[group, level, b] == 1.0
                 suffices |= not inputs.detailed and lanes_below <= hardware.unthrottled_units[level, tensor]
