@@ -15,7 +15,7 @@ from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles
 from tilewright_adapters.timeloop import sidecar
 from tilewright_adapters.timeloop.reading import components
-from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas
+from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas, with_widths
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
@@ -24,7 +24,7 @@ from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
 from tilewright_adapters.timeloop.reading.rules import lists, read_rules, rules_in
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
-from tilewright_adapters.timeloop.reading.shape import read_problem
+from tilewright_adapters.timeloop.reading.shape import read_problem, value_bits
 from tilewright_adapters.timeloop.recorded import figures
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
@@ -52,7 +52,7 @@ class TimeloopAdapter:
             InputError: the files are invalid, or the schemas cannot express content that affects
                 results; with file and line.
         """
-        return self.read(read_files(files, self.options.set))
+        return self.read(*read_files(files, self.options.set))
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """Return the layers of a list of file names, as CoSA writes it; `parse` reads FILE/LAYER.
@@ -62,9 +62,9 @@ class TimeloopAdapter:
         """
         return listed_layers(file) if file.suffix in (".yaml", ".yml") else ()
 
-    def read(self, documents: Sequence[Document]) -> InputSet:
-        """Read documents like `parse`. Raises InputError."""
-        sections = Sections.of(documents, self.options.dense, self.options.set)
+    def read(self, documents: Sequence[Document], warnings: Sequence[str] = ()) -> InputSet:
+        """Read documents like `parse`; `warnings` come first among its warnings. Raises InputError."""
+        sections = Sections.of(documents, self.options.dense, self.options.set, warnings)
         ours = sections.found.pop(OURS, None)
         plain = _read(sections)
         if ours is None:
@@ -143,6 +143,11 @@ def _read(sections: Sections) -> InputSet:
         directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
     architecture = _architecture(tree, sections, directives, warnings)
+    bits = value_bits(found["problem"], problem)
+    if bits:
+        architecture = with_widths(architecture, bits)
+        told = ", ".join(f"{name} {width}" for name, width in bits.items())
+        warnings.append(f"bit widths ({told}): a word holds several values; partly filled words are not counted")
     constraints = None
     if rules or tree.rules:
         constraints, wider = read_rules([*tree.said(), *rules], problem, tree, architecture)

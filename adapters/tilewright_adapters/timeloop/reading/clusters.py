@@ -8,6 +8,7 @@ from typing import Literal
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
 from tilewright.schema.component import Estimated
 from tilewright.schema.document import suggestion
+from tilewright.schema.frozen import FrozenDict
 from tilewright_adapters.timeloop.reading.energies import (
     COMPUTE,
     LEAK,
@@ -69,6 +70,26 @@ def with_areas(
     )
     compute = architecture.compute.model_copy(update=told(architecture.compute.name))
     return architecture.model_copy(update={"clusters": clusters, "compute": compute})
+
+
+def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architecture:
+    """Return the architecture with narrower values, as many in a word as fit."""
+
+    def widths(memory: Memory) -> FrozenDict[str, int]:
+        fit = {name: max(1, memory.word_bits // each) for name, each in bits.items()}
+        return FrozenDict({name: -(-max(memory.word_bits, bits[name]) // count) for name, count in fit.items()})
+
+    clusters = tuple(
+        cluster.model_copy(
+            update={
+                "memories": tuple(
+                    memory.model_copy(update={"bits_per_value": widths(memory)}) for memory in cluster.memories
+                )
+            }
+        )
+        for cluster in architecture.clusters
+    )
+    return architecture.model_copy(update={"clusters": clusters})
 
 
 def estimated(levels: Hierarchy) -> tuple[str, ...]:

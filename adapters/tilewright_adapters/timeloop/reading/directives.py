@@ -26,10 +26,12 @@ FACTOR_MACROS = {"factors_only", "no_iteration_over_dataspaces", "must_iterate_o
 WIDER = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "default_min_factor", "remainders"}
 """Keys of v4 that narrow a search and do not affect a mapping."""
 FIELDS = {
-    "bypass": {"keep", "bypass", "keep_only", "bypass_only"},
-    "temporal": {"factors", "permutation", *FACTOR_MACROS, *WIDER},
+    "bypass": {"keep", "bypass", "keep_only", "bypass_only", "stream"},
+    "temporal": {"factors", "permutation", "split", *FACTOR_MACROS, *WIDER},
     "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse", *FACTOR_MACROS, *WIDER},
 }
+_IGNORED = {("bypass", "stream"), ("temporal", "split")}
+"""Kinds of directives, with keys that Timeloop does not read there."""
 KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
     "temporal": "temporal",
     "spatial": "spatial",
@@ -128,7 +130,7 @@ def read_directives(
     for directive in sorted(directives, key=lambda each: each.is_rule):
         if directive.kind != "bypass":
             gathered.setdefault((directive.target, directive.kind), _Gathered()).add(directive, problem)
-    warnings: list[str] = []
+    warnings = list(ignored(directives))
     for (target, kind), loops in gathered.items():
         warnings += loops.guesses(dims)
         loops.apply_defaults(found[target], kind, problem)
@@ -155,6 +157,17 @@ def checked(directive: ParsedDirective) -> ParsedDirective:
         raise fields["no_reuse"].error("no_reuse in a temporal directive is not supported: it would change results")
     refuse_unknown(fields, FIELDS[directive.kind], f"a {directive.kind} directive")
     return replace(directive, fields=fields)
+
+
+def ignored(said: Iterable[ParsedDirective]) -> Iterator[str]:
+    """Yield a warning for the first of all keys that Timeloop ignores, of each kind."""
+    told = set()
+    for directive in said:
+        for name, cursor in directive.fields.items():
+            if (directive.kind, name) in _IGNORED - told:
+                told.add((directive.kind, name))
+                place = cursor.document.locate(cursor.path)
+                yield f"{place}: {name} in a {directive.kind} directive is ignored, as in Timeloop"
 
 
 def keeping(

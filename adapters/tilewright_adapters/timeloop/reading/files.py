@@ -13,6 +13,7 @@ from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.templates import folders_of
 from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 from tilewright_adapters.timeloop.reading.nest import is_nest, parse_nest
+from tilewright_adapters.timeloop.reading.sections import is_timeloop
 
 SUFFIXES = (".yaml", ".yml", ".cfg", ".jinja", ".jinja2", ".j2")
 """Suffixes of the files that are read from a folder."""
@@ -20,11 +21,12 @@ _COPIES = "flattened_architecture"
 """Part of the names of Accelergy's copies of the architecture, which lack its tree."""
 
 
-def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Document]:
-    """Return all documents, including those in folders.
+def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> tuple[list[Document], list[str]]:
+    """Return all documents, including those in folders, and warnings.
 
     Args:
-        paths: files, folders, or LIST/LAYER.
+        paths: files, folders, or LIST/LAYER. Files of a folder without any section of Timeloop are
+            left out, with a warning.
         values: values of template variables.
 
     Raises:
@@ -34,7 +36,16 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> list[Docu
     folders = folders_of(paths)
     found = files_of(paths, SUFFIXES, "Timeloop")
     copies = [path for path in found if _COPIES in path.name and path not in paths]
-    return [_document(path, folders, values) for path in found if path not in copies]
+    documents, warnings = [], []
+    for path in found:
+        if path in copies:
+            continue
+        document = _document(path, folders, values)
+        if path in paths or is_timeloop(document):
+            documents.append(document)
+        else:
+            warnings.append(f"{path} is left out: it has no section of Timeloop")
+    return documents, warnings
 
 
 def listed_layers(path: Path) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from tilewright_adapters.timeloop.reading.directives import KINDS, ParsedDirecti
 from tilewright_adapters.timeloop.reading.hierarchy import DUMMY, Component, Hierarchy, computed, hierarchy_of
 from tilewright_adapters.timeloop.reading.sections import Sections
 
-_KINDS = ("Architecture", "Container", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
+_KINDS = ("Architecture", "Container", "ArrayContainer", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
     "Container": {"name", "attributes", "spatial", "constraints", "networks"},
     "Component": {"name", "class", "subclass", "attributes", "spatial", "constraints", "enabled", "required_actions"}
@@ -105,7 +105,7 @@ class _Walk:
         elif kind == "Hierarchical":
             refuse_unknown(node.fields("a branch"), _FIELDS["Branch"], "a branch")
             yield from self.branch(node, parallel)
-        elif kind == "Container":
+        elif kind in ("Container", "ArrayContainer"):  # CiMLoop's own name for a container with a fanout
             yield from self.container(node, parallel)
         elif kind in ("Component", "Element"):
             yield from self.component(node, parallel)

@@ -17,6 +17,7 @@ from tilewright_adapters.timeloop.reading.directives import (
     ParsedDirective,
     checked,
     factor_text,
+    ignored,
     keeping,
     ones,
     permutation,
@@ -117,8 +118,8 @@ def read_rules(
     Raises:
         InputError: a name is unknown, or rules contradict each other.
     """
-    warnings: list[str] = []
     rules = [checked(each) for each in said]
+    warnings = list(ignored(rules))
     loops: dict[tuple[str, str], _Loops] = {}
     for rule in rules:
         if rule.kind != "bypass":
@@ -131,6 +132,12 @@ def read_rules(
         else:
             spatial += _in_space(target, found, problem, architecture, warnings)
     said_keep = keeping(rules, problem, tree.levels, tree.parallel)
+    outermost, gone = tree.levels.names[0], said_keep[tree.levels.names[0]][1]
+    if gone:
+        told = ", ".join(name for name in problem.tensor_names if name in gone)
+        warnings.append(
+            f"bypass of {told} at {outermost} is ignored: in map spaces the outermost memory keeps all tensors"
+        )
     keep = [_keep(name, *said_keep[name], problem) for name in tree.levels.names[1:] if name not in tree.levels.dummies]
     variant = Variant(temporal=tuple(temporal), spatial=tuple(spatial), keep=tuple(keep))
     return Constraints(name="timeloop", variants=(variant,)), warnings

@@ -34,12 +34,13 @@ _SECTIONS = {
     OURS: OURS,
 } | {name: name for name in CONSTRAINTS}
 _SILENT = {
-    *("ART_summary", "ERT_summary", "dumped_by_timeloop_front_end", "globals"),
+    *("ART_summary", "ERT_summary", "dumped_by_timeloop_front_end"),
     *("verbose", "version", "action_counts"),
 }
 _UNUSED = {
     "mapper": "settings of Timeloop's own search",
     "evaluator": "settings of Timeloop's model",
+    "model": "settings of Timeloop's model",
     "compound_components": "Accelergy's component descriptions",
     "components": "Accelergy's component descriptions",
 }
@@ -48,13 +49,21 @@ SPARSE = {
     "densities": "sparse tensors",
     "commonDensity": "sparse tensors",
 }
-"""Keys that make a run sparse."""
-_CHANGING = {
-    "layout": "data layouts",
-    "model": "settings of the model",
-}
+"""Keys of sparse runs. Without sparse hardware, the others change no figure."""
 _BY_NAME = "constraints_"
 """Prefix of a section's named constraints: `constraints: x` selects `constraints_x`."""
+
+
+def is_timeloop(document: Document) -> bool:
+    """Return whether a document is empty, or has a section that Timeloop knows."""
+    if not isinstance(document.data, dict):
+        return not document.data
+    names = {str(key).replace("-", "_") for key in document.data}
+    return (
+        not names
+        or not names.isdisjoint({*_SECTIONS, *_SILENT, *_UNUSED, *SPARSE, "layout"} - {"version"})
+        or any("globals" in name or name.endswith("ignore") for name in names)
+    )
 
 
 @dataclass
@@ -70,14 +79,18 @@ class Sections:
 
     @classmethod
     def of(
-        cls, documents: Iterable[Document], dense: bool = False, given: Mapping[str, object] | None = None
+        cls,
+        documents: Iterable[Document],
+        dense: bool = False,
+        given: Mapping[str, object] | None = None,
+        warnings: Iterable[str] = (),
     ) -> Sections:
-        """Return the sections of the documents.
+        """Return the sections of the documents; `warnings` come first among its warnings.
 
         Raises:
             InputError: a section is repeated, unknown, or unsupported and could affect results.
         """
-        result = cls(dense=dense, given=given or {})
+        result = cls(dense=dense, given=given or {}, warnings=[*warnings])
         for document in documents:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
@@ -96,10 +109,10 @@ class Sections:
         return values
 
     def omit(self, name: str, cursor: Cursor) -> None:
-        """Omit a key of SPARSE with a warning. Raises InputError unless `dense` is set."""
+        """Omit a key of SPARSE with a warning. Raises InputError for sparse hardware unless `dense` is set."""
         if not cursor.value:
             return
-        if not self.dense:
+        if name == "sparse_optimizations" and not self.dense:
             raise cursor.error(
                 f"{name} ({SPARSE[name]}) is not supported: it would change results",
                 hint="--dense (dense=True in Python) omits it; results are then those of the dense run",
@@ -111,7 +124,7 @@ class Sections:
 
     def _add(self, key: str, cursor: Cursor) -> None:
         place = cursor.document.locate(cursor.path)
-        if key in _SILENT or key.endswith("ignore"):
+        if key in _SILENT or key.endswith("ignore") or "globals" in key:
             return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
@@ -119,9 +132,9 @@ class Sections:
         if key in SPARSE:
             self.omit(key, cursor)
             return
-        if key in _CHANGING:
+        if key == "layout":
             if cursor.value:
-                raise cursor.error(f"{key} ({_CHANGING[key]}) is not supported: it could change results")
+                raise cursor.error("layout (data layouts) is not supported: it could change results")
             return
         if key not in _SECTIONS:
             known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})

@@ -9,10 +9,7 @@ from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.sections import SPARSE, Sections
 
-_IN_INSTANCE = {"type", "name", "version", "notes"}
-_CHANGING = {
-    "data_spaces": "data-space bounds in the instance",
-}
+_IN_INSTANCE = {"type", "name", "version", "notes", "bitwidths"}
 
 SHAPES = {
     "cnn-layer": """
@@ -60,6 +57,11 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
             hint="give one, as a mapping with shape and instance",
         )
     fields, separate = section.fields("problem"), sections.found.get("shape")
+    if "ops" in fields and "io" in fields:
+        raise section.error(
+            "this is a TileFlow problem: operations that are fused, with io and ops; only one operation is supported",
+            hint="write the operation as a Timeloop problem with shape and instance",
+        )
     shape = fields.get("shape", separate)
     for name, cursor in fields.items() if shape is None else ():
         if suggestion(name, ["shape"]):
@@ -94,6 +96,17 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     )
 
 
+def value_bits(section: Cursor, problem: Problem) -> dict[str, int]:
+    """Return the bits of one value by tensor, from `bitwidths` of Timeloop's quantisation fork. Raises InputError."""
+    fields = section.fields("problem") if isinstance(section.value, dict) else {}
+    given = fields["instance"].fields("instance") if "instance" in fields else fields
+    if "bitwidths" not in given:
+        return {}
+    widths = given["bitwidths"].fields("bitwidths")
+    refuse_unknown(widths, problem.tensor_names, "bitwidths")
+    return {name: width.whole(f"bit width of {name}") for name, width in widths.items()}
+
+
 def _size(name: str, given: Cursor) -> int:
     """Return the size of a dimension. Raises InputError."""
     word = given.value
@@ -106,13 +119,15 @@ def _size(name: str, given: Cursor) -> int:
 def _coefficient(name: str, given: Cursor, sections: Sections) -> int:
     """Return a coefficient. Raises InputError.
 
-    Some exporters write a dilation of 0 for none; it is read as 1.
+    Some exporters write a dilation of 0 for none; it is read as 1. A stride of 0 is read as
+    Timeloop reads it: the tensor does not move along that dimension.
     """
-    if name.lower().endswith("dilation") and given.value == 0 and not isinstance(given.value, bool):
-        place = given.document.locate(given.path)
-        sections.warnings.append(f"{place}: {name} is 0: read as 1, no dilation")
-        return 1
-    return given.whole(f"coefficient {name}")
+    if given.value != 0 or isinstance(given.value, bool):
+        return given.whole(f"coefficient {name}")
+    dilates = name.lower().endswith("dilation")
+    meaning = "read as 1, no dilation" if dilates else "its dimension moves nothing, as in Timeloop"
+    sections.warnings.append(f"{given.document.locate(given.path)}: {name} is 0: {meaning}")
+    return int(dilates)
 
 
 def _coefficients(section: Cursor | None) -> dict[str, int]:
@@ -143,10 +158,10 @@ def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Section
         if name in SPARSE:
             sections.omit(name, cursor)
             continue
-        if name in _CHANGING:
+        if name == "data_spaces":
             if not cursor.value:
                 continue
-            raise cursor.error(f"{_CHANGING[name]} are not supported: they would change results")
+            raise cursor.error("data-space bounds in the instance are not supported: they would change results")
         if name in known | _IN_INSTANCE | {"shape", "instance"}:
             continue
         meant = suggestion(name, known)
@@ -168,8 +183,8 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
         for part in ("name", "projection"):
             if part not in fields:
                 raise item.error(f"the data-space has no '{part}'")
-        places = [rank for rank in fields["projection"].items("the projection") if rank.value != []]  # []: scalar
-        ranks = tuple(_rank(rank, dimensions, coefficients) for rank in places)
+        places = [each for each in fields["projection"].items("the projection") if each.value != []]  # []: scalar
+        ranks = tuple(rank for rank in (_rank(place, dimensions, coefficients) for place in places) if rank.terms)
         written = fields.get("read_write")
         rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))
     if sum(written for _, written, _ in rows) != 1:
@@ -212,5 +227,6 @@ def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int
                 factor *= coefficients[part.choice("dimension or coefficient", [*dimensions, *coefficients])]
         if name is None:
             raise term.error("a term without a dimension", hint="write [dimension] or [dimension, coefficient]")
-        terms[name] = terms.get(name, 0) + factor
+        if factor:
+            terms[name] = terms.get(name, 0) + factor
     return Rank(terms=FrozenDict(terms))

@@ -354,6 +354,11 @@ def test_a_folder_stands_for_its_files(tmp_path: Path) -> None:
     assert caught.value.hint == "give files of one set from its folders: arch"
 
 
+def test_an_array_container_is_a_container() -> None:
+    text = ARCHITECTURE.replace("!Container {name: PE", "!ArrayContainer {name: PE")
+    assert read(text, ENERGIES) == read(ARCHITECTURE, ENERGIES)
+
+
 SPARSE = (
     PROBLEM.replace("P: 16}", "P: 16, densities: {Inputs: 0.5, Weights: {distribution: fixed, density: 0.1}}}"),
     ARCHITECTURE.replace(
@@ -364,9 +369,11 @@ SPARSE = (
 
 def test_sparse_files_are_read_as_dense_ones_when_that_is_said() -> None:
     problem, architecture = SPARSE
-    for texts, words in (((problem,), "densities (sparse tensors)"), ((architecture,), "sparse_optimizations")):
-        message = complaint(*texts)
-        assert words in message and "--dense" in message
+    message = complaint(architecture)
+    assert "sparse_optimizations" in message and "--dense" in message
+    alone = read(ARCHITECTURE, ENERGIES, problem, MAPPING)  # without sparse hardware, densities change nothing
+    assert "densities of Inputs, Weights (sparse tensors) omitted" in alone.warnings[0]
+    assert replace(alone, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
     documents = [parse_document(text, source="x.yaml") for text in (architecture, ENERGIES, problem, MAPPING)]
     found = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
     assert replace(found, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)

@@ -231,6 +231,53 @@ def test_problems_in_a_list_are_told(tmp_path: Path) -> None:
     assert "0.yaml:1:10: 2 problems in a list" in complaint(tmp_path, "problem: [{instance: a}, {instance: b}]\n")
 
 
+def test_keys_that_timeloop_ignores_are_told(tmp_path: Path) -> None:
+    text = ALL.replace("permutation: KPR}", "permutation: KPR, split: 1}").replace(
+        "bypass: [Weights]", "bypass: [Weights], stream: [Inputs]"
+    )
+    found = read(tmp_path, text + "model: {verbose: true}\n")
+    assert found.mapping == read(tmp_path, ALL).mapping
+    assert [warning.partition(": ")[2] for warning in found.warnings] == [
+        "model (settings of Timeloop's model) is ignored",
+        "split in a temporal directive is ignored, as in Timeloop",
+        "stream in a bypass directive is ignored, as in Timeloop",
+    ]
+
+
+def test_a_stride_of_zero_moves_nothing(tmp_path: Path) -> None:
+    problem = read(tmp_path, PROBLEM.replace("Pstride: 2", "Pstride: 0")).problem
+    assert problem is not None and problem.tensor("Inputs").dimensions == {"R"}
+
+
+def test_bit_widths_of_the_quantisation_fork_narrow_the_values(tmp_path: Path) -> None:
+    """Two values of 3 bits fit a word of 8, so each takes 4; four fit a word of 16."""
+    found = read(tmp_path, ALL.replace("Pstride: 2}", "Pstride: 2, bitwidths: {Weights: 3, Inputs: 8}}"))
+    assert found.architecture is not None and any("bit widths (Weights 3, Inputs 8)" in each for each in found.warnings)
+    assert {memory.word_bits: dict(memory.bits_per_value) for memory in found.architecture.memories} == {
+        16: {"Weights": 4, "Inputs": 8}
+    }
+    text = ALL.replace("Pstride: 2}", "Pstride: 2, bitwidths: {Weight: 3}}")
+    assert "did you mean 'Weights'" in complaint(tmp_path, text)
+
+
+def test_a_stray_file_in_a_folder_is_left_out_and_told(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "all.yaml").write_text(ALL)
+    (folder / "compose.yaml").write_text("services: {tool: {image: x}}\n")
+    found = TimeloopAdapter().parse([folder])
+    assert found.mapping is not None and found.warnings[0].endswith(
+        "compose.yaml is left out: it has no section of Timeloop"
+    )
+    with pytest.raises(InputError, match="no section 'services'"):
+        TimeloopAdapter().parse([folder / "all.yaml", folder / "compose.yaml"])
+
+
+def test_a_tileflow_problem_is_told_by_its_name(tmp_path: Path) -> None:
+    text = "problem: {io: {ins: A, outs: C}, dimensions: [M], instance: {M: 4}, ops: []}\n"
+    assert "TileFlow" in complaint(tmp_path, text)
+
+
 def test_sizes_may_be_variables(tmp_path: Path) -> None:
     named = PROBLEM.replace("K: 12, P: 6", "K: 2 * HALF, P: ROWS")
     for variables in ("{HALF: 6, ROWS: HALF}", "[{HALF: 6}, {ROWS: HALF}]"):
@@ -338,7 +385,6 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
         ("read-write: True", "read-write: False", ("0 data-spaces",)),
         ("K: 12, ", "", ("dimension K has no size",)),
         ("Pstride: 2", "Pstrid: 2", ("did you mean 'Pstride'",)),
-        ("Pstride: 2", "densities: {Inputs: 0.5}", ("sparse",)),
         ("  shape:\n", "  shap:\n", ("no 'shape'",)),
         ("target: Column", "target: Colum", ("did you mean 'Column'",)),
         ("factors: P=2", "factors: Q=2", ("unknown dimension 'Q'",)),
