@@ -161,7 +161,7 @@ def checked(directive: ParsedDirective) -> ParsedDirective:
 
 def ignored(said: Iterable[ParsedDirective]) -> Iterator[str]:
     """Yield a warning for the first of all keys that Timeloop ignores, of each kind."""
-    told = set()
+    told: set[tuple[str, str]] = set()
     for directive in said:
         for name, cursor in directive.fields.items():
             if (directive.kind, name) in _IGNORED - told:

@@ -64,7 +64,7 @@ def bound(
         energy, cycles = decided.bound()
     energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
     # where an undecided entry is the backing store of some tensor, nothing is known
-    unknown = ~batch.keep.any(axis=1).all(axis=1)
+    unknown = ~np.all(np.any(batch.keep, axis=1), axis=1)
     return Costs(valid | unknown, np.where(unknown, 0.0, energy), np.where(unknown, 0.0, cycles))
 
 
