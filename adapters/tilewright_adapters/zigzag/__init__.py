@@ -13,7 +13,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
 from tilewright_adapters import members, sidecar
 from tilewright_adapters.faults import placed
-from tilewright_adapters.zigzag.accelerator import Accelerator, Precision, read_accelerator
+from tilewright_adapters.zigzag.accelerator import ROLES, Accelerator, Precision, mixed, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData, LayerMapping, MappingFile, WorkloadFile
 from tilewright_adapters.zigzag.mapping import (
@@ -153,9 +153,11 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         architecture=accelerator.architecture if accelerator else None,
         warnings=tuple(warnings),
     )
+    others = _other_precisions(found.get("problem"), links)
     if said is None:
         untold = accelerator.partial_sum_warnings() if accelerator else ()
-        return replace(inputs, warnings=(*inputs.warnings, *untold))
+        inputs = replace(inputs, warnings=(*inputs.warnings, *untold))
+        return _told_apart(inputs, data, file, others, links) if accelerator and others else inputs
     if accelerator is None:
         raise InputError(
             "a mapping needs its accelerator",
@@ -163,7 +165,8 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
             hint="add the accelerator file",
         )
     with _at(found["mapping"]):
-        return _mapped(inputs, said, accelerator, layer, links)
+        inputs = _mapped(inputs, said, accelerator, layer, links)
+    return _told_apart(inputs, data, file, others, links) if others and inputs.mapping is None else inputs
 
 
 def _mapped(
@@ -203,6 +206,39 @@ def _constrained(
 def _precision(data: LayerData, links: Mapping[str, str]) -> Precision:
     bits = {memory: data.operand_precision.get(name, 0) for name, memory in links.items()}
     return Precision(bits, data.operand_precision.get("O_final", data.operand_precision["O"]))
+
+
+def _other_precisions(document: Document | None, links: Mapping[str, str]) -> list[LayerData]:
+    """Return one layer per precision of a workload, or none if all layers have the same."""
+    layers = validate(WorkloadFile, document).root if document is not None else ()
+    found = {tuple(_tensor_names(each, links).values()): each for each in layers}
+    return [*found.values()] if len(found) > 1 else []
+
+
+def _tensor_names(data: LayerData, links: Mapping[str, str]) -> dict[str, str]:
+    """Return memory operand -> name of the tensor with its bits, such as `W_8` and `O_16_8`."""
+    bits = data.operand_precision
+    names = {links[name]: f"{name}_{bits.get(name, 0)}" for name in ("I", "W")}
+    return names | {links["O"]: f"O_{bits['O']}_{bits.get('O_final', bits['O'])}"}
+
+
+def _told_apart(
+    inputs: InputSet,
+    data: LayerData | None,
+    file: AcceleratorFile,
+    others: Sequence[LayerData],
+    links: Mapping[str, str],
+) -> InputSet:
+    """Return inputs whose tensors have their bits in their names, so that one architecture has the widths of all layers."""
+    assert data is not None and inputs.problem is not None
+    names, operand_of = _tensor_names(data, links), {role: operand for operand, role in ROLES.items()}
+    tensors = tuple(each.model_copy(update={"name": names[operand_of[each.role]]}) for each in inputs.problem.tensors)
+    layers = [(_precision(each, links), _tensor_names(each, links)) for each in others]
+    return replace(
+        inputs,
+        problem=inputs.problem.model_copy(update={"tensors": tensors}),
+        architecture=mixed(file, layers),
+    )
 
 
 def _every_dimension(said: LayerMapping) -> dict[str, int]:

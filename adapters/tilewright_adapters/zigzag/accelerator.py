@@ -98,8 +98,16 @@ class Accelerator:
         return read_accelerator(self.file, replace(self.precision, summing=summing)).architecture
 
 
-def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Accelerator:
-    """Convert an accelerator; `precision` is None without a layer."""
+def read_accelerator(
+    file: AcceleratorFile, precision: Precision | None, word_bits: Mapping[str, int] | None = None
+) -> Accelerator:
+    """Convert an accelerator.
+
+    Args:
+        file: the parsed file.
+        precision: bits of the layer's values; None without a layer.
+        word_bits: memory -> bits of its words; None: chosen for this precision.
+    """
     warnings: list[str] = []
     if precision is None:
         warnings.append(f"no workload is given: words are assumed to have {DEFAULT_BITS} bits")
@@ -110,7 +118,7 @@ def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Acce
     widths = {name: _widths(file, name, precision) for name in file.memories}
     finished = precision.finished if precision is not None else 0
     memories = {
-        name: _memory(name, data, widths[name], finished, _copies(name, file, served), warnings)
+        name: _memory(name, data, widths[name], finished, _copies(name, file, served), warnings, word_bits)
         for name, data in file.memories.items()
     }
     _warn(file, warnings)
@@ -139,6 +147,42 @@ def read_accelerator(file: AcceleratorFile, precision: Precision | None) -> Acce
         for name, data in file.memories.items()
     )
     return Accelerator(file, precision, architecture, array, stores, unrolled_at, cluster_of, warnings)
+
+
+def mixed(file: AcceleratorFile, layers: Sequence[tuple[Precision, Mapping[str, str]]]) -> Architecture:
+    """Return one architecture for layers of different precisions.
+
+    Its words are narrow enough for all of them, and it has the widths of values by tensor.
+
+    Args:
+        file: the parsed file.
+        layers: precision of a layer, and memory operand -> its tensor, whose name tells the bits.
+    """
+    alone = [read_accelerator(file, precision).architecture for precision, _ in layers]
+    words = {
+        same[0].name: math.gcd(*(each.word_bits for each in same))
+        for same in zip(*(each.memories for each in alone), strict=True)
+    }
+    shared = [read_accelerator(file, precision, words).architecture for precision, _ in layers]
+    widths: dict[str, dict[str, int]] = {name: {} for name in words}
+    for architecture, (_, tensors) in zip(shared, layers, strict=True):
+        for memory in architecture.memories:
+            for operand, role in ROLES.items():
+                if role in memory.bits_per_value:
+                    widths[memory.name][tensors[operand]] = memory.bits_per_value[role]
+    clusters = tuple(
+        cluster.model_copy(
+            update={
+                "memories": tuple(
+                    memory.model_copy(update={"bits_per_value": FrozenDict(widths[memory.name])})
+                    for memory in cluster.memories
+                )
+            }
+        )
+        for cluster in shared[0].clusters
+    )
+    compute = min((each.compute for each in shared), key=lambda each: each.word_bits)
+    return shared[0].model_copy(update={"clusters": clusters, "compute": compute})
 
 
 def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:
@@ -226,18 +270,26 @@ def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> di
 
 
 def _memory(
-    name: str, data: MemoryData, widths: Mapping[str, int], finished: int, copies: int, warnings: list[str]
+    name: str,
+    data: MemoryData,
+    widths: Mapping[str, int],
+    finished: int,
+    copies: int,
+    warnings: list[str],
+    words: Mapping[str, int] | None,
 ) -> Memory:
     """Return a memory.
 
-    A word is as wide as the narrowest values, or as the part of these that one access moves.
-    `finished`: bits of finished results.
+    Unless `words` has its width, a word is as wide as the narrowest values, or as the part of these
+    that one access moves. `finished`: bits of finished results.
     """
     reading, writing = _ends(name, data, warnings)
     word_bits = min(widths.values())
     narrower = "O" in widths and finished % word_bits
     if reading.finest % word_bits and (word_bits % reading.finest or narrower):
         word_bits = math.gcd(word_bits, reading.finest)
+    if words is not None:
+        word_bits = words[_name(name)]
     block = max(1, reading.finest // word_bits)
     double = data.force_double_buffering or data.double_buffering_support
     named_dram = "dram" in name.lower() or data.mem_type == "dram"

@@ -142,7 +142,9 @@ class AcceleratorFile(Model):
     name: str
     type: str | None = None
     operator_types: tuple[str, ...] | None = None
-    """Types of operators. This key and `type` are in Stream's files of single cores."""
+    """Types of operators. This key, `type` and `operand_precision` are in Stream's files of single cores."""
+    operand_precision: dict[str, int] | None = None
+    """Bits for networks that state none; the workload's own apply."""
     memories: dict[str, MemoryData] = Field(min_length=1)
     operational_array: ArrayData
     dataflows: dict[str, Any] | None = None

@@ -281,5 +281,8 @@ def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerato
     if not rules:
         return None
     return Constraints(
-        name="zigzag", architecture=accelerator.architecture.name, variants=(Variant(spatial=tuple(rules)),)
+        name="zigzag",
+        architecture=accelerator.architecture.name,
+        factors="as_needed",
+        variants=(Variant(spatial=tuple(rules)),),
     )

@@ -32,7 +32,7 @@ def narrowed_space(
     """
     shaped = constraints.shape(architecture)
     rules = constraints.rules_for(problem, shaped)
-    space = MapSpace.of(problem, shaped, rules, factors=constraints.factors)
+    space = MapSpace.of(problem, shaped, rules, factors=constraints.factors_for(problem, rules))
     narrowed = accepted(space, model.capabilities, f"cost model {model.name}")
     return narrowed, rules is not None or not constraints.variants
 

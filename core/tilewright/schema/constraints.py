@@ -134,6 +134,20 @@ class Variant(Model):
             keep=self.keep,
         )
 
+    def within(self, problem: Problem) -> Variant:
+        """Return the rules with no more sub-clusters prescribed than the dimensions have iterations."""
+        left = dict(problem.dimensions)
+        rules = []
+        for rule in self.spatial:
+            factors = {}
+            for name, trips in rule.factors.items():
+                least = min(trips.min, left[name])
+                left[name] = -(-left[name] // least)
+                most = least if trips.max == trips.min else trips.max
+                factors[name] = TripRange(min=least, max=most)
+            rules.append(rule.model_copy(update={"factors": FrozenDict(factors)}))
+        return self.model_copy(update={"spatial": tuple(rules)})
+
 
 class Constraints(FileModel):
     """Named rules for one architecture; without one, for any that has the named parts.
@@ -141,7 +155,8 @@ class Constraints(FileModel):
     `default` marks the dataflow that the architecture's authors published. It applies unless the
     user selects another. `aspect` reshapes a flexible array: cluster -> fanout size, with the same
     number of compute units. `factors` states whether every tile divides, or the last tile of a
-    dimension may be smaller.
+    dimension may be smaller. With `as_needed` it may only if a prescribed unrolling does not divide
+    its dimension.
     """
 
     schema_version: Literal[1] = 1
@@ -151,7 +166,7 @@ class Constraints(FileModel):
     source: str | None = None
     default: bool = False
     aspect: FrozenDict[Name, Trips] = FrozenDict()
-    factors: Cutting = "perfect"
+    factors: Cutting | Literal["as_needed"] = "perfect"
     variants: tuple[Variant, ...] = ()
 
     def variant_for(self, problem: Problem) -> Variant | None:
@@ -174,9 +189,19 @@ class Constraints(FileModel):
             return None
         self._check(variant, architecture)
         structure = None if variant.structure is None else recognise(problem)
-        if structure is not None:
-            return variant.renamed(structure.parts)
-        return variant.renamed(FrozenDict({name: (name,) for name in problem.dimensions}))
+        own = FrozenDict[str, tuple[str, ...]]({name: (name,) for name in problem.dimensions})
+        rules = variant.renamed(own if structure is None else structure.parts)
+        return rules.within(problem) if self.factors == "as_needed" else rules
+
+    def factors_for(self, problem: Problem, rules: Variant | None) -> Cutting:
+        """Return how tiles are cut, given the rules on the problem's own dimensions."""
+        if self.factors != "as_needed":
+            return self.factors
+        unrolled = dict.fromkeys(problem.dimensions, 1)
+        for rule in rules.spatial if rules is not None else ():
+            for name, trips in rule.factors.items():
+                unrolled[name] *= trips.min
+        return "ragged" if any(size % unrolled[name] for name, size in problem.dimensions.items()) else "perfect"
 
     def shape(self, architecture: Architecture) -> Architecture:
         """Return the architecture with the aspect ratio applied.

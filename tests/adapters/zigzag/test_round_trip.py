@@ -211,6 +211,37 @@ def test_a_mapping_without_an_order_gives_constraints(sample: Path) -> None:
     assert alone.problem is None and alone.constraints is not None
 
 
+def test_an_unrolling_that_does_not_divide_leaves_no_layer_unmapped(tilewright: Command, sample: Path) -> None:
+    edit(sample / NAMES[1], "loop_sizes: [4, 8, 16]", "loop_sizes: [4, 12, 16]")
+    edit(sample / NAMES[2], ', [K, "*"]]', "]")
+    hardware = [word for name in (NAMES[0], NAMES[2]) for word in ("--arch", sample / name)]
+    ran = tilewright("map", sample / NAMES[1], *hardware, "--mapper", "random", "--evaluations", "500", "--json")
+    assert ran.code == 0 and [layer["best"]["valid"] for layer in ran.data["layers"]] == [True, True]
+    busy = ran.data["layers"][1]["best"]["utilization"]
+    assert busy == 0.75  # 12 of 16 lanes, over two steps of K
+
+
+def test_layers_of_different_precisions_share_one_architecture(tilewright: Command, sample: Path) -> None:
+    """Tensors have their bits in their names. Each layer costs what it costs alone, with words as narrow as possible."""
+    edit(sample / NAMES[2], ', [K, "*"]]', "]")
+    text = (sample / NAMES[1]).read_text()
+    (sample / NAMES[1]).write_text(
+        text[::-1].replace("}8 :lanif_O ,8 :O ,8 :I ,8 :W{", "}8 :lanif_O ,8 :O ,8 :I ,4 :W{", 1)[::-1]
+    )
+    found = parse(sample), parse(sample, "Layer1")
+    assert found[0].architecture == found[1].architecture
+    assert [each.problem.tensor_names for each in found if each.problem] == [
+        ("W_8", "I_8", "O_8_8"),
+        ("I_8", "W_4", "O_8_8"),
+    ]
+    assert found[0].architecture is not None
+    dram = found[0].architecture.memories[0]
+    assert dram.word_bits == 4 and dram.bits_per_value == {"W_8": 8, "I_8": 8, "O_8_8": 8}
+    hardware = [word for name in (NAMES[0], NAMES[2]) for word in ("--arch", sample / name)]
+    ran = tilewright("map", sample / NAMES[1], *hardware, "--mapper", "random", "--evaluations", "500", "--json")
+    assert ran.code == 0 and all(layer["best"]["valid"] for layer in ran.data["layers"])
+
+
 def test_the_files_are_evaluated_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
     files = [sample / NAMES[0], sample / NAMES[1] / "conv", sample / NAMES[2]]
     costs_the_same_as_a_loop_nest(tilewright, "zigzag", files, sample)
@@ -294,6 +325,9 @@ def test_files_of_streams_cores_are_read(sample: Path) -> None:
     plain = parse(sample)
     edit(sample / NAMES[0], "name: small-array", "name: small-array\ntype: zigzag.compute\noperator_types: [Conv]")
     edit(sample / NAMES[0], "size: 2048", "size: 2_048")
+    edit(
+        sample / NAMES[0], "name: small-array", "name: small-array\noperand_precision: {W: 8, I: 8, O: 16, O_final: 8}"
+    )
     edit(sample / NAMES[1], "  loop_dims", "  constant_operands: [W]\n  loop_dims")
     assert same(parse(sample), plain)
     (sample / "chip.yaml").write_text("name: quad\ncores: {0: ./cores/a.yaml}\ncore_connectivity: []\n")

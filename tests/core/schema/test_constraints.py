@@ -4,8 +4,10 @@ import pytest
 
 from support.problems import problem_of_roles
 from tilewright.errors import InputError
+from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
+from tilewright.schema.frozen import FrozenDict
 
 ARCHITECTURE = Architecture.from_yaml(
     """
@@ -66,3 +68,16 @@ def test_an_aspect_reshapes_the_array_and_keeps_its_size() -> None:
 def test_bounds_must_be_in_order() -> None:
     with pytest.raises(InputError, match="min 3 is above max 2"):
         Constraints.from_yaml("name: c\nvariants: [{spatial: [{cluster: R, factors: {c: {min: 3, max: 2}}}]}]")
+
+
+@pytest.mark.parametrize(("size", "factors", "least"), [(16, "perfect", 8), (12, "ragged", 8), (6, "perfect", 6)])
+def test_a_prescribed_unrolling_that_does_not_divide_leaves_a_smaller_tile(size: int, factors: str, least: int) -> None:
+    """No more than the dimension's iterations are unrolled."""
+    problem = GEMM.model_copy(update={"dimensions": FrozenDict({**GEMM.dimensions, "c": size})})
+    constraints = Constraints.from_yaml(
+        "name: c\nfactors: as_needed\nvariants: [{spatial: [{cluster: B, factors: {c: 8}}]}]"
+    )
+    rules = constraints.rules_for(problem, ARCHITECTURE)
+    assert rules is not None and constraints.factors_for(problem, rules) == factors
+    assert (rules.spatial[0].factors["c"].min, rules.spatial[0].factors["c"].max) == (least, least)
+    assert MapSpace.of(problem, ARCHITECTURE, rules, factors=constraints.factors_for(problem, rules)).size > 0
