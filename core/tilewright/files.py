@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import json
 import os
 import re
@@ -59,6 +60,17 @@ def file_and_member(path: str | os.PathLike[str]) -> tuple[str, str | None]:
     return text, None
 
 
+def missing_file(path: str | os.PathLike[str]) -> InputError:
+    """Return the error for a file that does not exist, with a similar name from its folder if there is one."""
+    folder, name = os.path.split(path)
+    try:
+        near = difflib.get_close_matches(name, os.listdir(folder or "."), n=1)
+    except OSError:
+        near = []
+    meant = f"; did you mean '{os.path.join(folder, near[0])}'?" if near else ""
+    return InputError(f"there is no file {os.fspath(path)}{meant}", hint="check the path")
+
+
 def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     """Return the contents of a regular file. Pipes and devices are refused without waiting.
 
@@ -74,7 +86,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
             # some file systems report size 0 for files with content
             data = file.read(min(most, status.st_size) + 2**16)
     except FileNotFoundError:
-        raise InputError(f"there is no file {path}", hint="check the path") from None
+        raise missing_file(path) from None
     except (IsADirectoryError, NotADirectoryError):
         whole, member = file_and_member(path)
         if member is not None:

@@ -33,6 +33,40 @@ class Model(BaseModel):
         return copy
 
 
+class MisplacedError(ValueError):
+    """Error of a validator, with the steps from its model to the value that is wrong."""
+
+    def __init__(self, message: str, *path: str | int) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+_PLAIN = (
+    ("a valid integer", "a whole number"),
+    ("a valid number", "a number"),
+    ("a valid string", "text"),
+    ("a valid boolean", "true or false"),
+    ("a valid list", "a list"),
+    ("a valid dictionary", "keys and values"),
+)
+"""Pydantic's names of types, and everyday ones."""
+
+
+def plainly(message: str) -> str:
+    """Return a message of pydantic in plain words.
+
+    >>> plainly("Input should be a valid integer, unable to parse string as an integer")
+    'expected a whole number'
+    """
+    if not message.startswith("Input should be "):
+        return message
+    rest = message.removeprefix("Input should be ")
+    for theirs, ours in _PLAIN:
+        if rest.startswith(theirs):
+            return f"expected {ours}"
+    return f"expected {rest}" if rest.startswith(("'", '"')) else f"expected a value {rest}"
+
+
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Restore KeyboardInterrupt: pydantic's serializer replaces it by an error that contains its name."""

@@ -34,7 +34,9 @@ main()
 
 
 def run(code: str, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME", "TILEWRIGHT_CACHE")
+    }
     # else Python keeps the part of a compiled module that a limit leaves room for
     kept["PYTHONDONTWRITEBYTECODE"] = "1"
     command = [sys.executable, "-c", code, *map(str, words)]

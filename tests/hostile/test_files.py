@@ -100,9 +100,9 @@ def test_templates_are_filled_in_within_limits(tilewright: Command, tmp_path: Pa
 
 
 HARDWARE = [
-    ("a_e300.yaml", "read_energy_pj: Input should be less than or equal to 1000000000000000"),
+    ("a_e300.yaml", "read_energy_pj: expected a value less than or equal to 1000000000000000"),
     ("a_bw324.yaml", "read_bandwidth_words_per_cycle: must be at least 1e-09"),
-    ("a_cap400.yaml", "capacity_words: Input should be less than or equal to 9007199254740992"),
+    ("a_cap400.yaml", "capacity_words: expected a value less than or equal to 9007199254740992"),
 ]
 
 

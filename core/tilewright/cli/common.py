@@ -169,10 +169,13 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
 def _misused(error: Any) -> TilewrightError:
     """Return a CallError for arguments that the parser refused."""
     from tilewright.errors import CallError
+    from tilewright.values import plainly
 
     context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
     where = context.command_path if context else "tilewright"
     what = error.format_message().rstrip(".").replace("Value error, ", "")
+    start, colon, rest = what.partition(": ")
+    what = f"{start}{colon}{plainly(rest)}"
     hint = f"{where} --help lists its arguments"
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"

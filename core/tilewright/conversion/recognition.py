@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilewright.errors import InputError, OptionError, TilewrightError, shortened
-from tilewright.files import file_and_member, is_file
+from tilewright.files import file_and_member, is_file, missing_file, read_text
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registration, Registry, check_options
 from tilewright.plugin.specs import AdapterSpec, FrontendSpec
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 R = TypeVar("R", bound="DataclassInstance")
+NOT_YAML = ": not valid YAML"
+"""Part of the complaint about a file that is no YAML."""
+START = "`tilewright library show eyeriss` prints an architecture to start from"
 SHOWN = 6
 """Maximum number of files named in a message."""
 
@@ -77,7 +80,7 @@ def read_detected(
     ]  # FILE/LAYER counts as a file
     absent = [path for path in files if path not in here]
     if absent:
-        raise InputError(f"there is no file {absent[0]}", hint="check the path")
+        raise missing_file(absent[0])
     _refuse_others(files, registry)
     fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}
@@ -91,6 +94,8 @@ def read_detected(
             complaints.setdefault(said, []).append(registration.spec.name)
             hints.setdefault(said, set()).add(error.hint)
             reached[said] = _reached(error, files)
+    if not fits:
+        _refuse_unreadable(here, complaints)
     named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     if not fits:
         raise _unread(named, complaints, hints, reached)
@@ -152,6 +157,36 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
                 hint="FactorFlow and Sunstone define hardware in Python: write an architecture file (tilewright library show eyeriss "
                 "prints one), or use the library's (tilewright library archs)",
             )
+
+
+def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[str]]) -> None:
+    """Refuse a file that is empty, no YAML, or plain text, instead of listing what each adapter expects.
+
+    Raises:
+        InputError: a file is such.
+    """
+    for path in files:
+        if not is_file(path):
+            continue
+        text = read_text(path)
+        lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        if not lines:
+            raise InputError(f"{path} is empty", hint="check that it was written completely")
+        invalid = max(
+            (said for said in complaints if NOT_YAML in said), key=lambda said: len(complaints[said]), default=""
+        )
+        if (
+            path.suffix in (".yaml", ".yml", ".json")
+            and invalid.startswith(f"{path}:")
+            and len(complaints[invalid]) > 1
+        ):
+            raise InputError(invalid, hint="mend this line; the rest of the file was not read")
+        if (
+            path.suffix in (".yaml", ".yml", ".json")
+            and ":" not in text
+            and not text.lstrip().startswith(("-", "[", "{"))
+        ):
+            raise InputError(f"{path} is plain text, {shortened(text.strip())!r}; expected keys and values", hint=START)
 
 
 def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:

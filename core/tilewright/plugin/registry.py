@@ -37,6 +37,7 @@ from tilewright.plugin.specs import (
     PluginSpec,
 )
 from tilewright.schema.document import suggestion
+from tilewright.values import plainly
 
 if TYPE_CHECKING:
     from tilewright.plugin.adapter import Adapter
@@ -388,7 +389,7 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
             faults = error.errors(include_url=False)
     texts = []
     for each in faults:
-        where, text = ".".join(str(step) for step in each["loc"]), each["msg"]
+        where, text = ".".join(str(step) for step in each["loc"]), plainly(each["msg"])
         if each["type"] == "extra_forbidden":
             text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
         texts.append(f"{where}: {text}")

@@ -21,7 +21,7 @@ from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Tensor
 from tilewright.schema.replace import Place, paths_below, replaced
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model
 
 MAX_FANOUT, MAX_UNITS = 2**20, 2**40
 """Maximum number of sub-clusters of a cluster, and of compute units in total."""
@@ -248,17 +248,22 @@ class Architecture(FileModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        for what, names in (
-            ("cluster", [cluster.name for cluster in self.clusters]),
-            ("memory", [memory.name for memory in self.memories]),
-        ):
-            repeated = sorted({name for name in names if names.count(name) > 1})
-            if repeated:
-                raise ValueError(f"{what} names repeat: {', '.join(repeated)}")
-        names = [memory.name for memory in self.memories]
-        for memory in self.memories:
-            if memory.power_gated_at is not None and memory.power_gated_at not in names:
-                raise ValueError(f"{memory.name} is power-gated at {memory.power_gated_at}, which is not a memory")
+        clusters, memories = set[str](), set[str]()
+        for number, cluster in enumerate(self.clusters):
+            if cluster.name in clusters:
+                raise MisplacedError(f"cluster names repeat: {cluster.name}", "clusters", number, "name")
+            clusters.add(cluster.name)
+            for index, memory in enumerate(cluster.memories):
+                if memory.name in memories:
+                    path = ("clusters", number, "memories", index, "name")
+                    raise MisplacedError(f"memory names repeat: {memory.name}", *path)
+                memories.add(memory.name)
+        for number, cluster in enumerate(self.clusters):
+            for index, memory in enumerate(cluster.memories):
+                if memory.power_gated_at not in (None, *memories):
+                    path = ("clusters", number, "memories", index, "power_gated_at")
+                    text = f"{memory.name} is power-gated at {memory.power_gated_at}, which is not a memory"
+                    raise MisplacedError(text, *path)
         if self.compute_instances > MAX_UNITS:
             raise ValueError(
                 f"the fanouts make {self.compute_instances:,} compute units; expected at most {MAX_UNITS:,}"

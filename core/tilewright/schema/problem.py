@@ -18,7 +18,7 @@ from pydantic import Field, model_serializer, model_validator
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.replace import paths_below, replaced
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,18 +113,21 @@ class Problem(FileModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         names = [tensor.name for tensor in self.tensors]
-        if len(set(names)) != len(names):
-            raise ValueError(f"tensor names repeat: {', '.join(names)}")
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise MisplacedError(f"tensor names repeat: {', '.join(names)}", "tensors", number, "name")
         if sum(tensor.is_output for tensor in self.tensors) != 1:
             raise ValueError("exactly one tensor must have role output")
         if len(self.tensors) < 2:
             raise ValueError("at least one tensor must have role input or weight")
-        for tensor in self.tensors:
-            for unknown in sorted(tensor.dimensions - set(self.dimensions)):
-                raise ValueError(
-                    f"tensor {tensor.name} uses dimension {unknown}, which has no size"
-                    + suggestion(unknown, self.dimensions)
-                )
+        for number, tensor in enumerate(self.tensors):
+            for rank, coordinate in enumerate(tensor.projection):
+                for unknown in sorted(coordinate.terms.keys() - self.dimensions.keys()):
+                    raise MisplacedError(
+                        f"tensor {tensor.name} uses dimension {unknown}, which has no size"
+                        f"{suggestion(unknown, self.dimensions)}",
+                        *("tensors", number, "projection", rank),
+                    )
         return self
 
     def replace(self, changes: Mapping[str, Any]) -> Self:

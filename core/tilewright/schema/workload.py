@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ from tilewright.errors import InputError
 from tilewright.schema.document import FileModel
 from tilewright.schema.problem import Problem
 from tilewright.tables import Column, Table, numbers
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -70,13 +69,14 @@ class Workload(FileModel):
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
-        counts = Counter(layer.name for layer in self.layers)
-        repeated = [name for name, count in counts.items() if count > 1]
-        if repeated:
-            raise ValueError(f"layer names repeat: {', '.join(repeated)}")
+        names = set[str]()
+        for number, layer in enumerate(self.layers):
+            if layer.name in names:
+                raise MisplacedError(f"layer names repeat: {layer.name}", "layers", number)
+            names.add(layer.name)
         for layer in self.layers:
             for name in layer.after:
-                if name not in counts:
+                if name not in names:
                     raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
         return self
 

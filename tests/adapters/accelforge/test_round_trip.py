@@ -328,7 +328,7 @@ def test_faults_are_told_with_their_place(sample: Path, name: str, old: str, new
 
 def test_words_of_more_bits_than_hardware_has_are_refused(sample: Path) -> None:
     edit(sample / "workload.yaml", "{All: 8}", "{All: 16000000000}")
-    with pytest.raises(InputError, match=r"arch.yaml:\d+:\d+: word_bits: Input should be less"):
+    with pytest.raises(InputError, match=r"arch.yaml:\d+:\d+: word_bits: expected a value less"):
         parse(sample)
 
 

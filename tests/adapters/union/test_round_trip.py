@@ -137,7 +137,7 @@ def test_a_mapping_alone_is_refused(folder: Path) -> None:
     ("old", "new", "line", "said"),
     [
         ("temporal_tile_sizes: 4, 2", "temporal_tile_sizes: 4, 2, 1", 13, "has 3 numbers; expected 2, for M, K"),
-        ("temporal_tile_sizes: 4, 2", "temporal_tile_sizes: 4, two", 15, "valid integer"),
+        ("temporal_tile_sizes: 4, 2", "temporal_tile_sizes: 4, two", 15, "expected a whole number"),
         ("target cluster: C1", "target cluster: C2", 13, "unknown cluster 'C2'"),
         ("temporal_order: MK", "temporal_order: MM", 13, "temporal_order must list every dimension once"),
         ("instance: {M: 4, K: 2}", "instance: {M: 4}", 3, "look at K"),

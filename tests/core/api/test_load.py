@@ -156,6 +156,30 @@ def test_a_layer_of_a_file_is_named_behind_it(tmp_path: Path) -> None:
         tw.load(f"{tmp_path}/three.yaml/b", "workload")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello world\n", "is plain text, 'hello world'; expected keys and values"),
+        ("name: a\nclusters: [\n", "arch.yaml:3:1: not valid YAML"),
+        ("# nothing\n", "is empty"),
+    ],
+)
+def test_an_unreadable_file_is_one_message(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "arch.yaml").write_text(text)
+    with pytest.raises(tw.errors.InputError) as raised:
+        tw.load(tmp_path / "arch.yaml", "architecture")
+    assert message in str(raised.value) and "loopnest" not in str(raised.value)
+
+
+def test_a_file_that_is_not_there_names_a_similar_one(tmp_path: Path) -> None:
+    (tmp_path / "network.onnx").touch()
+    with pytest.raises(tw.errors.InputError, match="there is no file .*netwrk.onnx; did you mean '.*network.onnx'"):
+        tw.load(str(tmp_path / "netwrk.onnx"), "workload")
+    with pytest.raises(tw.errors.InputError, match="there is no file net.onx") as raised:
+        tw.load("net.onx", "workload")
+    assert raised.value.hint is not None and ".onnx" in raised.value.hint
+
+
 @pytest.mark.parametrize("suffix", [".yaml", ".onnx", ".mlir"])
 def test_an_empty_file_is_told(tmp_path: Path, suffix: str) -> None:
     (tmp_path / f"a{suffix}").touch()

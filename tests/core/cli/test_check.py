@@ -31,7 +31,7 @@ def test_options_reach_the_plugin(tilewright: Command) -> None:
     done = tilewright("plugins", "check", "random", "--option", "batch=0")
 
     assert done.code == 3
-    assert "options of mapper 'random': batch: Input should be greater than or equal to 1" in done.out
+    assert "options of mapper 'random': batch: expected a value greater than or equal to 1" in done.out
 
 
 def test_the_list_says_what_to_type_for_what_is_missing(tilewright: Command) -> None:

@@ -291,8 +291,8 @@ def test_a_lazy_factory_imports_the_class_when_it_is_called(install: Install) ->
     ("given", "message"),
     [
         ({"populaton": 3}, "populaton: unknown option; did you mean 'population'?; it takes population, patience"),
-        ({"population": "many"}, "population: Input should be a valid integer"),
-        ({"population": "many", "patience": []}, "patience: Input should be a valid integer"),
+        ({"population": "many"}, "population: expected a whole number"),
+        ({"population": "many", "patience": []}, "patience: expected a whole number"),
     ],
 )
 def test_wrong_options_name_plugin_and_option(given: dict[str, Any], message: str) -> None:

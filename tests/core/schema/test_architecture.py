@@ -96,11 +96,11 @@ def test_clusters_are_found_by_their_name_and_by_what_lies_in_them(architecture:
 
 
 ABSURD = [
-    ("read_energy_pj: 1", "read_energy_pj: 1e300", "memories[0].read_energy_pj: Input should be less than or equal to 1000000000000000"),
+    ("read_energy_pj: 1", "read_energy_pj: 1e300", "memories[0].read_energy_pj: expected a value less than or equal to 1000000000000000"),
     ("read_energy_pj: 1", "read_energy_pj: .nan", "read_energy_pj"),
     ("read_energy_pj: 1", "read_energy_pj: 1, read_bandwidth_words_per_cycle: 5e-324", "cycle: must be at least 1e-09"),
-    ("read_energy_pj: 1", f"read_energy_pj: 1, capacity_words: 1{'0' * 400}", "capacity_words: Input should be less"),
-    ("read_energy_pj: 1", "read_energy_pj: 1, block_words: 2097152", "block_words: Input should be less"),
+    ("read_energy_pj: 1", f"read_energy_pj: 1, capacity_words: 1{'0' * 400}", "capacity_words: expected a value less"),
+    ("read_energy_pj: 1", "read_energy_pj: 1, block_words: 2097152", "block_words: expected a value less"),
     ("size: 2", f"size: {2**31}", "fanout.size: must be at most 1,048,576"),
     ("size: 2", f"size: {2**20}", "the fanouts make 1,152,921,504,606,846,976 compute units; expected at most 1,099,511,627,776"),
 ]  # fmt: skip

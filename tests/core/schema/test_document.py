@@ -16,7 +16,15 @@ from support.problems import triples
 from tilewright.errors import InputError
 from tilewright.files import MAX_BYTES
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import MAX_NODES, dump_yaml, parse_document, read_document, reading, suggestion
+from tilewright.schema.document import (
+    MAX_NODES,
+    FileModel,
+    dump_yaml,
+    parse_document,
+    read_document,
+    reading,
+    suggestion,
+)
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
@@ -191,3 +199,32 @@ def test_yaml_json_and_pickle_round_trip(triple: tuple[Problem, Architecture, Ma
 def test_schemas_can_be_printed(model: type[Problem]) -> None:
     schema = model.model_json_schema()
     assert schema["additionalProperties"] is False and json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "message"),
+    [
+        (
+            Architecture,
+            "clusters:\n- {name: A, memories: [{name: M, read_energy_pj: 1, write_energy_pj: 1}]}\n- {name: A}\n",
+            "<text>:4:10: cluster names repeat: A",
+        ),
+        (
+            Problem,
+            "dimensions: {M: 4}\ntensors:\n- {name: A, role: input, projection: [M]}\n- {name: A, role: output, projection: [M]}\n",
+            "<text>:5:10: tensor names repeat",
+        ),
+        (
+            Problem,
+            "dimensions: {M: 4}\ntensors:\n- {name: A, role: input, projection: [M, K]}\n- {name: B, role: output, projection: [M]}\n",
+            "<text>:4:42: tensor A uses dimension K",
+        ),
+    ],
+)
+def test_a_fault_of_several_parts_has_the_place_of_the_wrong_one(
+    schema: type[FileModel], text: str, message: str
+) -> None:
+    rest = "compute: {energy_per_operation_pj: 1}\n" if schema is Architecture else ""
+    with pytest.raises(InputError) as caught:
+        schema.from_yaml(f"name: x\n{text}{rest}")
+    assert str(caught.value).startswith(message)

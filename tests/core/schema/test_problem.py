@@ -45,7 +45,7 @@ tensors:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("M: 4, ", "M: 4.5, ", "<text>:3:17: dimensions.M: Input should be a valid integer"),
+        ("M: 4, ", "M: 4.5, ", "<text>:3:17: dimensions.M: expected a whole number"),
         ("M: 4, ", "M: true, ", "<text>:3:17: dimensions.M"),
         ("M: 4, ", "1M: 4, ", "dimensions"),
         ("role: output", "role: input", "exactly one tensor must have role output"),

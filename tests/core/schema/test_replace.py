@@ -50,7 +50,7 @@ def test_nested_fields_and_several_at_once() -> None:
         ({"GlobalBuffer.capacity": 1}, "known: GlobalBuffer.name"),
         ({"nothing": 1}, "paths begin with DRAM, GlobalBuffer, Column, PE"),
         ({"GlobalBuffer.capacity_words": -1}, "greater than or equal to 1"),
-        ({"GlobalBuffer.capacity_words": "many"}, "valid integer"),
+        ({"GlobalBuffer.capacity_words": "many"}, "expected a whole number of words"),
         ({"GlobalBuffer.name": "x"}, "refers to 2 values"),
         ({"DRAM.fanout.axis": "no axis"}, "axis"),
         ({"kind": "problem"}, "no value at 'kind'"),

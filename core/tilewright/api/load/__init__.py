@@ -22,7 +22,7 @@ from tilewright.api.load.kinds import (
 )
 from tilewright.errors import InputError, PluginError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
-from tilewright.files import file_and_member
+from tilewright.files import file_and_member, missing_file
 from tilewright.plugin.guard.time_limits import warn_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
@@ -219,7 +219,12 @@ def _load(model: type[M], kind: str, source: Source | Document, named: Callable[
         return validate(model, document)
     if named is None or not isinstance(source, str):
         name = ", a name" if named else ""
-        raise InputError(f"expected {kind}, not {_words(source)}", hint=f"give a file, a dict, an object{name}")
+        hint = f"give a file, a dict, an object{name}"
+        if kind == "mapping" and isinstance(source, str | os.PathLike):
+            hint = (
+                f"give the file of a mapping; `tilewright map {source} --arch NAME -o FOLDER` finds and writes mappings"
+            )
+        raise InputError(f"expected {kind}, not {_words(source)}", hint=hint)
     return named(source)
 
 
@@ -337,8 +342,12 @@ def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
 
 
 def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
-    if any(part.endswith((*YAML_SUFFIXES, *frontend_suffixes())) for part in source.split("/")):
-        raise InputError(f"there is no file {source}", hint="check the path")
+    suffixes = (*YAML_SUFFIXES, *frontend_suffixes())
+    if any(part.endswith(suffixes) for part in source.split("/")):
+        raise missing_file(source)
+    suffix = os.path.splitext(source)[1]
+    if suffix and suffix[1:].isalpha():
+        raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
         _no_options(options, source)

@@ -27,7 +27,7 @@ from tilewright.schema.document.reading import (
     parse_document,
     read_document,
 )
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model, plainly
 
 __all__ = [
     "MAX_DEPTH",
@@ -154,7 +154,7 @@ def validate(model: type[M], document: Document) -> M:
     except UnicodeEncodeError as error:
         raise InputError(f"{error.object!r} has half a character", location=document.locate(())) from None
     except ValidationError as error:
-        errors = error.errors(include_url=False, include_context=False)
+        errors = error.errors(include_url=False)
         faults = [_describe(fault, model, document) for fault in errors[:MAX_FAULTS]]
         location, first = faults[0]
         rest = "".join(f"\n{place}: {text}" for place, text in faults[1:])
@@ -166,13 +166,28 @@ _SHAPES = dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type
     ("dict_type", "mapping_type", "model_type", "model_attributes_type"), "keys and values"
 )
 """Pydantic's error types -> the shape that was expected, in YAML's terms."""
+_UNITS = {
+    "words": "words", "words_per_cycle": "words per cycle", "bits": "bits", "pj": "pJ", "pj_per_cycle": "pJ per cycle",
+    "um2": "um^2", "ghz": "GHz", "nm": "nm", "cycles": "cycles",
+}  # fmt: skip
+"""Ends of the names of fields -> their unit."""
+
+
+def _unit(name: str) -> str:
+    """Return ` of words` for the field `capacity_words`, otherwise an empty text."""
+    ends = [end for end in _UNITS if name.endswith(f"_{end}")]
+    return f" of {_UNITS[max(ends, key=len)]}" if ends else ""
 
 
 def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[Location, str]:
-    path = _real_path(fault["loc"], document.data)
+    cause = fault.get("ctx", {}).get("error")
+    within = cause.path if isinstance(cause, MisplacedError) else ()
+    path = _real_path((*fault["loc"], *within), document.data)
     where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).lstrip(".")
     prefix = f"{where}: " if where else ""
     kind, message = fault["type"], fault["msg"].removeprefix("Value error, ")
+    if within:
+        prefix = ""
     if kind == "extra_forbidden":
         message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), _field_names(model))
         prefix = ""
@@ -183,7 +198,9 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
         shape = "a list" if isinstance(found, list) else "keys and values" if isinstance(found, dict) else repr(found)
         message = f"expected {_SHAPES[kind]} (found {shape})"
     elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
-        message = f"{message} (found {fault['input']!r})"
+        found = fault["input"]
+        unit = _unit(str(path[-1])) if path and kind.startswith(("int", "float")) and isinstance(found, str) else ""
+        message = f"{plainly(message)}{unit} (found {found!r})"
     return document.locate(path), prefix + message
 
 
