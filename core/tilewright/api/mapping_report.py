@@ -278,10 +278,14 @@ class MappingReport(Tabular):
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
         found += fallback_message(self.configuration, self.layers)
+        failed: dict[str, list[str]] = {}
         for layer in self.layers:
             if layer.error is not None:
-                found.append(f"error: {layer.name}: {layer.error}")
-            elif layer.report is None and layer.result is not None:
+                failed.setdefault(str(layer.error), []).append(layer.name)
+        for text, names in failed.items():
+            found.append(f"error: {', '.join(names)}: {text}")
+        for layer in self.layers:
+            if layer.error is None and layer.report is None and layer.result is not None:
                 found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
                 more = "more --evaluations or --seconds, another mapper"
                 first = "--mapper random" if layer.result.stop == "finished" else more

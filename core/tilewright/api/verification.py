@@ -15,7 +15,7 @@ from tilewright.algorithms.equality import Equality, executed
 from tilewright.api.call_arguments import checked
 from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
 from tilewright.api.load import Source, load_mapping
-from tilewright.errors import InputError, PluginError, Reason
+from tilewright.errors import InputError, NotConformableError, PluginError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import RecordedFigure
 from tilewright.plugin.guard.notations import GuardedAdapter
@@ -29,6 +29,10 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright.tables import Column, Table, Tabular, numbers, quantity
+
+TOO_LARGE = "too_large"
+"""Code of the reason against a problem that is too large to execute."""
+CERTIFICATE_HINT = "where a mapping is proved, a certificate is beside it; `tilewright verify --certificate FILE` checks it without execution"
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,13 @@ def verify(
     one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)
     model = build_model(executing, options)
-    executed = explain(model, bind(model, one, architecture), one, architecture, found)
+    try:
+        bound = bind(model, one, architecture)
+    except NotConformableError as error:
+        if any(reason.code == TOO_LARGE for reason in error.reasons):
+            raise NotConformableError(error.plugin, error.reasons, hint=CERTIFICATE_HINT) from None
+        raise
+    executed = explain(model, bound, one, architecture, found)
     if any(reason.code == FAILED for reason in executed.reasons):
         raise PluginError(executed.reasons[0].message)
     others = _others(executing, one, architecture, found, executed) if executed.valid else ()

@@ -172,7 +172,8 @@ class Registry:
                 message += f"; switched off by {DISABLE}: {', '.join(sorted(self.disabled))}"
             if self.broken:
                 message += "\nplugins that failed to load:" + "".join(f"\n  - {broken}" for broken in self.broken)
-            raise UnknownPluginError(message)
+            several = "name one; `tilewright compare` runs several" if "," in name else None
+            raise UnknownPluginError(message, hint=several)
         return found[0]
 
     @overload

@@ -231,6 +231,11 @@ class Constraints(FileModel):
             )
         return architecture.model_copy(update={"clusters": clusters})
 
+    def check_names(self, architecture: Architecture) -> None:
+        """Check all variants. Raises InputError if a rule names an unknown cluster or memory."""
+        for variant in self.variants:
+            self._check(variant, architecture)
+
     def _check(self, rules: Variant, architecture: Architecture) -> None:
         memories = [memory.name for memory in architecture.memories]
         for name in (*(rule.memory for rule in rules.temporal), *(rule.memory for rule in rules.keep)):

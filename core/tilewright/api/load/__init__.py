@@ -122,6 +122,7 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
             f"{_words(source)} is for {found.architecture}, not for {architecture.name}",
             hint="without 'architecture:' it is for all",
         )
+    found.check_names(architecture)
     return found
 
 

@@ -61,7 +61,7 @@ def interrupted_message(
 
 def fallback_message(run: RunConfiguration, layers: Iterable[MappedLayer]) -> list[str]:
     """Return a message on layers that the fallback mapper mapped."""
-    instead = {layer.name: layer.instead.name for layer in layers if layer.instead is not None}
+    instead = {layer.name: layer.instead.name for layer in layers if layer.instead is not None and layer.error is None}
     if not instead:
         return []
     others, which = " and ".join(dict.fromkeys(instead.values())), ", ".join(instead)
