@@ -268,6 +268,20 @@ class MappingReport(Tabular):
             "error": None if layer.error is None else str(layer.error),
         }
 
+    def _letters(self) -> list[str]:
+        """Return a message where constraints that the user wrote call a dimension as the problem calls another one."""
+        constraints = self.configuration.constraints
+        told: dict[str, list[str]] = {}
+        for each in () if constraints.default else self.workload.distinct():
+            letters = constraints.swapped_letters(each.problem)
+            if letters:
+                words = ", ".join(f"{letter} is {name}" for letter, name in sorted(letters.items()))
+                told.setdefault(words, []).append(each.problem.name)
+        return [
+            f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
+            for words, names in told.items()
+        ]
+
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
         found = [f"warning: {warning}" for warning in self.warnings]
@@ -277,6 +291,7 @@ class MappingReport(Tabular):
             found.append(
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
+        found += self._letters()
         found += fallback_message(self.configuration, self.layers)
         failed: dict[str, list[str]] = {}
         for layer in self.layers:

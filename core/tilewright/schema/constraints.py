@@ -193,6 +193,18 @@ class Constraints(FileModel):
         rules = variant.renamed(own if structure is None else structure.parts)
         return rules.within(problem) if self.factors == "as_needed" else rules
 
+    def swapped_letters(self, problem: Problem) -> dict[str, str]:
+        """Return letter of the rules -> dimension, for letters that are the name of another dimension."""
+        variant = self.variant_for(problem)
+        structure = None if variant is None or variant.structure is None else recognise(problem)
+        if structure is None:
+            return {}
+        return {
+            letter: ", ".join(names)
+            for letter, names in structure.parts.items()
+            if letter in problem.dimensions and letter not in names
+        }
+
     def factors_for(self, problem: Problem, rules: Variant | None) -> Cutting:
         """Return how tiles are cut, given the rules on the problem's own dimensions."""
         if self.factors != "as_needed":

@@ -192,6 +192,7 @@ def test_a_file_that_nobody_reads_is_told(tmp_path: Path) -> None:
     with pytest.raises(tw.errors.InputError, match="a.txt: no installed adapter can read this") as raised:
         tw.load(tmp_path / "a.txt", "workload")
     assert raised.value.hint is not None and ".onnx" in raised.value.hint
+    assert len(tw.load("bert_base/encoder.mlp.up", "workload").layers) == 1  # no name of a file
 
 
 def test_the_notation_that_reads_furthest_complains_first(tmp_path: Path) -> None:

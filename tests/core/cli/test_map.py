@@ -174,3 +174,14 @@ def test_a_model_that_takes_no_mapping_of_an_architecture_is_refused_at_once(til
     assert ran.code == 2 and layer["search"]["evaluated"] == 0
     assert "cost model maestro does not support this: cluster GlobalBuffer: no memory there may hold" in layer["error"]
     assert "[bypass]" in layer["error"] and "another architecture" in ran.err
+
+
+def test_other_letters_of_constraints_are_told(tilewright: Command, tmp_path: Path) -> None:
+    """A GEMM's M is the weights' own dimension in constraints; transformers call it N."""
+    (tmp_path / "own.yaml").write_text(
+        "name: own\nvariants: [{structure: gemm, temporal: [{memory: Accumulator, only: [N]}]}]\n"
+    )
+    words = ("map", "bert_base/encoder.mlp.up", "--arch", "tpu_v1", "--mapper", "random", "--evaluations", 20)
+    ran = tilewright(*words, "--constraints", tmp_path / "own.yaml")
+    assert "letters in constraints 'own' for encoder.mlp.up: M is N, N is M" in ran.err
+    assert "letters" not in tilewright(*words).err

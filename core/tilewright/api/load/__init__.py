@@ -346,9 +346,6 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
     suffixes = (*YAML_SUFFIXES, *frontend_suffixes())
     if any(part.endswith(suffixes) for part in source.split("/")):
         raise missing_file(source)
-    suffix = os.path.splitext(source)[1]
-    if suffix and suffix[1:].isalpha():
-        raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
         _no_options(options, source)
@@ -356,6 +353,9 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
     else:
         owner = _workload_names().get(name)
         if owner is None:
+            suffix = os.path.splitext(name)[1]
+            if suffix[1:].isalpha():
+                raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
             known = sorted(_workload_names())
             raise UnknownNameError(
                 f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
