@@ -55,7 +55,14 @@ def convert_command(
         raise typer.Exit(error.exit_code) from None
     notes = [f"warning: {warning}" for warning in made.warnings] + [f"dropped {field}" for field in made.dropped]
     if output is not None:
+        others = sorted(
+            each.name
+            for each in (output.iterdir() if output.is_dir() else ())
+            if each.name not in made.files and each.suffix in {Path(name).suffix for name in made.files}
+        )
         made.save(output)
+        if others:
+            notes.append(f"warning: {output} also has {', '.join(others)}, which this conversion did not write")
         notes.append(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
     for each in () if quiet else notes:
         note(each)
