@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from tilewright import library
 from tilewright.errors import InputError, Reason
@@ -63,6 +63,11 @@ class Looked(Model):
     values: tuple[Finite, ...]
 
 
+def _as_text(value: object) -> object:
+    """Return a number as the expression that it is."""
+    return repr(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
 class ArchitectureSpace(FileModel):
     """A machine with choices.
 
@@ -71,7 +76,7 @@ class ArchitectureSpace(FileModel):
         architecture: one written out as in its own file, in place of `base`; it may give components and sizes.
         choices: name -> values or a range. A name with dots, such as `GLB.capacity_words`, is where the value goes, too.
         tables: name -> numbers that go with a choice, such as energies with sizes; named in `set` and `limits` like choices.
-        set: where a value goes -> the name of a choice, or an expression over those.
+        set: where a value goes -> a number, the name of a choice, or an expression over those.
         limits: comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`.
     """
 
@@ -83,7 +88,7 @@ class ArchitectureSpace(FileModel):
     architecture: dict[str, Any] | None = None
     choices: FrozenDict[str, Range | tuple[Choice, ...]]
     tables: FrozenDict[str, Looked] = FrozenDict()
-    set: FrozenDict[str, str] = FrozenDict()
+    set: FrozenDict[str, Annotated[str, BeforeValidator(_as_text)]] = FrozenDict()
     limits: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -262,7 +262,7 @@ def test_a_layer_of_our_workloads_is_named_behind_the_file(tilewright: Command) 
 def test_files_of_an_earlier_conversion_are_told(tilewright: Command, tmp_path: Path) -> None:
     folder = tmp_path / "ours"
     folder.mkdir()
-    (folder / "mapping.yaml").write_text("stale: true\n")
+    (folder / "stale.yaml").write_text("stale: true\n")
     (folder / "notes.txt").write_text("mine\n")
-    ran = tilewright("convert", GEMM[2], "--to", "tilewright", "-o", folder)
-    assert ran.code == 0 and f"{folder} also has mapping.yaml, which this conversion did not write" in ran.err
+    ran = tilewright("convert", EXAMPLE_FILES / "zigzag" / "accelerator.yaml", "--to", "tilewright", "-o", folder)
+    assert ran.code == 0 and f"{folder} also has stale.yaml, which this conversion did not write" in ran.err
