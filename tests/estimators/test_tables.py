@@ -90,6 +90,7 @@ def test_every_size_in_the_range_is_answered_within_its_neighbours(
         ({"size_bits": 2048, "width_bits": 32}, 45, "a size of 256 bytes; expected 512"),
         ({"size_bits": 2**26, "width_bits": 64}, 45, "a size of 8.38861e+06 bytes"),
         ({"size_bits": 2**20, "width_bits": 1024}, 45, "a width of 1,024 bits; expected 32"),
+        ({"size_bits": 2**20, "width_bits": 8}, 45, "block_words: 4 makes accesses wide enough"),
         ({"size_bits": 2**20, "width_bits": 64}, 16, "a technology node of 16 nm"),
         ({"size_bits": 2**20, "width_bits": 64, "banks": 3}, 45, "3 banks"),
         ({"size_bits": 2**15, "width_bits": 512, "banks": 4}, 45, "expected at least 16,384 for that width"),

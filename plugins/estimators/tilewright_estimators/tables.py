@@ -5,6 +5,7 @@ It needs no other program. It refuses sizes that its tables do not cover.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -49,7 +50,10 @@ class TablesEstimator:
 def _figures(sizes: dict[str, float], node: float) -> Figures:
     if sizes["ports"] != 1:
         raise Refused("range", f"{sizes['ports']:g} ports; the grid has one that reads and writes")
+    grid, width = cacti_grid(), sizes["width_bits"]
     try:
-        return cacti_grid().at(Sram(node, sizes["size_bits"] / 8, sizes["width_bits"], int(sizes["banks"])))
+        return grid.at(Sram(node, sizes["size_bits"] / 8, width, int(sizes["banks"])))
     except ValueError as error:
-        raise Refused("range", str(error)) from None
+        least = grid.axes[2][0]
+        wider = f"; block_words: {math.ceil(least / width)} makes accesses wide enough" if 0 < width < least else ""
+        raise Refused("range", f"{error}{wider}") from None

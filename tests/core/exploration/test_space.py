@@ -164,7 +164,9 @@ def test_tables_go_with_a_choice() -> None:
 
 
 def test_a_value_may_be_set_to_a_number() -> None:
-    text = "name: s\nbase: tpu_v1\nchoices: {Register.capacity_words: [2, 4]}\nset: {Accumulator.capacity_words: 1024}\n"
+    text = (
+        "name: s\nbase: tpu_v1\nchoices: {Register.capacity_words: [2, 4]}\nset: {Accumulator.capacity_words: 1024}\n"
+    )
     space = tw.ArchitectureSpace.from_yaml(text)
     assert space.set == {"Accumulator.capacity_words": "1024"}
     assert tw.ArchitectureSpace.from_yaml(space.to_yaml()) == space
