@@ -1,9 +1,9 @@
 """Comparison of recorded Timeloop statistics with Tilewright's results, with causes of differences.
 
 Timeloop's versions differ. Rules of older versions are applied to the recorded counts, and a cause
-is named only if its rule gives the recorded value. One exception: single values do not show how the
-overlap of windows was credited. That cause is named for tensors with windows between two levels
-that keep them.
+is named only if its rule gives the recorded value. There are two exceptions. Single values do not
+show how the overlap of windows was credited. That cause is named for tensors with windows between
+two levels that keep them. A run without link transfers is recognised by its networks.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from tilewright.errors import InputError, Location, Reason
@@ -43,6 +44,11 @@ WINDOWS = Reason(
     code="windows",
     where="Timeloop before January 2025",
     message="another rule credits the overlap of sliding windows (Timeloop's pull request 297)",
+)
+LINKS = Reason(
+    code="links",
+    where="this run",
+    message="link transfers are switched off; compare with --model-option link_transfers=false",
 )
 BYTES = Reason(
     code="bytes",
@@ -87,6 +93,13 @@ class _Comparison:
     architecture: Architecture
     mapping: Mapping
 
+    @cached_property
+    def unlinked(self) -> frozenset[str]:
+        """Tensors that neighbours forward in our report, if no tensor is forwarded in the recorded run."""
+        if not self.theirs.networks or any(each.link_transfers for each in self.theirs.networks):
+            return frozenset()
+        return frozenset(each.tensor for each in self.ours.networks if each.link_transfers)
+
     def level(self, theirs: LevelReport) -> Iterator[RecordedFigure]:
         """Yield counts and energies by tensor, then those of the whole level."""
         ours = next(level for level in self.ours.levels if level.name == theirs.name)
@@ -115,10 +128,17 @@ class _Comparison:
             if ours is None:
                 continue
             name = f"below {theirs.name}"
+            why: Causes = None
+            if theirs.tensor in self.unlinked:
+                why = (LINKS,)
+            elif _has_windows(self.problem.tensor(theirs.tensor)):
+                why = (WINDOWS,)
             for figure in ("ingresses", "link_transfers", "spatial_reductions"):
                 recorded, counted = getattr(theirs, figure), getattr(ours, figure)
-                yield RecordedFigure(name, theirs.tensor, figure, recorded, counted, recorded == counted)
-            yield _energy(name, theirs.tensor, "energy_pj", theirs.energy_pj, ours.energy_pj, 3, None)
+                same = recorded == counted
+                causes = why if why == (LINKS,) or figure == "ingresses" else None
+                yield RecordedFigure(name, theirs.tensor, figure, recorded, counted, same, () if same else causes or ())
+            yield _energy(name, theirs.tensor, "energy_pj", theirs.energy_pj, ours.energy_pj, 3, why)
 
     def compute(self) -> Iterator[RecordedFigure]:
         name = self.architecture.compute.name
@@ -149,6 +169,8 @@ class _Comparison:
 
     def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
         """Return why a count differs."""
+        if tensor in self.unlinked and figure in ("reads", "fills", "updates"):
+            return (LINKS,)
         declared = self.problem.tensor(tensor)
         if declared.is_output:
             first = theirs.fills - ours.fills

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 
 from support.recorded.exercises import Difference, Run, differences, runs
+from support.recorded.timeloop import cases
 from support.timeloop_walk import Children, Flow, Piece, Temporal, Vector, Walker, minus, walk, whole_box, without
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
+from tilewright_adapters.timeloop.recorded import LINKS, _Comparison
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_notations.timeloop.stats import Stats
 
 
 def beside(run: Run, folder: Path) -> tuple[InputSet, Report, tuple[RecordedFigure, ...]]:
@@ -102,3 +105,24 @@ def test_a_report_of_something_else_is_refused(tmp_path: Path) -> None:
         wrong.write_text(text)
         with pytest.raises(InputError, match="the statistics do not belong to these inputs"):
             TimeloopAdapter().figures(wrong, inputs, report)
+
+
+def test_a_run_without_link_transfers_is_told_with_the_option_that_compares_it() -> None:
+    """Of recorded runs in which neighbours forward words, with and without."""
+    seen = 0
+    for case in cases():
+        if case.figures == case.without_links:
+            continue
+        with_links, without = (
+            TimeloopModel(TimeloopOptions(link_transfers=links))
+            .bind(case.problem, case.architecture)
+            .explain(case.mapping)
+            for links in (True, False)
+        )
+        stats = Stats({}, [], without.cycles or 0, 0.0, 0.0, 0.01, is_sparse=False)
+        beside = _Comparison(stats, without, with_links, case.problem, case.architecture, case.mapping)
+        rows = [*beside.networks(), *(each for level in without.levels for each in beside.level(level))]
+        differing = [each for each in rows if not each.equal and each.tensor and each.figure != "energy_pj"]
+        assert all(LINKS in each.causes for each in differing)
+        seen += bool(differing)
+    assert seen > 10

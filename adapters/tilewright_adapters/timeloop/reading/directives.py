@@ -14,7 +14,6 @@ from tilewright_adapters.timeloop.reading.hierarchy import Hierarchy
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*+=\s*+|([A-Za-z_]++)\s*+)(\d{1,15})(?:\s*+,\s*+(\d{1,15}))?[\s,]*+")
 _ALL = ("len(spec.problem.instance)", "len(spec.problem.shape.dimensions)")
 _UNREAD = {
-    "no_link_transfer": "links disabled for single tensors",
     "no_temporal_reuse": "temporal reuse disabled",
     "rmw_on_first_writeback": "read of the first partial sum",
     "rmw_first_update": "read of the first partial sum",
@@ -28,7 +27,16 @@ WIDER = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "defau
 FIELDS = {
     "bypass": {"keep", "bypass", "keep_only", "bypass_only", "stream"},
     "temporal": {"factors", "permutation", "split", *FACTOR_MACROS, *WIDER},
-    "spatial": {"factors", "permutation", "split", "no_multicast_no_reduction", "no_reuse", *FACTOR_MACROS, *WIDER},
+    "spatial": {
+        "factors",
+        "permutation",
+        "split",
+        "no_multicast_no_reduction",
+        "no_reuse",
+        "no_link_transfer",
+        *FACTOR_MACROS,
+        *WIDER,
+    },
 }
 _IGNORED = {("bypass", "stream"), ("temporal", "split")}
 """Kinds of directives, with keys that Timeloop does not read there."""
@@ -168,6 +176,10 @@ def ignored(said: Iterable[ParsedDirective]) -> Iterator[str]:
                 told.add((directive.kind, name))
                 place = cursor.document.locate(cursor.path)
                 yield f"{place}: {name} in a {directive.kind} directive is ignored, as in Timeloop"
+            elif name == "no_link_transfer" and name not in {word for _, word in told}:
+                told.add((directive.kind, name))
+                place = cursor.document.locate(cursor.path)
+                yield f"{place}: no_link_transfer is ignored; --model-option link_transfers=false switches all links off"
 
 
 def keeping(

@@ -235,12 +235,14 @@ def test_keys_that_timeloop_ignores_are_told(tmp_path: Path) -> None:
     text = ALL.replace("permutation: KPR}", "permutation: KPR, split: 1}").replace(
         "bypass: [Weights]", "bypass: [Weights], stream: [Inputs]"
     )
+    text = text.replace("no_reuse: [Inputs]", "no_reuse: [Inputs], no_link_transfer: [Weights]")
     found = read(tmp_path, text + "model: {verbose: true}\n")
     assert found.mapping == read(tmp_path, ALL).mapping
     assert [warning.partition(": ")[2] for warning in found.warnings] == [
         "model (settings of Timeloop's model) is ignored",
         "split in a temporal directive is ignored, as in Timeloop",
         "stream in a bypass directive is ignored, as in Timeloop",
+        "no_link_transfer is ignored; --model-option link_transfers=false switches all links off",
     ]
 
 
@@ -393,7 +395,6 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
         ("permutation: KRP", "permutation: KRR", ("a dimension is repeated in 'KRR'",)),
         ("permutation: KRP", "permutation: KRX", ("unknown dimension 'X'",)),
         ("no_reuse: [Inputs]", "no_reuse: [Input]", ("did you mean 'Inputs'",)),
-        ("no_reuse", "no_link_transfer", ("links disabled",)),
         ("bypass: [Weights]", "passthrough: [Weights]", ("pass-through",)),
         ("type: bypass", "type: bypas", ("directive type", "did you mean")),
         (
