@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from tilewright.compiled import functions_compiled
 from tilewright.errors import InputError, printable
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
@@ -74,12 +75,27 @@ def _display(total: int, what: str) -> Iterator[Display]:
         yield Lines(total, what)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
+
+    class Compiled(ProgressColumn):
+        """Number of functions that were compiled, until the first result."""
+
+        def render(self, task: Task) -> Text:
+            count = 0 if task.completed else functions_compiled()
+            return Text(f"{count} functions compiled," if count else "")
 
     name = TextColumn("{task.description}", markup=False)  # names may contain brackets
     texts = name, BarColumn(bar_width=20), TextColumn("{task.fields[note]}", markup=False)
-    columns = (*texts, TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (
+        *texts,
+        Compiled(),
+        TimeElapsedColumn(),
+        TextColumn("elapsed,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=float(total), note="")
 
@@ -115,7 +131,8 @@ class MappingProgress:
         self._show(f"{distinct.problem.name} done", "")
 
     def _show(self, what: str, best: str) -> None:
-        rate = f"{sum(self.evaluated) / max(1e-9, time.monotonic() - self.started):,.0f} mappings/s"
+        count = sum(self.evaluated)
+        rate = f"{count / max(1e-9, time.monotonic() - self.started):,.0f} mappings/s" if count else ""
         self.display.show(sum(self.shares), what, ", ".join(part for part in (best, rate) if part))
 
 

@@ -135,6 +135,27 @@ for _kind in ("numba:compiler_lock", "numba:run_pass"):
     event.register(_kind, _Compiling())  # type: ignore[no-untyped-call]
 
 
+class _Counting(event.Listener):
+    """Number of functions that this process has compiled."""
+
+    functions = 0
+
+    def on_start(self, happening: event.Event) -> None:
+        pass
+
+    def on_end(self, happening: event.Event) -> None:
+        self.functions += 1
+
+
+_counting = _Counting()
+event.register("numba:compile", _counting)  # type: ignore[no-untyped-call]
+
+
+def functions_compiled() -> int:
+    """Return how many functions this process has compiled."""
+    return _counting.functions
+
+
 def kept() -> bool:
     """Return whether compiled code reaches the cache, as far as is known."""
     return not _tell_nothing_is_kept.cache_info().currsize

@@ -38,7 +38,7 @@ def warm_up(evaluator: Evaluator, task: Task, mapper: GuardedMapper) -> None:
     nothing = Candidates(space, np.zeros((0, len(space.slots), len(task.problem.sizes)), dtype=np.int64))
     evaluator = guarded_evaluator(evaluator, task.problem, task.architecture)
     with closing(_BackgroundCompiler(mapper, task, evaluator)) as compiler:
-        with compilation_notice(compiler.begin):
+        with compilation_notice(f"{evaluator.owner.name} and {mapper.owner.name}", compiler.begin):
             nothing.fits()
             with (
                 suppress(TilewrightError),
@@ -93,14 +93,14 @@ def _cores() -> int:
 
 
 @contextmanager
-def compilation_notice(also: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Return a context that prints a message if its work takes longer than loading kernels.
+def compilation_notice(what: str, also: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Return a context that prints a message if compiling `what` takes longer than loading kernels.
 
     Then it also calls `also`.
     """
 
     def tell() -> None:
-        message = "compiling: up to a minute, once after installing or updating; it is kept for the next time"
+        message = f"compiling {what}: up to a minute, once after installing or updating; it is kept for the next time"
         logging.getLogger("tilewright").warning(message)
         also()
 

@@ -152,7 +152,7 @@ def explain(
 ) -> Report:
     """Return the report of a bound model, like `evaluate`."""
     try:
-        with compilation_notice():
+        with compilation_notice(model.name):
             report = evaluator.explain(mapping).on(architecture, problem)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
@@ -173,7 +173,7 @@ def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ..
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
-        with compilation_notice():
+        with compilation_notice(model.name):
             return model.model.explain_directives(program)
     except TilewrightError as error:
         return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)

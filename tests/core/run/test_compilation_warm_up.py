@@ -78,7 +78,7 @@ def test_the_mapper_compiles_in_another_process_while_the_model_does(
     (other,) = mapper.others
     assert found.evaluated == 10 and found.error is None
     assert soon(lambda: not runs(other), 5)
-    assert [record.message[:10] for record in caplog.records] == ["compiling:"]
+    assert [record.message[:10] for record in caplog.records] == ["compiling "]
 
 
 def test_what_takes_no_time_is_done_here(tmp_path: Path) -> None:
