@@ -24,7 +24,7 @@ class Setting:
         unset: What applies if it is not given, unless that is the default itself.
         least: Minimum of a number.
         plugins: Kind of the plugins that it names, for completion.
-        option_help: Its effect on the command line, if that reads otherwise.
+        option_help: Its effect on the command line, if that differs.
     """
 
     default: Any
