@@ -119,8 +119,9 @@ class ExploreSettings(Plugins, Searches, Clusters, total=False):
     weights: Annotated["Sequence[int] | None", Setting(
         None, "executions of each of several networks", "N,N,...", unset="once each")]
     strategy: Annotated["str", Setting(
-        "grid", "choice and order of the points; nsga2 and tpe learn from earlier points (extra optuna)",
-        "grid|sunstone_arch|nsga2|tpe")]
+        "grid", "choice and order of the points; `tilewright plugins` lists all", "NAME", plugins="strategy")]
+    strategy_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the strategy", "KEY=VALUE", ("--strategy-option",))]
     points: Annotated["int | None", Setting(
         None, "maximum number of points, each tried once; drawn at random with the seed, unless the strategy chooses "
         "them", "N", unset="all, in order", least=1)]

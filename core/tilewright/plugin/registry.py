@@ -35,6 +35,7 @@ from tilewright.plugin.specs import (
     FrontendSpec,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
 )
 from tilewright.schema.document import suggestion
 from tilewright.values import plainly
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.mapper import Mapper
     from tilewright.plugin.result import Result
+    from tilewright.plugin.strategy import Strategy
 
 GROUP = "tilewright"
 DISABLE = "TILEWRIGHT_DISABLE"
@@ -188,6 +190,8 @@ class Registry:
     def make(self, kind: type[EstimatorSpec], name: str, options: Mapping[str, Any] = ...) -> Estimator: ...
     @overload
     def make(self, kind: type[AlgorithmSpec], name: str, options: Mapping[str, Any] = ...) -> Algorithm: ...
+    @overload
+    def make(self, kind: type[StrategySpec], name: str, options: Mapping[str, Any] = ...) -> Strategy: ...
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Build a plugin behind a guard, which turns its failures into a PluginError with its name.
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.frontend import Algorithm, Frontend  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
+    from tilewright.plugin.strategy import Strategy  # noqa: F401 -- named in quotes below
 
 INTERFACE = 1
 """Version of the plugin interface of this host."""
@@ -207,6 +208,19 @@ class AlgorithmSpec(PluginSpec["Algorithm"]):
     methods: ClassVar[tuple[str, ...]] = ("alternatives",)
 
 
+@dataclass(frozen=True)
+class StrategySpec(PluginSpec["Strategy"]):
+    """Declaration of a strategy of `explore`; `--strategy` accepts its name.
+
+    `samples` declares that it chooses among all points, so that the user has to limit their number.
+    """
+
+    kind: ClassVar[str] = "strategy"
+    methods: ClassVar[tuple[str, ...]] = ("explore",)
+
+    samples: bool = False
+
+
 KINDS: tuple[type[PluginSpec[Any]], ...] = (
     MapperSpec,
     CostModelSpec,
@@ -214,4 +228,5 @@ KINDS: tuple[type[PluginSpec[Any]], ...] = (
     AdapterSpec,
     EstimatorSpec,
     AlgorithmSpec,
+    StrategySpec,
 )

@@ -5,15 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
-import numpy as np
-
-from tilewright.api.call_arguments import at_least, checked, one_of
+from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.load import load_workload
@@ -25,17 +23,16 @@ from tilewright.errors import InputError
 from tilewright.exploration.cluster import Cluster
 from tilewright.exploration.database import VERSION
 from tilewright.exploration.exploring import Exploration
-from tilewright.exploration.sampling import Sampler, Sampling
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
-from tilewright.exploration.strategies import Grid, Strategy
-from tilewright.exploration.sunstone_arch import SunstoneArch
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import StrategySpec
+from tilewright.plugin.strategy import drawn
 from tilewright.run.network import Engine, map_each
 from tilewright.run.parallel import Workers
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Workload
 
-STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
 LOOKED_AT = 1000
 """Number of points among which to look for a valid architecture before the strategy starts."""
 MAX_REASONS = 5
@@ -77,15 +74,20 @@ def explore(
     found = architecture_space(space)
     strategy, points, cluster = settings["strategy"], settings["points"], settings["cluster"]
     at_least(1, points=points)
-    one_of("strategy", strategy, STRATEGIES)
-    sampler = next((each for each in get_args(Sampler) if each == strategy), None)
-    if sampler is not None and points is None:
+    spec = installed().find(StrategySpec, strategy).spec
+    samples = isinstance(spec, StrategySpec) and spec.samples
+    if samples and points is None:
         raise InputError(f"strategy {strategy} needs a number of points", hint="for example points=100")
-    order = _order(len(found), points if sampler is None else LOOKED_AT, settings["seed"])
-    tried = [found.point(index) for index in order]
-    plan, configuration = Plan.of_one(_together(workload, settings["weights"]), _first(found, tried), settings)
-    asked = len(tried) if sampler is None else min(points or len(tried), len(found))
-    told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
+    options = settings["strategy_options"] or {}
+    chosen = installed().make(StrategySpec, strategy, options)
+    asked = min(points or len(found), len(found))
+    built = cache(found.point)
+    tried = drawn(len(found), LOOKED_AT if samples else asked, settings["seed"])
+    plan, configuration = Plan.of_one(
+        _together(workload, settings["weights"]), _first(found, map(built, tried)), settings
+    )
+    name = ", ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
+    told = f"{name}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
         kept = closing.enter_context(Store(_file(settings["store"], plan)))
         if kept.repaired:
@@ -95,20 +97,13 @@ def explore(
             )  # fmt: skip
         seen = closing.enter_context(exploration_progress(asked, plan.objective, plan.progress))
         watch = seen.watch if seen else None
-        chosen: Strategy
-        if sampler is not None:
-            chosen = Sampling(found, asked, sampler, plan.objective, plan.seed)
-        elif strategy == "grid":
-            chosen = Grid.of(tried, plan.workload, configuration, settings["bounds"], watch)
-        else:
-            chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
         engine: Engine = map_each
         if cluster is not None:
             engine = closing.enter_context(Cluster(cluster, configuration))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, engine, chosen, told, asked, settings["retry"], watch
+            plan.workload, found, configuration, kept, engine, chosen, told, asked, built, settings["bounds"], settings["retry"], watch
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
@@ -176,21 +171,16 @@ def _called(network: Workload, source: Any) -> Workload:
     return network.model_copy(update={"name": os.fspath(source)}) if isinstance(source, str | os.PathLike) else network
 
 
-def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
+def _first(space: ArchitectureSpace, tried: Iterable[Point]) -> Architecture:
     """Return a valid architecture of the space.
 
     Raises:
         InputError: None of the tried points is valid.
     """
+    told: Counter[str] = Counter()
     for point in tried:
         if point.architecture is not None:
             return point.architecture
-    told = Counter("; ".join(map(str, point.reasons)) for point in tried)
+        told["; ".join(map(str, point.reasons))] += 1
     said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MAX_REASONS))
-    raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a valid architecture:{said}")
-
-
-def _order(size: int, points: int | None, seed: int) -> Sequence[int]:
-    if points is None or points >= size:
-        return range(size)
-    return [int(each) for each in np.random.default_rng(seed).choice(size, points, replace=False)]
+    raise InputError(f"none of {told.total():,} points of {space.name} that were tried is a valid architecture:{said}")

@@ -110,6 +110,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "starts_with": (_names(bool), "a tuple of names of mappers"),
     "proof_version": (_is_version, "a whole number of at least 1, or None"),
     "executes": (_is_flag, "True or False"),
+    "samples": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "components": (_are_examples, "names of components, each with attributes of an example"),
     "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),
