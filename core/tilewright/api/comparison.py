@@ -15,6 +15,8 @@ from tilewright.api.progress import sweep_progress
 from tilewright.api.settings import CompareSettings
 from tilewright.errors import OptionError, PluginError
 from tilewright.plugin.mapper import Mapper
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
@@ -42,7 +44,9 @@ def compare(
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
             ones.
     """
-    some_models, some_mappers = names_of("models", settings["models"]), names_of("mappers", settings["mappers"])
+    models = settings["models"]
+    models = installed().default(CostModelSpec, "search") if models is None else models
+    some_models, some_mappers = names_of("models", models), names_of("mappers", settings["mappers"])
     with _telling_how_options_are_for_one():
         plan = Plan.of(workload, arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright import api
 from tilewright.api.call_arguments import at_least, budget_of, objective_of, options_by_name
 from tilewright.api.keywords import settings_of
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
@@ -24,7 +23,7 @@ from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import MapperSpec
+from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, acquire, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
@@ -135,15 +134,17 @@ class Plan:
             PluginError: Mapper or model cannot be built.
         """
         mapper, model = settings["mapper"], settings["model"]
-        named = api.MAPPER if mapper is None else mapper
+        model = installed().default(CostModelSpec, "search") if model is None else model
+        named = installed().default(MapperSpec, "search") if mapper is None else mapper
         both = mapper is None and not settings.get("mapper_options")
-        plan = cls.of(workload, arch, [named, *([api.FALLBACK_MAPPER] if both else [])], [model], settings)
+        fallbacks = [installed().default(MapperSpec, "fallback")] if both else []
+        plan = cls.of(workload, arch, [named, *fallbacks], [model], settings)
         (built,) = plan.models
         if built.error is not None:
             raise built.error
         configuration = plan.configuration(named, built)
-        if both:
-            configuration = replace(configuration, fallback=plan.configuration(api.FALLBACK_MAPPER, built))
+        for fallback in fallbacks:
+            configuration = replace(configuration, fallback=plan.configuration(fallback, built))
         return plan, configuration
 
     @property

@@ -10,13 +10,14 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
-from tilewright import api
 from tilewright.api.keywords import REQUIRED, Setting
 
 if TYPE_CHECKING:
     from tilewright.api.load import Source
     from tilewright.plugin.costmodel import CostModel
     from tilewright.plugin.mapper import Mapper
+
+MARKED = "the one marked in `tilewright plugins`"
 
 # fmt: off
 
@@ -71,9 +72,10 @@ class Plugins(TypedDict, total=False):
     """One mapper and one cost model."""
 
     mapper: Annotated["str | Mapper | None", Setting(
-        None, "mapper; `tilewright plugins` lists all", "NAME", plugins="mapper",
-        unset=f"{api.MAPPER}, or {api.FALLBACK_MAPPER} for layers where it can prove nothing")]
-    model: Annotated["str | CostModel", Setting(api.MODEL, "cost model of the search", "NAME", plugins="cost model")]
+        None, "mapper of the search", "NAME", plugins="mapper",
+        unset=f"{MARKED}, with a fallback for layers where it can prove nothing")]
+    model: Annotated["str | CostModel | None", Setting(
+        None, "cost model of the search", "NAME", plugins="cost model", unset=MARKED)]
 
 
 class Clusters(TypedDict, total=False):
@@ -88,7 +90,7 @@ class MapSettings(Plugins, Settings, Clusters, total=False):
     """Settings of `map`."""
 
     algorithms: Annotated["str | Sequence[str] | None", Setting(
-        None, "algorithms to map for each layer, such as native,ttgt; all steps of all alternatives are mapped",
+        None, "algorithms to map for each layer; all steps of all alternatives are mapped",
         "NAME,...", plugins="algorithm")]
     movement: Annotated['Literal["counted", "none"]', Setting(
         "counted", "whether totals include the cost of tensors that algorithms rearrange in memory", "counted|none")]
@@ -109,8 +111,8 @@ class CompareSettings(Settings, total=False):
 
     mappers: Required[Annotated["str | Sequence[str | Mapper]", Setting(
         REQUIRED, "mappers to compare", "A,B,...", plugins="mapper")]]
-    models: Annotated["str | Sequence[str | CostModel]", Setting(
-        api.MODEL, "cost models, each used by every mapper", "X,Y,...", plugins="cost model")]
+    models: Annotated["str | Sequence[str | CostModel] | None", Setting(
+        None, "cost models, each used by every mapper", "X,Y,...", plugins="cost model", unset=MARKED)]
 
 
 class ExploreSettings(Plugins, Searches, Clusters, total=False):
@@ -118,8 +120,8 @@ class ExploreSettings(Plugins, Searches, Clusters, total=False):
 
     weights: Annotated["Sequence[int] | None", Setting(
         None, "executions of each of several networks", "N,N,...", unset="once each")]
-    strategy: Annotated["str", Setting(
-        "grid", "choice and order of the points; `tilewright plugins` lists all", "NAME", plugins="strategy")]
+    strategy: Annotated["str | None", Setting(
+        None, "choice and order of the points", "NAME", plugins="strategy", unset=MARKED)]
     strategy_options: Annotated["MappingOf[str, Any] | None", Setting(
         None, "options of the strategy", "KEY=VALUE", ("--strategy-option",))]
     points: Annotated["int | None", Setting(

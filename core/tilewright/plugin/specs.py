@@ -78,6 +78,11 @@ class PluginSpec(Generic[T_co]):
         hint: Command to type if one is missing.
         interface: Interface version for which it was written.
         programs: Option -> default program on the PATH, which the option replaces.
+        default_for: Tasks for which it is used if the user names no plugin of its kind. `search`:
+            the mapper and the cost model of `map`, `compare` and `explore`. `fallback`: the mapper
+            of layers where the default one can prove nothing. `programs`: the cost model of
+            programs in another notation. `reports`: the adapter of `diff_stats`. `exploration`:
+            the strategy of `explore`. Built-in plugins come before others.
     """
 
     kind: ClassVar[str] = "plugin"
@@ -93,6 +98,7 @@ class PluginSpec(Generic[T_co]):
     hint: str | None = None
     interface: int = INTERFACE
     programs: Mapping[str, str] = field(default_factory=dict)
+    default_for: tuple[str, ...] = ()
 
     def missing(self, options: Iterable[str] = ()) -> tuple[str, ...]:
         """Return modules of `needs` and `programs` that are not installed.

@@ -15,6 +15,7 @@ def tilewright_plugins() -> list[StrategySpec]:
     return [
         StrategySpec(
             name="grid",
+            default_for=("exploration",),
             summary="All points or, if bounds are known, the most promising first and none that is dominated by its bounds.",
             factory=lazy("tilewright_strategies.grid", "Grid"),
         ),

@@ -72,7 +72,8 @@ def explore(
             `failure` records a cluster that is lost later.
     """
     found = architecture_space(space)
-    strategy, points, cluster = settings["strategy"], settings["points"], settings["cluster"]
+    points, cluster = settings["points"], settings["cluster"]
+    strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
     at_least(1, points=points)
     spec = installed().find(StrategySpec, strategy).spec
     samples = isinstance(spec, StrategySpec) and spec.samples

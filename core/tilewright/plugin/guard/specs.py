@@ -106,6 +106,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "hint": (lambda each: each is None or _is_text(each), "a text or None"),
     "interface": (lambda each: each == INTERFACE, str(INTERFACE)),
     "programs": (_is_table, "options with names of programs"),
+    "default_for": (_names(bool), "a tuple of names of tasks"),
     "ends": (_is_flag, "True or False"),
     "starts_with": (_names(bool), "a tuple of names of mappers"),
     "proof_version": (_is_version, "a whole number of at least 1, or None"),
