@@ -75,6 +75,7 @@ def explore(
     points, cluster = settings["points"], settings["cluster"]
     strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
     at_least(1, points=points)
+    at_least(0, seed=settings["seed"])
     spec = installed().find(StrategySpec, strategy).spec
     samples = isinstance(spec, StrategySpec) and spec.samples
     if samples and points is None:
