@@ -16,7 +16,7 @@ import pytest
 
 from support import ROOT
 from support.command import Command, command
-from tilewright.api import settings
+from tilewright.api import plan
 from tilewright.plugin import MapperSpec, installed
 from tilewright.plugin.mapper import Budget
 from tilewright.run import search
@@ -63,7 +63,7 @@ def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         seconds = None if budget.seconds is None else min(0.3, budget.seconds)
         return replace(budget, evaluations=min(100, budget.evaluations or 100), seconds=seconds)
 
-    monkeypatch.setattr(settings, "with_default", short)
+    monkeypatch.setattr(plan, "with_default", short)
     monkeypatch.setattr(search, "FIRST_PIECE", 1)
     return tmp_path / "clone"
 

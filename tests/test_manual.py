@@ -27,7 +27,10 @@ PAGES = [
 ]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
-    *(f"docs/plugins/{kind}.md" for kind in ("adapter", "algorithm", "costmodel", "estimator", "frontend", "mapper")),
+    *(
+        f"docs/plugins/{kind}.md"
+        for kind in ("adapter", "algorithm", "costmodel", "estimator", "frontend", "mapper", "strategy")
+    ),
 ]
 """Pages whose blocks need the package that they are about: `test_plugin_pages`."""
 ALL = [path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))]

@@ -45,6 +45,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="timeloop",
+            default_for=("reports",),
             summary="Timeloop's input files; writes v0.3.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
             options=TimeloopFiles,

@@ -25,6 +25,11 @@ def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
     return InputSet(**parts)
 
 
+def reason(code: str, where: str, message: str) -> Reason:
+    """Return a reason against writing an input set."""
+    return Reason(code=code, where=where, message=message)
+
+
 def unplaced(title: str, inputs: InputSet, held: Collection[str]) -> Iterator[Reason]:
     """Yield a reason for each part that is not in `held`, and one if there is nothing to write.
 
@@ -37,9 +42,7 @@ def unplaced(title: str, inputs: InputSet, held: Collection[str]) -> Iterator[Re
         part = getattr(inputs, name)
         if part and name not in held:
             where = f"{name} {part.name}" if name != "model_options" else "the input set"
-            yield Reason(
-                code=name, where=where, message=message.format(title=title, options=", ".join(inputs.model_options))
-            )
+            yield reason(name, where, message.format(title=title, options=", ".join(inputs.model_options)))
     if all(getattr(inputs, name) is None for name in held):
         *others, last = held
-        yield Reason(code="nothing", where="the input set", message=f"there is no {', '.join(others)} or {last}")
+        yield reason("nothing", "the input set", f"there is no {', '.join(others)} or {last}")

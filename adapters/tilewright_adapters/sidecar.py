@@ -5,6 +5,7 @@ The tool ignores the file. It is valid only while the tool's own files have not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,23 +13,29 @@ from typing import Any
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import SIDECAR, InputSet
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document, FileModel, dump_yaml, read_document, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
 PARTS: dict[str, type[FileModel]] = {"problem": Problem, "architecture": Architecture, "mapping": Mapping}
+ALL = PARTS | {"constraints": Constraints}
 
 
-def write(tool: str, title: str, inputs: InputSet) -> dict[str, str]:
-    """Return the file with the parts of the inputs.
+def write(
+    tool: str, title: str, parts: MappingOf[str, FileModel | None], lost: str = "Names, energies and tiles"
+) -> dict[str, str]:
+    """Return the file with these parts.
 
     Args:
         tool: its key in the file.
         title: its name in messages.
-        inputs: the input set.
+        parts: the parts by name.
+        lost: what the tool's files cannot express.
     """
-    head = f"# Names, energies and tiles that {title}'s files cannot express. Only Tilewright reads this file.\n"
-    return {SIDECAR: head + dump_yaml({tool: {name: getattr(inputs, name).to_data() for name in given(inputs)}})}
+    head = f"# {lost} that {title}'s files cannot express. Only Tilewright reads this file.\n"
+    data = {name: None if part is None else part.to_data() for name, part in parts.items()}
+    return {SIDECAR: head + dump_yaml({tool: data})}
 
 
 def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, title: str) -> dict[str, str]:
@@ -37,12 +44,17 @@ def beside(files: dict[str, str], plain: InputSet, inputs: InputSet, tool: str, 
     `plain` is the result of reading the tool's files.
     """
     same = plain.constraints is None and all(getattr(plain, part) == getattr(inputs, part) for part in PARTS)
-    return files if same else files | write(tool, title, inputs)
+    return files if same else files | write(tool, title, given(inputs))
 
 
-def given(inputs: InputSet) -> list[str]:
-    """Return the names of the parts that are present."""
-    return [name for name in PARTS if getattr(inputs, name) is not None]
+def given(inputs: InputSet) -> dict[str, FileModel]:
+    """Return the parts that are present, by name."""
+    return {name: getattr(inputs, name) for name in PARTS if getattr(inputs, name) is not None}
+
+
+def different(inputs: InputSet, plain: InputSet) -> dict[str, FileModel | None]:
+    """Return the parts of the inputs, constraints included, that differ from `plain`, by name."""
+    return {name: getattr(inputs, name) for name in ALL if getattr(inputs, name) != getattr(plain, name)}
 
 
 def read(path: Path, tool: str, title: str, needed: Sequence[str] = ()) -> tuple[InputSet, Document]:

@@ -21,6 +21,7 @@ NAMES = {
     "adapter": "nests",
     "estimator": "macros",
     "algorithm": "slices",
+    "strategy": "descent",
 }
 
 

@@ -19,7 +19,7 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters import sidecar
 from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
-from tilewright_adapters.parts import unplaced
+from tilewright_adapters.parts import reason, unplaced
 
 FILES = {"arch": "arch.yaml", "workload": "workload.yaml", "mapping": "mapping.yaml"}
 _HERTZ = 1e9
@@ -55,7 +55,7 @@ def written(inputs: InputSet) -> Written:
         result.reasons += _hardware(architecture, problem)
     if mapping is not None and (problem is None or architecture is None):
         message = "AccelForge needs a mapping's workload and architecture"
-        result.reasons.append(_reason("missing", "mapping", message))
+        result.reasons.append(reason("missing", "mapping", message))
     if result.reasons:
         return result
     if problem is not None and architecture is not None and mapping is not None:
@@ -123,41 +123,41 @@ def _unused(problem: Problem) -> Iterator[Reason]:
     for name in problem.dimensions:
         if name not in used:
             message = f"no tensor has {name}; in AccelForge every dimension indexes a tensor"
-            yield _reason("unused", problem.name, message)
+            yield reason("unused", problem.name, message)
 
 
 def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
     for cluster in architecture.clusters:
         network = cluster.fanout.network
         if network != type(network)():
-            yield _reason("network", cluster.name, "AccelForge has no energies, bandwidth or latency of networks")
+            yield reason("network", cluster.name, "AccelForge has no energies, bandwidth or latency of networks")
         for memory in cluster.memories:
             if memory.accumulation_energy_pj != memory.write_energy_pj:
                 message = f"updates cost {memory.accumulation_energy_pj:g} pJ; AccelForge uses a write's energy"
-                yield _reason("update_energy", memory.name, message)
+                yield reason("update_energy", memory.name, message)
             if memory.instances_per_macro != 1:
                 message = f"{memory.instances_per_macro} instances in one array; AccelForge has separate instances"
-                yield _reason("macro", memory.name, message)
+                yield reason("macro", memory.name, message)
             if memory.bits_per_value and problem is None:
                 message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"
-                yield _reason("widths", memory.name, message)
+                yield reason("widths", memory.name, message)
             if memory.leakage_pj_per_cycle:
-                yield _reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
+                yield reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
             if memory.usable_words == 0:
                 message = f"{memory.multiple_buffering:g} copies leave less than a word; AccelForge's size is the capacity of one copy"
-                yield _reason("buffering", memory.name, message)
+                yield reason("buffering", memory.name, message)
 
 
 def _inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
     for index, entry in enumerate(mapping.entries):
         if entry.keep == ():
             where = f"entry {index} on {entry.target}"
-            yield _reason("empty", where, "all tensors bypass this memory; AccelForge has no such node")
+            yield reason("empty", where, "all tensors bypass this memory; AccelForge has no such node")
     for cluster in architecture.clusters:
         if cluster.fanout.size > 1:
             sent = {entry.unicast for entry in mapping.entries if entry.target == cluster.name and _unrolls(entry)}
             if len(sent) > 1:
-                yield _reason(
+                yield reason(
                     "unicast",
                     cluster.name,
                     "multicast tensors differ between unrollings; AccelForge has one set per fanout",
@@ -404,7 +404,3 @@ def _outermost(parts: list[_Part], tensor: Tensor, cluster: int) -> int:
 
 def _joules(picojoules: float) -> float:
     return float(Decimal(repr(float(picojoules))).scaleb(-12))
-
-
-def _reason(code: str, where: str, message: str) -> Reason:
-    return Reason(code=code, where=where, message=message)

@@ -113,7 +113,7 @@ class MaestroAdapter:
         if program is None or reasons:
             raise NotConformableError("adapter maestro", reasons)
         files = write_program(program, plain_name(program.name))
-        return files if inputs.directives is not None else files | sidecar.write(*TOOL, inputs)
+        return files if inputs.directives is not None else files | sidecar.write(*TOOL, sidecar.given(inputs))
 
 
 def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:

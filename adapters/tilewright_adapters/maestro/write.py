@@ -9,6 +9,7 @@ from tilewright.errors import Reason
 from tilewright_adapters.maestro.hardware import KEYS
 from tilewright_adapters.maestro.network import DIMENSIONS
 from tilewright_adapters.maestro.words import is_name
+from tilewright_adapters.parts import reason
 from tilewright_notations.directives import WINDOWS, DirectiveHardware, DirectiveLayer, DirectiveProgram
 
 
@@ -20,10 +21,10 @@ def plain_name(name: str) -> str:
 def faults(program: DirectiveProgram) -> Iterator[Reason]:
     """Yield reasons why MAESTRO's files cannot express the program."""
     if not is_name(program.name):
-        yield _reason("name", f"network {program.name}", "its name cannot be written before a brace")
+        yield reason("name", f"network {program.name}", "its name cannot be written before a brace")
     if program.hardware.simd_lanes != 1:
         message = f"{program.hardware.simd_lanes} MACs per PE and cycle; only MAESTRO's command line can express this"
-        yield _reason("lanes", "hardware", message)
+        yield reason("lanes", "hardware", message)
     for layer in program.layers:
         yield from _layer_faults(layer)
 
@@ -31,23 +32,19 @@ def faults(program: DirectiveProgram) -> Iterator[Reason]:
 def _layer_faults(layer: DirectiveLayer) -> Iterator[Reason]:
     where = f"layer {layer.name}"
     if not is_name(layer.name):
-        yield _reason("name", where, "its name cannot be written before a brace")
+        yield reason("name", where, "its name cannot be written before a brace")
     if len(layer.cluster_sizes) != len(layer.levels) - 1:
-        yield _reason("levels", where, "the number of Cluster sizes is wrong; expected one between any two levels")
+        yield reason("levels", where, "the number of Cluster sizes is wrong; expected one between any two levels")
     sizes = set(DIMENSIONS) - {f"{name}'" for name in WINDOWS}
     for name in sorted(set(layer.dimensions) - sizes):
-        yield _reason(
+        yield reason(
             "dimension", where, f"{name} is not a dimension of MAESTRO; expected one of {' '.join(sorted(sizes))}"
         )
     for name in sorted(set(layer.strides) - set(WINDOWS)):
-        yield _reason("stride", where, f"{name} has a stride; in MAESTRO only Y and X have one")
+        yield reason("stride", where, f"{name} has a stride; in MAESTRO only Y and X have one")
     for each in (each for level in layer.levels for each in level):
         if each.dimension not in DIMENSIONS or each.dimension.rstrip("'") not in layer.dimensions:
-            yield _reason("dimension", where, f"{each}: the layer has no dimension {each.dimension}")
-
-
-def _reason(code: str, where: str, message: str) -> Reason:
-    return Reason(code=code, where=where, message=message)
+            yield reason("dimension", where, f"{each}: the layer has no dimension {each.dimension}")
 
 
 def write_program(program: DirectiveProgram, file: str) -> dict[str, str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Document, parse_document
+from tilewright.schema.document import Document, parse_document, validate
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright_adapters import TimeloopFiles
-from tilewright_adapters.timeloop import sidecar
+from tilewright_adapters import TimeloopFiles, sidecar
+from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading import components
 from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas, with_widths
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
@@ -69,10 +69,10 @@ class TimeloopAdapter:
         plain = _read(sections)
         if ours is None:
             return plain
-        whole = sidecar.read(ours, plain)
+        whole = _replaced(ours, plain)
         plan, files = _written(whole, "v4" if _is_v4(sections) else "v3")
         again = None if plan.reasons else _read_back(files)
-        if again is None or any(getattr(again, part) != getattr(plain, part) for part in sidecar.PARTS):
+        if again is None or any(getattr(again, part) != getattr(plain, part) for part in sidecar.ALL):
             raise ours.error(
                 "this section was written for other Timeloop files",
                 hint="omit it to read Timeloop's files alone",
@@ -96,7 +96,18 @@ class TimeloopAdapter:
         plan, files = _written(inputs, self.version)
         if plan.reasons:
             raise NotConformableError(f"adapter {self.name}", plan.reasons)
-        return files | sidecar.write(inputs, _read_back(files))
+        parts = sidecar.different(inputs, _read_back(files))
+        return files | (sidecar.write(OURS, "Timeloop", parts, lost="Names, notes and roles") if parts else {})
+
+
+def _replaced(section: Cursor, plain: InputSet) -> InputSet:
+    """Return `plain` with its parts replaced by those of Tilewright's section. Raises InputError."""
+    fields = section.fields(f"the section {OURS}")
+    refuse_unknown(fields, sidecar.ALL, f"the section {OURS}")
+    parts: dict[str, Any] = {name: getattr(plain, name) for name in sidecar.ALL}
+    for name, cursor in fields.items():
+        parts[name] = None if cursor.value is None else validate(sidecar.ALL[name], cursor.document.at(*cursor.path))
+    return InputSet(**parts, warnings=plain.warnings)
 
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:

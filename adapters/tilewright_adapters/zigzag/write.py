@@ -18,7 +18,7 @@ from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters import sidecar
-from tilewright_adapters.parts import unplaced
+from tilewright_adapters.parts import reason, unplaced
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
@@ -61,7 +61,7 @@ def written(inputs: InputSet) -> Written:
     if architecture is not None:
         result.reasons += _hardware(architecture, words)
     if mapping is not None and (problem is None or architecture is None):
-        result.reasons.append(_reason("missing", "mapping", "ZigZag needs a mapping's layer and accelerator"))
+        result.reasons.append(reason("missing", "mapping", "ZigZag needs a mapping's layer and accelerator"))
     if result.reasons:
         return result
     if problem is not None and architecture is not None and mapping is not None:
@@ -107,12 +107,12 @@ def _widths(
     one = memories[0].word_bits if memories else DEFAULT_BITS
     if problem is None or architecture is None or mapping is None:
         message = "values have several widths; without a mapping it is unknown which are partial sums"
-        result.reasons += [_reason("widths", memory.name, message) for memory in memories if memory.bits_per_value]
+        result.reasons += [reason("widths", memory.name, message) for memory in memories if memory.bits_per_value]
     elif not result.reasons and legality(problem, architecture, mapping):
         try:
             bits, words = precision(problem, architecture, mapping)
         except ValueError as error:
-            result.reasons.append(_reason("widths", "mapping", str(error)))
+            result.reasons.append(reason("widths", "mapping", str(error)))
         else:
             if {*bits.values(), *words.values()} != {1}:
                 return bits, words
@@ -121,54 +121,52 @@ def _widths(
 
 def _operation(problem: Problem) -> Iterator[Reason]:
     if problem.unit_operation not in ("mac", "add"):
-        yield _reason("unit_operation", problem.name, f"{problem.unit_operation}; ZigZag's layers multiply or add")
+        yield reason("unit_operation", problem.name, f"{problem.unit_operation}; ZigZag's layers multiply or add")
 
 
 def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterator[Reason]:
     compute = architecture.compute
     if compute.cycles_per_operation != 1:
         message = f"{compute.cycles_per_operation} cycles per operation; ZigZag has one"
-        yield _reason("cycles_per_operation", compute.name, message)
+        yield reason("cycles_per_operation", compute.name, message)
     fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
     if len(fanned) > 4:
-        yield _reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag has D1 to D4")
+        yield reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag has D1 to D4")
     for cluster in architecture.clusters:
         for memory in cluster.memories:
             yield from _unable(memory, words[memory.name])
             if not _roles(memory):
-                yield _reason("holds", memory.name, "it holds tensors by name; ZigZag's memories hold tensors by role")
+                yield reason("holds", memory.name, "it holds tensors by name; ZigZag's memories hold tensors by role")
         if cluster.fanout.size > 1 and not (cluster.fanout.multicast and cluster.fanout.reduction):
             missing = "reduction" if cluster.fanout.multicast else "multicast"
-            yield _reason("no_sharing", cluster.name, f"there is no {missing} below it; ZigZag always has it")
+            yield reason("no_sharing", cluster.name, f"there is no {missing} below it; ZigZag always has it")
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
     if memory.accumulation_energy_pj != memory.write_energy_pj:
-        yield _reason(
+        yield reason(
             "update_energy",
             memory.name,
             f"updates cost {memory.accumulation_energy_pj:g} pJ; ZigZag uses a write's energy",
         )
     if memory.instances_per_macro != 1:
-        yield _reason(
+        yield reason(
             "macro", memory.name, f"{memory.instances_per_macro} instances in one array; ZigZag has separate instances"
         )
     if memory.ports:
-        yield _reason(
+        yield reason(
             "ports", memory.name, "it defines ports; files for ZigZag are written with one for reads and one for writes"
         )
     if memory.leakage_pj_per_cycle:
-        yield _reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
+        yield reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
-        yield _reason(
-            "buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two"
-        )
+        yield reason("buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two")
     for way, words in memory.bandwidths:
         if words is None:
             continue
         width, access = words * bits, memory.block_words * bits
         if width != int(width):
-            yield _reason(
+            yield reason(
                 "bandwidth",
                 memory.name,
                 f"{words:g} words of {bits} bits to {way} are not a whole number of bits per cycle",
@@ -177,7 +175,7 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
             message = (
                 f"an access of {memory.block_words} words is not a whole number of cycles at {words:g} words to {way}"
             )
-            yield _reason("bandwidth", memory.name, message)
+            yield reason("bandwidth", memory.name, message)
 
 
 def _roles(memory: Memory) -> list[str]:
@@ -339,12 +337,12 @@ def _elsewhere(
     counts = {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}
     _, told = within_reach(counts, stores, layer)
     if told:
-        yield _reason("bandwidth", "mapping", f"{told[0]}: ZigZag would reduce the unrolling")
+        yield reason("bandwidth", "mapping", f"{told[0]}: ZigZag would reduce the unrolling")
         return
     try:
         taken = allocated(stores, layer.stored, order, spatial_loops(counts, layer.problem.dimensions))
     except DoesNotFitError as error:
-        yield _reason("allocation", "mapping", f"the mapping does not fit in ZigZag: {error}")
+        yield reason("allocation", "mapping", f"the mapping does not fit in ZigZag: {error}")
         return
     tensors = operands(problem)
     for operand, places in held(problem, architecture, mapping).items():
@@ -359,9 +357,5 @@ def _elsewhere(
                     f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's allocation rule "
                     f"would keep one for {steps[1]:,}"
                 )
-                yield _reason("allocation", place.memory.name, message)
+                yield reason("allocation", place.memory.name, message)
                 return
-
-
-def _reason(code: str, where: str, message: str) -> Reason:
-    return Reason(code=code, where=where, message=message)

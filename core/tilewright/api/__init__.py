@@ -1,10 +1,1 @@
-"""Functions behind `import tilewright`, and the default plugins."""
-
-MAPPER = "optimal"
-FALLBACK_MAPPER = "quickflow"
-"""Fallback mapper for layers where `optimal` can prove nothing, and for comparing many architectures."""
-MODEL = "timeloop"
-NOTATION = "timeloop"
-"""Notation of the files that `diff_stats` reads."""
-DIRECTIVE_MODEL = "maestro"
-"""Cost model for programs of directives."""
+"""Functions behind `import tilewright`."""

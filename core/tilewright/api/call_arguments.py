@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Mapping as MappingOf
 from typing import Any, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
+from tilewright.api.keywords import documented, settings_of
 from tilewright.errors import CallError, InputError
 from tilewright.interrupts import preserving_results, stop_requested
 from tilewright.plugin.mapper import Budget
@@ -25,11 +27,11 @@ SYNONYMS = {"latency": "cycles", "delay": "cycles", "runtime": "cycles", "time":
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a function of the public API.
 
-    Unknown keywords raise CallError with the nearest known one. The keywords of a TypedDict
-    parameter appear individually in the signature. After Ctrl-C the function returns its finished
-    results with a warning.
+    Unknown keywords raise CallError with the nearest known one. The settings of
+    `**settings: Unpack[...]` appear individually in signature and docstring, and the function
+    receives all of them. After Ctrl-C the function returns its finished results with a warning.
     """
-    signature = _spelt_out(function)
+    signature, documentation = _spelt_out(function)
     known = list(signature.parameters)
 
     @functools.wraps(function)
@@ -39,36 +41,37 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 raise CallError(
                     f"{function.__name__}() has no parameter '{name}'{suggestion(name, known)}; parameters: {', '.join(known)}"
                 )
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise CallError(f"{function.__name__}(): {error}") from None
+        bound.apply_defaults()
         with preserving_results() as is_outermost:
-            result = function(*args, **kwargs)
+            result = function(*bound.args, **bound.kwargs)
             if is_outermost and stop_requested():  # the command line prints its own message
                 warnings.warn(f"{function.__name__}() was interrupted: its result is incomplete", stacklevel=2)
             return result
 
     cast(Any, call).__signature__ = signature
+    call.__doc__ = documentation
     return call
 
 
-def _spelt_out(function: Callable[..., Any]) -> inspect.Signature:
-    """Return the signature with one keyword per field of `**settings: Unpack[Settings]`.
-
-    Each field is `Annotated[type, default]`.
-    """
+def _spelt_out(function: Callable[..., Any]) -> tuple[inspect.Signature, str | None]:
+    """Return signature and docstring with one entry per setting of `**settings: Unpack[...]`."""
     signature = inspect.signature(function)
     own = list(signature.parameters.values())
     if not own or own[-1].kind is not inspect.Parameter.VAR_KEYWORD:
-        return signature
-    (shared,) = get_args(get_type_hints(function)[own[-1].name])
+        return signature, function.__doc__
+    (kind,) = get_args(get_type_hints(function)[own[-1].name])
+    settings = settings_of(kind)
     keywords = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=get_args(hint)[1],
-            annotation=shared.__annotations__[name].__forward_arg__.removeprefix("Annotated[").rpartition(",")[0],
-        )
-        for name, hint in get_type_hints(shared, include_extras=True).items()
+        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
+        for each in settings.values()
     ]
-    return signature.replace(parameters=[*own[:-1], *keywords])
+    entry = re.compile(r"^ *\*\*settings: .*\n", flags=re.MULTILINE)
+    documentation = entry.sub(lambda _: f"{documented(settings)}\n", function.__doc__ or "")
+    return signature.replace(parameters=[*own[:-1], *keywords]), documentation
 
 
 def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[str, str] | None = None) -> str:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Unpack
 
-from tilewright import api
 from tilewright.api.call_arguments import checked, names_of
 from tilewright.api.comparison_report import ComparisonReport, save_row
 from tilewright.api.hardware.fits import Fit, advice, fit_of, refused_models
+from tilewright.api.plan import Plan, Sources, folder_of, name_of
 from tilewright.api.progress import sweep_progress
-from tilewright.api.settings import Plan, Settings, Sources, folder_of, name_of
+from tilewright.api.settings import CompareSettings
 from tilewright.errors import OptionError, PluginError
-from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.mapper import Mapper
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 
@@ -24,19 +25,15 @@ from tilewright.run.sweep import SweepPoint, SweepRow, sweep
 def compare(
     workload: Sources,
     arch: Sources,
-    *,
-    mappers: str | Sequence[str | Mapper],
-    models: str | Sequence[str | CostModel] = api.MODEL,
-    **settings: Unpack[Settings],
+    **settings: Unpack[CompareSettings],
 ) -> ComparisonReport:
     """Run every mapper under every cost model, and evaluate each best mapping with all models.
 
     This is the function behind `tilewright compare`.
 
     Args:
-        mappers, models: Names of installed plugins, or plugin objects.
-        mapper_options, model_options: Options for all of them, or for one as `{"gamma": {...}}`.
-        Everything else: As for `map`. The limits apply to each search.
+        workload, arch: As for `map`.
+        **settings: Those of `CompareSettings` (tilewright.api.settings).
 
     Returns:
         The report. A model that fits no layer is named before the search, and in a table of its own.
@@ -47,7 +44,9 @@ def compare(
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
             ones.
     """
-    some_models, some_mappers = names_of("models", models), names_of("mappers", mappers)
+    models = settings["models"]
+    models = installed().default(CostModelSpec, "search") if models is None else models
+    some_models, some_mappers = names_of("models", models), names_of("mappers", settings["mappers"])
     with _telling_how_options_are_for_one():
         plan = Plan.of(workload, arch, some_mappers, some_models, settings)
         points = [_point(plan, mapper, model) for model in plan.models for mapper in some_mappers]

@@ -42,5 +42,7 @@ def convert(
         PluginError: An adapter crashed or cannot be built.
     """
     if target is None:
-        raise InputError("no target notation is given", hint="add target='timeloop' (--to), or another tool's name")
+        raise InputError(
+            "no target notation is given", hint="add target='NAME' (--to NAME); `tilewright plugins` lists adapters"
+        )
     return convert_files(paths_of(files), source, target, installed(), lossy=lossy, reading=reading)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright import api
 from tilewright.api.call_arguments import checked, names_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
 from tilewright.api.load.kinds import is_file_name
@@ -19,6 +18,7 @@ from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.evaluation import FAILED, build_model, evaluate_directives
 from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
@@ -175,12 +175,12 @@ def evaluate(
             another tool's input set.
         problem, arch: Required if the mapping lacks them; otherwise they replace those of the
             mapping.
-        models: Names of installed cost models, or objects. Default: `timeloop`, or `maestro` for
-            its own files.
-        model_options: Options for all models, or for one as `{"timeloop": {...}}`.
+        models: Names of installed cost models, or objects. Default: the one marked in
+            `tilewright plugins`, which has another one for programs in another notation.
+        model_options: Options for all models, or for one as `{"NAME": {...}}`.
         reading: Options of the notation's adapter, such as `{"set": {"architecture":
             "eyeriss_like"}}`.
-        notation: Notation of the files, such as timeloop, maestro or zigzag. Default: detected.
+        notation: Notation of the files, one of the adapters in `tilewright plugins`. Default: detected.
 
     Returns:
         One report per model. If a model refuses the mapping, crashes or is not installed, `valid`
@@ -202,7 +202,7 @@ def evaluate_inputs(
 ) -> EvaluationReport:
     """Evaluate inputs that were read already; see `evaluate`."""
     if models is None:
-        models = api.MODEL if inputs.directives is None else api.DIRECTIVE_MODEL
+        models = installed().default(CostModelSpec, "search" if inputs.directives is None else "programs")
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
     words = [name if isinstance(name, str) else type(name).__name__ for name in wanted]
     options = options_by_name(model_options, words)

@@ -6,20 +6,18 @@ import warnings
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
-from tilewright import api
 from tilewright.algorithms.expansion import BuiltAlgorithm, Expansion
 from tilewright.api.call_arguments import checked, names_of, one_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
 from tilewright.api.mapping_report import MappingReport
+from tilewright.api.plan import Plan, Sources, folder_of
 from tilewright.api.progress import mapping_progress
-from tilewright.api.settings import Plan, Settings, Sources, folder_of
+from tilewright.api.settings import MapSettings
 from tilewright.errors import PluginError
 from tilewright.exploration.cluster import Cluster
 from tilewright.mapspace.space import MapSpace
-from tilewright.plugin.costmodel import CostModel
-from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.run.artifacts.layers import save_layer
@@ -32,14 +30,7 @@ from tilewright.schema.unmatched import unmatched
 def map(
     workload: Sources,
     arch: Sources,
-    *,
-    mapper: str | Mapper | None = None,
-    model: str | CostModel = api.MODEL,
-    algorithms: str | Sequence[str] | None = None,
-    movement: Literal["counted", "none"] = "counted",
-    algorithm_options: MappingOf[str, Any] | None = None,
-    cluster: str | None = None,
-    **settings: Unpack[Settings],
+    **settings: Unpack[MapSettings],
 ) -> MappingReport:
     """Map every distinct layer of a workload onto an architecture, as `tilewright map` does.
 
@@ -47,35 +38,7 @@ def map(
         workload, arch: Names, files, dicts or objects, as for `load`. A workload may be a formula.
             Files of other tools are accepted, too: one file, several (such as an architecture and
             its energy table), or a folder. Mapping rules in these files become constraints.
-        mapper, model: Names of installed plugins, or plugin objects. Default: `timeloop` as model,
-            and `optimal` as mapper, with `quickflow` for layers where `optimal` can prove nothing.
-        algorithms: Names of installed algorithms, such as `native,ttgt`. All steps of all their
-            alternatives are mapped, each under the same limits. The report lists the cost of each
-            alternative.
-        movement: `counted` adds the cost of tensors that algorithms rearrange in the outermost
-            memory; `none` ignores it.
-        algorithm_options: Options of the algorithms, or of one as `{"NAME": {...}}`.
-        cluster: Address of a Dask scheduler (extra `dask`). Its workers then search instead of
-            `jobs` local processes.
-        objective: Metric to minimise: edp, energy or cycles.
-        constraints: A name, a file, a dict, an object, or `none`. Default: the dataflow published
-            for the architecture.
-        factors: `perfect` (every tile divides the enclosing one) or `ragged` (the last tile of a
-            dimension may be smaller). Default: as in the constraints, else perfect.
-        seconds, evaluations, patience: Search limits per distinct layer. Without seconds and
-            evaluations: 100,000 mappings, unless the mapper terminates on its own.
-        seed: Seed of the search; equal seeds give equal results.
-        mapper_options, model_options: Options of the mapper and of the cost model.
-        jobs: Number of layers mapped in parallel, each in a process.
-        progress: Whether to show a bar on stderr. None: in terminals and notebooks.
-        cache: Whether to reuse and store results, or the folder for them.
-        folder: Folder for mapping files, each written once it is found, and for the summaries. A folder belongs to one run. Files of an earlier run of the same workload are
-            replaced; a folder of another workload is refused.
-        resume: Continue this very run in `folder`; finished layers come from the cache.
-        force: Replace the files of another workload's run, too.
-        notation: Notation of other tools' files, such as timeloop. Default: detected.
-        reading: Options of that notation's adapter, such as `{"set": {"architecture":
-            "eyeriss_like"}}`.
+        **settings: Those of `MapSettings` (tilewright.api.settings).
 
     Returns:
         The report. A layer without a mapping has a reason. Ctrl-C ends the search and returns the
@@ -88,10 +51,12 @@ def map(
         OutputError: The folder cannot be written to. A later fault, such as a full disk, is
             reported as `unwritten`.
     """
-    plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
+    plan, configuration = Plan.of_one(workload, arch, settings)
+    algorithms, cluster = settings["algorithms"], settings["cluster"]
     network = plan.workload
-    counted = one_of("movement", movement, ("counted", "none")) == "counted"
-    expansion = None if algorithms is None else Expansion.of(network, _built(algorithms, algorithm_options), counted)
+    counted = one_of("movement", settings["movement"], ("counted", "none")) == "counted"
+    built = None if algorithms is None else _built(algorithms, settings["algorithm_options"])
+    expansion = None if built is None else Expansion.of(network, built, counted)
     searched = network if expansion is None else expansion.workload
     folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
     layers: list[MappedLayer] = []

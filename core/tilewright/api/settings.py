@@ -1,309 +1,135 @@
-"""Settings shared by `map`, `compare` and `front`: their types, defaults and checks."""
+"""Settings of `map`, `front`, `compare` and `explore`, each defined once.
 
-from __future__ import annotations
+The signatures, docstrings and options of these functions and commands follow from the classes here,
+and a test compares the table in docs/commands.md with them. Types are quoted, because the command
+line reads this module before anything heavy is imported.
+"""
 
-import logging
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Annotated, Any, TypedDict, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
 
-from tilewright import api
-from tilewright.api.call_arguments import at_least, budget_of, objective_of, options_by_name
-from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
-from tilewright.api.load.foreign import foreign
-from tilewright.api.load.kinds import is_foreign
-from tilewright.api.progress import is_shown
-from tilewright.errors import InputError, OutputError, PluginError
-from tilewright.files import RunFolder, cache_folder
-from tilewright.plugin.capabilities import Capabilities
-from tilewright.plugin.costmodel import CostModel
-from tilewright.plugin.guard.mappers import guarded_mapper
-from tilewright.plugin.mapper import Budget, Mapper
-from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import MapperSpec
-from tilewright.run.cache import ResultCache
-from tilewright.run.configuration import RunConfiguration, acquire, with_default
-from tilewright.run.evaluation import BuiltModel, build_model, record_of
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
-from tilewright.schema.mapped import PluginRecord
-from tilewright.schema.report import Objective
-from tilewright.schema.workload import Workload
+from tilewright.api.keywords import REQUIRED, Setting
 
-Sources = Source | Sequence[str | os.PathLike[str]]
-"""One source, or several files of one tool that are read together."""
+if TYPE_CHECKING:
+    from tilewright.api.load import Source
+    from tilewright.plugin.costmodel import CostModel
+    from tilewright.plugin.mapper import Mapper
+
+MARKED = "the one marked in `tilewright plugins`"
+
+# fmt: off
 
 
-class Settings(TypedDict, total=False):
-    """Keywords with their types and defaults; `map` documents them."""
+class Searches(TypedDict, total=False):
+    """Settings of every search."""
 
-    objective: Annotated[str, "edp"]
-    constraints: Annotated[Source | None, None]
-    factors: Annotated[str | None, None]
-    seconds: Annotated[float | None, None]
-    evaluations: Annotated[int | None, None]
-    patience: Annotated[int | None, None]
-    seed: Annotated[int, 0]
-    mapper_options: Annotated[MappingOf[str, Any] | None, None]
-    model_options: Annotated[MappingOf[str, Any] | None, None]
-    jobs: Annotated[int, 1]
-    progress: Annotated[bool | None, None]
-    cache: Annotated[bool | str | os.PathLike[str], True]
-    folder: Annotated[str | os.PathLike[str] | None, None]
-    resume: Annotated[bool, False]
-    force: Annotated[bool, False]
-    notation: Annotated[str | None, None]
-    reading: Annotated[MappingOf[str, Any] | None, None]
-
-
-DEFAULTS = {name: get_args(hint)[1] for name, hint in get_type_hints(Settings, include_extras=True).items()}
-
-
-@dataclass(frozen=True)
-class _BuiltMapper:
-    """Mapper with its record, and with its spec if it is an installed plugin."""
-
-    mapper: Mapper
-    record: PluginRecord
-    spec: MapperSpec | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Run with checked arguments and built plugins."""
-
-    workload: Workload
-    architecture: Architecture
-    constraints: Constraints
-    objective: Objective
-    budget: Budget
-    seed: int
-    jobs: int
-    progress: bool | None
-    cache: bool | str | os.PathLike[str]
-    models: tuple[BuiltModel, ...]
-    mappers: MappingOf[str, _BuiltMapper | PluginError]
-    """Mappers by name, or the error if one could not be built."""
-    named: bool = True
-    """Whether all plugins are installed ones and none is an object."""
-
-    @classmethod
-    def of(cls, workload: Sources, arch: Sources, mappers: list[Any], models: list[Any], settings: Settings) -> Plan:
-        """Check the arguments and build the plugins.
-
-        Raises:
-            InputError, UnknownNameError: An argument is invalid.
-        """
-        words = {**DEFAULTS, **settings}
-        at_least(1, jobs=words["jobs"])
-        at_least(0, seed=words["seed"])
-        is_shown(words["progress"])
-        budget = budget_of(words["seconds"], words["evaluations"], words["patience"])
-        objective = objective_of(words["objective"])
-        for_model = options_by_name(words["model_options"], [name_of(model) for model in models])
-        for_mapper = options_by_name(words["mapper_options"], [name_of(each) for each in mappers], "mapper_options")
-        built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
-        built_mappers = {name_of(each): _built(each, for_mapper[name_of(each)]) for each in mappers}
-        network, architecture, constraints = _given(workload, arch, words)
-        named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
-        return cls(
-            workload=network,
-            architecture=architecture,
-            constraints=with_factors(constraints, words["factors"]),
-            objective=objective,
-            budget=budget,
-            seed=words["seed"],
-            jobs=words["jobs"],
-            progress=words["progress"],
-            cache=words["cache"] if named else False,  # objects have no version to key results by
-            models=built,
-            mappers=built_mappers,
-            named=named,
-        )
-
-    def configuration(self, mapper: str | Mapper, model: BuiltModel) -> RunConfiguration:
-        """Return the run configuration of a mapper and a model.
-
-        Raises:
-            PluginError: The mapper could not be built.
-        """
-        built = self.mappers[name_of(mapper)]
-        if isinstance(built, PluginError):
-            raise built
-        return RunConfiguration(
-            architecture=self.architecture,
-            constraints=self.constraints,
-            mapper=built.mapper,
-            mapper_record=built.record,
-            model=model,
-            objective=self.objective,
-            budget=with_default(self.budget, built.spec),
-            seed=self.seed,
-            mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
-        )
-
-    @classmethod
-    def of_one(
-        cls, workload: Sources, arch: Sources, mapper: str | Mapper | None, model: str | CostModel, settings: Settings
-    ) -> tuple[Plan, RunConfiguration]:
-        """Return the plan and configuration of one mapper and one cost model.
-
-        If `mapper` is None, the default mapper is used, with the fallback mapper for layers where
-        it can prove nothing.
-
-        Raises:
-            InputError, UnknownNameError: An argument is invalid.
-            PluginError: Mapper or model cannot be built.
-        """
-        named = api.MAPPER if mapper is None else mapper
-        both = mapper is None and not settings.get("mapper_options")
-        plan = cls.of(workload, arch, [named, *([api.FALLBACK_MAPPER] if both else [])], [model], settings)
-        (built,) = plan.models
-        if built.error is not None:
-            raise built.error
-        configuration = plan.configuration(named, built)
-        if both:
-            configuration = replace(configuration, fallback=plan.configuration(api.FALLBACK_MAPPER, built))
-        return plan, configuration
-
-    @property
-    def results(self) -> ResultCache | None:
-        """Cache of results, or None if there is none."""
-        if self.cache is False:
-            return None
-        try:
-            return ResultCache(cache_folder() if self.cache is True else Path(self.cache))
-        except OutputError as error:
-            logging.getLogger("tilewright").warning("warning: results are not cached: %s", error)
-            return None
+    objective: Annotated["str", Setting(
+        "edp", "metric to minimise: edp (energy x cycles), energy or cycles", "edp|energy|cycles")]
+    constraints: Annotated["Source | None", Setting(
+        None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",
+        unset="the dataflow published for the architecture")]
+    factors: Annotated["str | None", Setting(
+        None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller",
+        "perfect|ragged", unset="as in the constraints, else perfect")]
+    seconds: Annotated["float | None", Setting(
+        None, "time limit of each search, of one distinct layer", "S", least=0)]
+    evaluations: Annotated["int | None", Setting(
+        None, "maximum number of mappings per search", "N", least=1,
+        unset="100,000; no limit with seconds, or if the mapper terminates on its own")]
+    patience: Annotated["int | None", Setting(
+        None, "stop a search after this many mappings without improvement", "N", least=1)]
+    seed: Annotated["int", Setting(0, "seed of the search; equal seeds give equal results", "N", least=0)]
+    mapper_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the mappers, or of one by its name", "[NAME.]KEY=VALUE", ("--mapper-option",))]
+    model_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the cost models, or of one by its name", "[NAME.]KEY=VALUE", ("--model-option",))]
+    jobs: Annotated["int", Setting(1, "layers mapped in parallel, each in a process", "N", ("--jobs", "-j"), least=1)]
+    progress: Annotated["bool | None", Setting(
+        None, "whether to show a bar on stderr", flags=("--quiet",), unset="in terminals and notebooks")]
+    cache: Annotated["bool | str | os.PathLike[str]", Setting(
+        True, "whether to reuse and store results, or the folder for them", flags=("--no-cache",),
+        option_help="search again, and store no results in the cache")]
+    resume: Annotated["bool", Setting(
+        False, "continue the run in the folder; finished layers come from the cache (explorations always continue)")]
+    notation: Annotated["str | None", Setting(
+        None, "notation of other tools' input files", "NOTATION", ("--from",), unset="detected", plugins="adapter")]
+    reading: Annotated["MappingOf[str, Any] | None", Setting(
+        None, 'options of that notation\'s adapter, such as `{"set": {"architecture": "eyeriss_like"}}`',
+        flags=("--set", "--dense", "--dataflow"))]
 
 
-def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper | PluginError:
-    """Return the built mapper, or the error of a plugin that cannot be built.
+class Settings(Searches, total=False):
+    """Settings of searches that may write a folder."""
 
-    Raises:
-        UnknownPluginError, InputError: The name or an option is invalid.
-    """
-    if not isinstance(mapper, str):
-        if not callable(getattr(mapper, "search", None)) or options:
-            raise InputError(
-                f"{mapper!r} is not a mapper", hint="give a name, or an object with search() and no mapper_options"
-            )
-        return _BuiltMapper(guarded_mapper(mapper), PluginRecord(name=name_of(mapper)))
-    registration = installed().find(MapperSpec, mapper)
-    assert isinstance(registration.spec, MapperSpec)
-    try:
-        built = installed().make(MapperSpec, mapper, options)
-    except PluginError as error:
-        return error
-    return _BuiltMapper(built, record_of(registration, options), registration.spec)
+    folder: Annotated["str | os.PathLike[str] | None", Setting(
+        None, "folder for mapping files, each written once it is found, and for summaries", "DIR", ("--output", "-o"))]
+    force: Annotated["bool", Setting(False, "replace files of another workload's run in the folder")]
 
 
-def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Workload, Architecture, Constraints]:
-    """Return workload, architecture and constraints.
+class Plugins(TypedDict, total=False):
+    """One mapper and one cost model."""
 
-    Hardware files of other tools are read together with each problem. Their mapping rules apply
-    unless constraints are given.
-
-    Raises:
-        InputError, UnknownNameError: A source is invalid.
-    """
-    works, hardware = _several(work), _several(arch)
-    chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
-    foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
-    if (notation or reading) and not foreign_hardware and not any(map(is_foreign, works)):
-        raise InputError("none of the files is another tool's", hint="leave --from, --set, --dense and --dataflow out")
-    if not foreign_hardware:
-        architecture = load_architecture(hardware[0])
-        constraints = load_constraints(chosen, architecture)
-        return _network(works, notation, reading), architecture, constraints
-    if all(map(is_foreign, works)):
-        network = None
-        found = foreign(works, hardware, notation, reading)
-    else:
-        network = _network(works, notation, reading)
-        found = foreign(network if chosen is None else None, hardware, notation, reading)
-    network = found.workload or network
-    assert network is not None and found.architecture is not None  # both sources were given
-    if chosen is None:
-        return _mappable(network), found.architecture, found.constraints or NO_CONSTRAINTS
-    return _mappable(network), found.architecture, load_constraints(chosen, found.architecture)
+    mapper: Annotated["str | Mapper | None", Setting(
+        None, "mapper of the search", "NAME", plugins="mapper",
+        unset=f"{MARKED}, with a fallback for layers where it can prove nothing")]
+    model: Annotated["str | CostModel | None", Setting(
+        None, "cost model of the search", "NAME", plugins="cost model", unset=MARKED)]
 
 
-def _several(source: Sources) -> list[Any]:
-    """Return the sources as a list.
+class Clusters(TypedDict, total=False):
+    """Computers that search."""
 
-    Raises:
-        InputError: The list is empty, or contains objects other than files.
-    """
-    if not isinstance(source, list | tuple):
-        return [source]
-    if not source or (len(source) > 1 and not all(isinstance(each, str | os.PathLike) for each in source)):
-        raise InputError(
-            "a list of sources must contain only files", hint="give file names, or a single name or object"
-        )
-    return list(source)
+    cluster: Annotated["str | None", Setting(
+        None, "address of a Dask scheduler (extra dask), such as tcp://host:8786; its workers search instead of local "
+        "processes", "ADDRESS")]
 
 
-def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None) -> Workload:
-    """Return the layers of one source, or of several files, as a workload.
+class MapSettings(Plugins, Settings, Clusters, total=False):
+    """Settings of `map`."""
 
-    Raises:
-        InputError: A source is invalid, or Tilewright's files are mixed with those of another tool.
-    """
-    if all(map(is_foreign, works)):
-        found = foreign(works, [], notation, reading).workload
-        assert found is not None
-        return _mappable(found)
-    if any(map(is_foreign, works)):
-        raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
-    parts = [load_workload(each) for each in works]
-    if len(parts) == 1:
-        return _mappable(parts[0])
-    layers = tuple(layer for part in parts for layer in part.layers)
-    names = [layer.name for layer in layers]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(
-            f"two layers are called {twice}", hint="give them names of their own, or map them in two calls"
-        )
-    unmapped = tuple(each for part in parts for each in part.unmapped)
-    return _mappable(Workload(name="+".join(part.name for part in parts), layers=layers, unmapped=unmapped))
+    algorithms: Annotated["str | Sequence[str] | None", Setting(
+        None, "algorithms to map for each layer; all steps of all alternatives are mapped",
+        "NAME,...", plugins="algorithm")]
+    movement: Annotated['Literal["counted", "none"]', Setting(
+        "counted", "whether totals include the cost of tensors that algorithms rearrange in memory", "counted|none")]
+    algorithm_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the algorithms, or of one by its name", "[NAME.]KEY=VALUE", ("--algorithm-option",))]
 
 
-def _mappable(workload: Workload) -> Workload:
-    """Return the workload, or raise InputError if it has no layer."""
-    if not workload.layers:
-        operators = ", ".join(dict.fromkeys(each.operator for each in workload.unmapped))
-        raise InputError(
-            f"{workload.name} has no layer that can be mapped{operators and f': its operators are {operators}'}",
-            hint="layers are convolutions and products of matrices or tensors",
-        )
-    return workload
+class FrontSettings(Plugins, Settings, total=False):
+    """Settings of `front`."""
+
+    points: Annotated["int", Setting(
+        8, "maximum number of points per layer", "N", ("--pareto",), least=2,
+        option_help="report up to N Pareto-optimal mappings per layer (energy, cycles)")]
 
 
-def folder_of(
-    settings: Settings, workload: Workload, points: Sequence[tuple[str, RunConfiguration | None]]
-) -> RunFolder | None:
-    """Return the folder for the files of this run. `points` are names and configurations of its searches.
+class CompareSettings(Settings, total=False):
+    """Settings of `compare`."""
 
-    Raises:
-        InputError: The folder belongs to another run, or `resume` lacks a folder or a cache.
-        OutputError: The folder cannot be written to.
-    """
-    words = {**DEFAULTS, **settings}
-    if words["resume"] and (words["folder"] is None or words["cache"] is False):
-        raise InputError("resume needs a folder with a run, and the cache for its finished layers", hint="give both")
-    if words["folder"] is None:
-        return None
-    folder = RunFolder(words["folder"])
-    acquire(folder, workload, points, resume=words["resume"], force=words["force"])
-    return folder
+    mappers: Required[Annotated["str | Sequence[str | Mapper]", Setting(
+        REQUIRED, "mappers to compare", "A,B,...", plugins="mapper")]]
+    models: Annotated["str | Sequence[str | CostModel] | None", Setting(
+        None, "cost models, each used by every mapper", "X,Y,...", plugins="cost model", unset=MARKED)]
 
 
-def name_of(plugin: object) -> str:
-    """Return the name of a plugin, or of an object used as one."""
-    return plugin if isinstance(plugin, str) else type(plugin).__name__
+class ExploreSettings(Plugins, Searches, Clusters, total=False):
+    """Settings of `explore`."""
+
+    weights: Annotated["Sequence[int] | None", Setting(
+        None, "executions of each of several networks", "N,N,...", unset="once each")]
+    strategy: Annotated["str | None", Setting(
+        None, "choice and order of the points", "NAME", plugins="strategy", unset=MARKED)]
+    strategy_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the strategy", "KEY=VALUE", ("--strategy-option",))]
+    points: Annotated["int | None", Setting(
+        None, "maximum number of points, each tried once; drawn at random with the seed, unless the strategy chooses "
+        "them", "N", unset="all, in order", least=1)]
+    bounds: Annotated["bool", Setting(
+        True, "whether to skip points that are dominated in energy, cycles and area, by bounds from the cost model's "
+        "relaxation", flags=("--no-bounds",), option_help="also search points whose bounds are dominated")]
+    store: Annotated["str | os.PathLike[str] | None", Setting(
+        None, "SQLite file for results; stored ones are not searched again", "FILE", unset="a file in the cache")]
+    retry: Annotated["bool", Setting(False, "repeat searches that failed before")]

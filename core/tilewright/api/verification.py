@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from tilewright import api
 from tilewright.algorithms.equality import Equality, executed
 from tilewright.api.call_arguments import checked
 from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
@@ -362,24 +361,26 @@ def diff_stats(
     recorded: str | os.PathLike[str],
     files: Files,
     *,
-    notation: str = api.NOTATION,
-    model: str = api.MODEL,
+    notation: str | None = None,
+    model: str | None = None,
     model_options: MappingOf[str, Any] | None = None,
     reading: MappingOf[str, Any] | None = None,
 ) -> RecordedReport:
     """Compare the report of another tool with Tilewright's, as `tilewright diff-stats` does.
 
     Args:
-        recorded: The report, such as Timeloop's `timeloop-model.stats.txt`.
+        recorded: The report, such as `timeloop-model.stats.txt`.
         files: All files of the tool's input set, including the mapping.
-        notation: Notation of the files.
-        model: Cost model to compare with, and `model_options`.
+        notation: Notation of the files. Default: the adapter marked in `tilewright plugins`.
+        model: Cost model to compare with, and `model_options`. Default: the one marked there.
         reading: Options of the notation's adapter, such as `{"dense": True}`.
 
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid, or the model
             refuses the mapping.
     """
+    notation = notation or installed().default(AdapterSpec, "reports")
+    model = model or installed().default(CostModelSpec, "search")
     adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
     inputs = set_of(files, notation=notation, reading=reading)
     (report,) = evaluate_inputs(inputs, [model], model_options).reports

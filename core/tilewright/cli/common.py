@@ -97,6 +97,16 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
     return result
 
 
+def integers(text: str | None, option: str) -> list[int] | None:
+    """Return the integers of a list with commas; raise InputError if there are others."""
+    from tilewright.errors import InputError
+
+    try:
+        return None if text is None else [int(each) for each in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} {text}: expected integers", hint=f"such as {option} 3,1") from None
+
+
 def named_estimators(names: list[str], given: list[str]) -> AbstractContextManager[None]:
     """Return a context in which a command queries these estimators first.
 

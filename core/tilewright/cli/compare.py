@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
-from tilewright import api
+from tilewright.api.settings import CompareSettings
 from tilewright.cli import options
 
 
-@options.with_run_flags
-def compare_command(
-    flags: options.RunFlags,
-    workload: options.Workloads,
-    arch: options.Arch,
-    mappers: Annotated[
-        str,
-        typer.Option(
-            autocompletion=options.names_of("mapper"),
-            metavar="A,B,...",
-            help="mappers, separated by commas",
-            show_default=False,
-        ),
-    ],
-    models: Annotated[
-        str,
-        typer.Option(
-            autocompletion=options.names_of("cost model"),
-            metavar="X,Y,...",
-            help="cost models, each used by every mapper",
-        ),
-    ] = api.MODEL,
-) -> None:
+@options.with_settings(CompareSettings)
+def compare_command(flags: options.Flags, workload: options.Workloads, arch: options.Arch) -> None:
     """Run every mapper under every cost model, and evaluate each best mapping with all models."""
     import tilewright as tw
     from tilewright.cli.common import print_result
 
-    report = tw.compare(flags.loaded(workload), arch, mappers=mappers, models=models, **flags.settings())
+    report = tw.compare(flags.loaded(workload), arch, **flags.settings())
     print_result(report, flags.json, flags.quiet, report.messages())
     if report.unwritten is not None:
         raise typer.Exit(report.unwritten.exit_code)

@@ -6,11 +6,12 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilewright import api
+from tilewright.api.keywords import settings_of
+from tilewright.api.settings import FrontSettings, MapSettings
 from tilewright.cli import options
 
 if TYPE_CHECKING:
@@ -20,61 +21,26 @@ if TYPE_CHECKING:
     from tilewright.errors import TilewrightError
 
 
-@options.with_run_flags
+@options.with_settings(MapSettings)
 def map_command(
-    flags: options.RunFlags,
+    flags: options.Flags,
     workload: options.Workloads,
     arch: options.Arch,
-    mapper: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=options.names_of("mapper"),
-            metavar="NAME",
-            help=f"mapper; `tilewright plugins` lists all  [default: {api.MAPPER}, or {api.FALLBACK_MAPPER} for layers "
-            "where it can prove nothing]",
-        ),
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model of the search"),
-    ] = api.MODEL,
-    algorithms: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=options.names_of("algorithm"),
-            metavar="NAME,...",
-            help="algorithms to map for each layer: native,ttgt,im2col,loop_over_gemm",
-        ),
-    ] = None,
-    movement: Annotated[
-        str,
-        typer.Option(metavar="counted|none", help="whether totals include rearranging tensors in memory"),
-    ] = "counted",
-    algorithm_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the algorithms, or of one as NAME.KEY=VALUE"),
-    ] = None,
-    cluster: options.Cluster = None,
-    pareto: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=2,
-            help="report up to N Pareto-optimal mappings per layer (energy, cycles)",
-        ),
-    ] = None,
+    pareto: Annotated[int | None, options.option(settings_of(FrontSettings)["points"])] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
-    from tilewright.cli.common import key_values, print_result, print_tables
+    from tilewright.cli.common import print_result, print_tables
 
+    settings = flags.settings()
     if pareto is not None:
-        if algorithms or cluster or graph:
+        if settings["algorithms"] or settings["cluster"] or graph:
             raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
-        fronts = tw.front(flags.loaded(workload), arch, points=pareto, mapper=mapper, model=model, **flags.settings())
+        taken = {name: settings[name] for name in settings_of(FrontSettings) if name != "points"}
+        fronts = tw.front(flags.loaded(workload), arch, points=pareto, **taken)
         print_result(fronts, flags.json, flags.quiet, fronts.messages())
         raise typer.Exit(
             _code(
@@ -82,13 +48,7 @@ def map_command(
                 [fronts.unwritten, *(each.fastest.error for each in fronts.fronts)],
             )
         )
-    ways: dict[str, Any] = {
-        "algorithms": algorithms,
-        "movement": movement,
-        "cluster": cluster,
-        "algorithm_options": key_values(algorithm_option, "--algorithm-option"),
-    }
-    report = tw.map(flags.loaded(workload), arch, mapper=mapper, model=model, **ways, **flags.settings())
+    report = tw.map(flags.loaded(workload), arch, **settings)
     print_result(report, flags.json, flags.quiet, report.messages())
     if graph and not flags.json:
         from tilewright.schema.workload import graph_table

@@ -8,13 +8,17 @@ import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate
 
 import typer
 
+from tilewright.api.keywords import REQUIRED, Setting, settings_of
+from tilewright.api.settings import Searches
+
 if TYPE_CHECKING:
     from tilewright.schema.workload import Workload as LoadedWorkload
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def _hush(quiet: bool) -> bool:
@@ -45,6 +49,18 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
     return complete
+
+
+def option(setting: Setting) -> Any:
+    """Return the option of a setting."""
+    return typer.Option(
+        *setting.spelled,
+        metavar=setting.metavar or None,
+        min=setting.least,
+        help=(setting.option_help or setting.help) + f" [default: {setting.unset}]" * bool(setting.unset),
+        autocompletion=names_of(setting.plugins) if setting.plugins else None,
+        show_default=setting.default is not REQUIRED,
+    )
 
 
 def _work(metavar: str) -> Any:
@@ -86,90 +102,25 @@ Dataflow = Annotated[
     str | None,
     typer.Option("--dataflow", metavar="FILE", help="dataflow of layers in MAESTRO files without their own"),
 ]
-Notation = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        autocompletion=names_of("adapter"),
-        metavar="NOTATION",
-        help="notation of the input files [default: detected]",
-    ),
-]
+Notation = Annotated[str | None, option(settings_of(Searches)["notation"])]
 Problem = Annotated[
     str | None, typer.Option("--problem", metavar="PROBLEM", help="problem file, formula or NAME/LAYER")
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Dask scheduler of the workers, such as tcp://host:8786 (extra dask)"),
 ]
 OtherArch = Annotated[str | None, typer.Option("--arch", metavar="ARCH", help="architecture name or file")]
 
 
 @dataclass(frozen=True)
-class RunFlags:
-    """Options shared by `map` and `compare`."""
+class Flags:
+    """Options of `map`, `compare` and `explore`: the settings of their functions, and how to load and print."""
 
-    objective: Annotated[
-        str,
-        typer.Option(metavar="edp|energy|cycles", help="metric to minimise (edp = energy x cycles)"),
-    ] = "edp"
-    constraints: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE|none", help="constraints on mappings [default: the published dataflow of ARCH]"
-        ),
-    ] = None
-    factors: Annotated[
-        str | None,
-        typer.Option(
-            metavar="perfect|ragged",
-            help="perfect: every tile divides the enclosing one; ragged: the last tile may be smaller [default: perfect]",
-        ),
-    ] = None
-    seconds: Annotated[float | None, typer.Option(metavar="S", min=0.0, help="time per search of a distinct layer")] = (
-        None
-    )
-    evaluations: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="mappings per search [default: 100,000; no limit with --seconds, or if the mapper terminates on its own]",
-        ),
-    ] = None
-    patience: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="stop a search after this many mappings without improvement"),
-    ] = None
-    seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="seed of the search; equal seeds give equal results")
-    ] = 0
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="DIR", help="folder for mapping files and summaries")
-    ] = None
+    chosen: dict[str, Any]
+    """Settings by name."""
     batch: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="batch size of an ONNX, MLIR or PyTorch model")
     ] = None
     size: Annotated[
         list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX, MLIR or PyTorch model")
     ] = None
-    mapper_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the mappers, or of one as NAME.KEY=VALUE"),
-    ] = None
-    model_option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the cost models, or of one as NAME.KEY=VALUE"),
-    ] = None
-    jobs: Annotated[
-        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="layers mapped in parallel, each in a process")
-    ] = 1
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="search again, and store no results")] = False
-    resume: Annotated[
-        bool, typer.Option("--resume", help="continue the run in DIR; finished layers come from the cache")
-    ] = False
-    force: Annotated[bool, typer.Option("--force", help="replace files of another workload's run in DIR")] = False
-    notation: Notation = None
     values: Set = None
     dense: Dense = False
     dataflow: Dataflow = None
@@ -196,52 +147,71 @@ class RunFlags:
         return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:
-        """Return the options as keywords of `tw.map` and `tw.compare`."""
-        from tilewright.cli.common import key_values, reading
+        """Return the options as keywords of the Python function."""
+        from tilewright.cli.common import reading
 
-        same = (
-            "objective",
-            "constraints",
-            "factors",
-            "seconds",
-            "evaluations",
-            "patience",
-            "seed",
-            "jobs",
-            "resume",
-            "force",
-            "notation",
-        )
-        return {name: getattr(self, name) for name in same} | {
-            "mapper_options": key_values(self.mapper_option, "--mapper-option"),
-            "model_options": key_values(self.model_option, "--model-option"),
-            "progress": not self.quiet,
-            "cache": not self.no_cache,
-            "folder": self.output,
-            "reading": reading(self.values, self.dense, self.dataflow),
-        }
+        own = {"progress": not self.quiet, "reading": reading(self.values, self.dense, self.dataflow)}
+        return self.chosen | own
 
 
-def with_run_flags(command: Callable[Concatenate[RunFlags, ...], None]) -> Callable[..., None]:
-    """Return a command with the options of `RunFlags` after its own parameters.
+def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], None]], Callable[..., None]]:
+    """Return a decorator that adds the options of settings and of `Flags` after the command's own.
 
-    The command receives a `RunFlags` object as its first argument.
+    The command receives a `Flags` object as its first argument.
+
+    Args:
+        kind: A class of `tilewright.api.settings`.
     """
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for each in inspect.signature(RunFlags, eval_str=True).parameters.values()
-    ]
-    names = {each.name for each in shared}
+    settings = {name: each for name, each in settings_of(kind).items() if name not in ("progress", "reading")}
 
-    @functools.wraps(command)
-    def call(**words: Any) -> None:
-        command(RunFlags(**{name: words.pop(name) for name in names}), **words)
+    def decorate(command: Callable[Concatenate[Flags, ...], None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        shared = list(inspect.signature(Flags, eval_str=True).parameters.values())[1:]
 
-    parameters = sorted([*own, *shared], key=lambda each: each.default is not inspect.Parameter.empty)
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        @functools.wraps(command)
+        def call(**words: Any) -> None:
+            chosen = {name: _keyword(each, words.pop(name)) for name, each in settings.items()}
+            command(Flags(chosen, **{each.name: words.pop(each.name) for each in shared}), **words)
+
+        options = {name: Annotated[_type(each), option(each)] for name, each in settings.items()}
+        generated = [
+            inspect.Parameter(name, KEYWORD, annotation=options[name], default=False if each.negated else each.default)
+            for name, each in settings.items()
+        ]
+        _spell_out(call, [*own, *generated, *shared])
+        return call
+
+    return decorate
+
+
+def _type(setting: Setting) -> Any:
+    """Return the type of a setting on the command line."""
+    first = setting.annotation.partition(" ")[0]
+    kind: Any = {"int": int, "float": float, "bool": bool, "MappingOf[str,": list[str]}.get(first, str)
+    return kind | None if setting.default is None else kind
+
+
+def _keyword(setting: Setting, value: Any) -> Any:
+    """Return the value of an option as that of the Python keyword.
+
+    Raises:
+        InputError: The value has another form.
+    """
+    from tilewright.cli.common import integers, key_values
+
+    if setting.negated:
+        return not value
+    if setting.annotation.startswith("MappingOf"):
+        return key_values(value, setting.spelled[0])
+    if setting.annotation.startswith("Sequence[int]"):
+        return integers(value, setting.spelled[0])
+    return value
+
+
+def _spell_out(call: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
+    """Give a command these parameters, all by keyword, so that typer reads them."""
+    call.__signature__ = inspect.Signature([each.replace(kind=KEYWORD) for each in parameters])  # type: ignore[attr-defined]
     call.__annotations__ = {each.name: each.annotation for each in parameters}
-    return call
 
 
 def with_traceback(command: Callable[..., None]) -> Callable[..., None]:
@@ -263,10 +233,9 @@ def with_traceback(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True).parameters.values()
     flag = inspect.Parameter(
         "traceback",
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        KEYWORD,
         default=False,
         annotation=Annotated[bool, typer.Option("--traceback", help="print the traceback of a plugin that fails")],
     )
-    call.__signature__ = inspect.Signature([*own, flag])  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in (*own, flag)}
+    _spell_out(call, [*own, flag])
     return call

@@ -155,6 +155,7 @@ def _row(registration: Registration) -> dict[str, Any]:
         "distribution": registration.distribution,
         "version": registration.version,
         "summary": spec.summary,
+        "default_for": list(spec.default_for),
         "missing": list(spec.missing()),
         "hint": spec.hint,
     }
@@ -181,7 +182,8 @@ def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
 
     table = Table("kind", "name", Column("from", rank=1), Column("what it does", wrapped=True))
     for row in rows:
-        table.add_row(row["kind"], row["name"], row["distribution"], f"{row['summary']}{_lacking(row)}")
+        default = f" Default for: {', '.join(row['default_for'])}." if row["default_for"] else ""
+        table.add_row(row["kind"], row["name"], row["distribution"], f"{row['summary']}{default}{_lacking(row)}")
     print_tables(table)
     if broken:
         note("\n".join(["failed to load:", *(f"  {line}" for line in broken)]))
@@ -204,6 +206,7 @@ def _print_details(details: dict[str, Any]) -> None:
         f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
         f"  {details['summary']}{_lacking(details)}",
         f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}",
+        *([f"  default for: {', '.join(details['default_for'])}"] if details["default_for"] else []),
         *([f"  starts with: {', '.join(details['starts_with'])}"] if details["starts_with"] else []),
         *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
     ]

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tilewright import api
+from tilewright.api.settings import MARKED
 from tilewright.cli import options
 
 
@@ -83,8 +83,13 @@ def diff_stats_command(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="all input files of the tool", show_default=False)
     ],
-    notation: Annotated[str, typer.Option("--from", metavar="NOTATION", help="notation of the files")] = api.NOTATION,
-    model: Annotated[str, typer.Option(metavar="NAME", help="cost model to compare with")] = api.MODEL,
+    notation: Annotated[
+        str | None,
+        typer.Option("--from", metavar="NOTATION", help=f"notation of the files [default: {MARKED}]"),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help=f"cost model to compare with [default: {MARKED}]")
+    ] = None,
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model, e.g. link_transfers=false")
     ] = None,

@@ -12,8 +12,11 @@ from tilewright.mapspace.skeleton import Slot
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable, Relaxation
 from tilewright.plugin.guard.models import guarded_evaluator
+from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, bound
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.workload import Workload
 
 Least = tuple[float, float]
 """Energy in pJ and cycles."""
@@ -26,6 +29,15 @@ def least(search: LayerSearch) -> Least:
         return least_of(space, evaluator)
     except TilewrightError:  # the search raises the same error and reports it
         return 0.0, 0.0
+
+
+def least_of_workload(architecture: Architecture, workload: Workload, configuration: RunConfiguration) -> Least:
+    """Return lower bounds on the total energy in pJ and the total cycles of all layers."""
+    here = configuration.on_architecture(architecture)
+    each = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
+    return math.fsum(count * energy for count, energy, _ in each), math.fsum(
+        count * cycles for count, _, cycles in each
+    )
 
 
 def least_of(space: MapSpace, evaluator: Evaluator) -> Least:

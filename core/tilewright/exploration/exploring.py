@@ -1,17 +1,18 @@
 """Exploration runs: search the layers of a workload on each machine, and store each result immediately.
 
-A strategy takes points in waves of a fixed size. It excludes points by the results of earlier waves only.
+A strategy proposes points in groups, and excludes points by the results of earlier groups only.
 So the searches do not depend on the number of processes.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import ClusterError
+from tilewright.exploration.bounds import Least, least_of_workload
 from tilewright.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -23,13 +24,15 @@ from tilewright.exploration.records import (
 )
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
-from tilewright.exploration.strategies import Strategy, Watch
 from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import Engine, LayerSearch, chosen, notify_observers
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
+Watch = Callable[[float, str, float | None], None]
+"""Callback with the number of finished points, a text for the current step, and the best objective so far."""
 POLL_SECONDS = 0.2
 """Between two looks for results of another program that uses the store."""
 Task = tuple[str, str]
@@ -50,6 +53,10 @@ class Exploration:
     """Name of the strategy with its options."""
     asked: int
     """Number of points to try."""
+    point: Callable[[int], Point]
+    """Point of the space by its index, built once."""
+    bounded: bool = True
+    """Whether the strategy may exclude points by their bounds."""
     retry: bool = False
     watch: Watch | None = None
     record: ExplorationRecord = field(init=False)
@@ -85,24 +92,44 @@ class Exploration:
 
     def run(self) -> bool:
         """Search all tasks missing from the store; return whether none was left. Raises OutputError, PluginError."""
-        waves = self.strategy.waves()
+        groups = self.strategy.explore(self._task())
         with suppress(StopIteration):
-            wave = next(waves)
-            while not stop_requested() and (judged := self._judged(wave)) is not None:
-                wave = waves.send(judged)
+            group = next(groups)
+            while not stop_requested() and (judged := self._judged(group)) is not None:
+                group = groups.send([each.result for each in judged])
             return False
         return True
 
-    def _judged(self, wave: Sequence[Point]) -> list[ExploredPoint] | None:
+    def _task(self) -> ExplorationTask:
+        def bounds(index: int) -> Least:
+            architecture = self.point(index).architecture
+            return (
+                (0.0, 0.0)
+                if architecture is None
+                else least_of_workload(architecture, self.workload, self.configuration)
+            )
+
+        return ExplorationTask(
+            choices={name: self.space.values_of(name) for name in self.space.choices},
+            workload=self.workload,
+            objective=self.configuration.objective,
+            points=self.asked,
+            seed=self.configuration.seed,
+            architecture=lambda index: self.point(index).architecture,
+            bounds=bounds if self.bounded else None,
+            report=lambda text: self._tell(0.0, text),
+        )
+
+    def _judged(self, group: Sequence[PointProposal]) -> list[ExploredPoint] | None:
         """Refuse points, leave them out or search them; None where a search was interrupted."""
         judged, rest = [], []
-        for point in wave:
-            needless = self.strategy.needless(point, self.best) if point.architecture is not None else None
+        for proposal in group:
+            point = self.point(proposal.index)
             if point.architecture is None:
                 told = "; ".join(map(str, point.reasons))
                 judged.append(ExploredPoint(point.index, point.values, "refused", told))
-            elif needless is not None:
-                judged.append(ExploredPoint(point.index, point.values, "bounded", needless, self._kept(point)))
+            elif proposal.needless is not None:
+                judged.append(ExploredPoint(point.index, point.values, "bounded", proposal.needless, self._kept(point)))
             else:
                 rest.append(point)
         done = self._searched(rest)

@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 
 from tilewright.digests import of_data
 from tilewright.exploration.space import Choice
+from tilewright.plugin.strategy import PointResult
 from tilewright.run.cache import KEPT, digest
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer
@@ -177,13 +178,18 @@ class ExploredPoint:
         return self.layers or (nothing,)
 
     @property
+    def result(self) -> PointResult:
+        """Totals over the workload."""
+        return PointResult(self.index, self.energy_pj, self.cycles, self.area_um2 or 0.0)
+
+    @property
     def costs(self) -> tuple[float, float, float]:
         """Energy, cycles and area; an unknown area is 0."""
-        return self.energy_pj, self.cycles, self.area_um2 or 0.0
+        return self.result.costs
 
     def of(self, objective: Objective) -> float:
         """Return the value of the objective for the whole workload; EDP is total energy x total cycles."""
-        return {"edp": self.energy_pj * self.cycles, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+        return self.result.of(objective)
 
     @property
     def told(self) -> str | None:

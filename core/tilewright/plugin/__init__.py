@@ -47,8 +47,10 @@ if TYPE_CHECKING:
         NoOptions,
         Options,
         PluginSpec,
+        StrategySpec,
         lazy,
     )
+    from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
     from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
     from tilewright.schema.frozen import FrozenDict
@@ -94,6 +96,7 @@ __all__ = [
     "EstimatorSpec",
     "Evaluator",
     "Execution",
+    "ExplorationTask",
     "Frontend",
     "FrontendSpec",
     "FrozenDict",
@@ -113,6 +116,9 @@ __all__ = [
     "Objective",
     "Options",
     "PluginSpec",
+    "PointProposal",
+    "PointProposals",
+    "PointResult",
     "Progress",
     "Proposals",
     "Reason",
@@ -123,6 +129,8 @@ __all__ = [
     "Route",
     "Run",
     "ScalarEvaluator",
+    "Strategy",
+    "StrategySpec",
     "Task",
     "Tensor",
     "TensorCounts",

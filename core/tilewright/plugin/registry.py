@@ -35,6 +35,7 @@ from tilewright.plugin.specs import (
     FrontendSpec,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
 )
 from tilewright.schema.document import suggestion
 from tilewright.values import plainly
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.mapper import Mapper
     from tilewright.plugin.result import Result
+    from tilewright.plugin.strategy import Strategy
 
 GROUP = "tilewright"
 DISABLE = "TILEWRIGHT_DISABLE"
@@ -166,15 +168,29 @@ class Registry:
                 others = f"; {len(meant) - 1} more: `tilewright plugins list`" if len(meant) > 1 else ""
                 raise PluginError(f"{meant[0]}{others}", plugin=name)
             names = [entry.spec.name for entry in known]
-            message = f"no {kind.kind} is called '{name}'{suggestion(name, names)}"
-            message += f"; installed: {', '.join(names) or 'none'}"
-            if self.disabled:
-                message += f"; switched off by {DISABLE}: {', '.join(sorted(self.disabled))}"
-            if self.broken:
-                message += "\nplugins that failed to load:" + "".join(f"\n  - {broken}" for broken in self.broken)
             several = "name one; `tilewright compare` runs several" if "," in name else None
-            raise UnknownPluginError(message, hint=several)
+            raise self._unknown(kind, f"no {kind.kind} is called '{name}'{suggestion(name, names)}", several)
         return found[0]
+
+    def default(self, kind: type[S], task: str) -> str:
+        """Return the name of the plugin that is used for a task if the user names none of its kind.
+
+        Raises:
+            UnknownPluginError: No plugin is a default for the task.
+        """
+        names = [entry.name for entry in self.of_kind(kind) if task in entry.spec.default_for]
+        if not names:
+            raise self._unknown(kind, f"no {kind.kind} is the default for {task}: name one")
+        return names[0]
+
+    def _unknown(self, kind: type[S], message: str, hint: str | None = None) -> UnknownPluginError:
+        """Return an error with installed, disabled and broken plugins after its message."""
+        message += f"; installed: {', '.join(entry.spec.name for entry in self.of_kind(kind)) or 'none'}"
+        if self.disabled:
+            message += f"; switched off by {DISABLE}: {', '.join(sorted(self.disabled))}"
+        if self.broken:
+            message += "\nplugins that failed to load:" + "".join(f"\n  - {broken}" for broken in self.broken)
+        return UnknownPluginError(message, hint=hint)
 
     @overload
     def make(self, kind: type[MapperSpec], name: str, options: Mapping[str, Any] = ...) -> Mapper: ...
@@ -188,6 +204,8 @@ class Registry:
     def make(self, kind: type[EstimatorSpec], name: str, options: Mapping[str, Any] = ...) -> Estimator: ...
     @overload
     def make(self, kind: type[AlgorithmSpec], name: str, options: Mapping[str, Any] = ...) -> Algorithm: ...
+    @overload
+    def make(self, kind: type[StrategySpec], name: str, options: Mapping[str, Any] = ...) -> Strategy: ...
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Build a plugin behind a guard, which turns its failures into a PluginError with its name.
 

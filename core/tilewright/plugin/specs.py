@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.frontend import Algorithm, Frontend  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
+    from tilewright.plugin.strategy import Strategy  # noqa: F401 -- named in quotes below
 
 INTERFACE = 1
 """Version of the plugin interface of this host."""
@@ -77,6 +78,11 @@ class PluginSpec(Generic[T_co]):
         hint: Command to type if one is missing.
         interface: Interface version for which it was written.
         programs: Option -> default program on the PATH, which the option replaces.
+        default_for: Tasks for which it is used if the user names no plugin of its kind. `search`:
+            the mapper and the cost model of `map`, `compare` and `explore`. `fallback`: the mapper
+            of layers where the default one can prove nothing. `programs`: the cost model of
+            programs in another notation. `reports`: the adapter of `diff_stats`. `exploration`:
+            the strategy of `explore`. Built-in plugins come before others.
     """
 
     kind: ClassVar[str] = "plugin"
@@ -92,6 +98,7 @@ class PluginSpec(Generic[T_co]):
     hint: str | None = None
     interface: int = INTERFACE
     programs: Mapping[str, str] = field(default_factory=dict)
+    default_for: tuple[str, ...] = ()
 
     def missing(self, options: Iterable[str] = ()) -> tuple[str, ...]:
         """Return modules of `needs` and `programs` that are not installed.
@@ -207,6 +214,19 @@ class AlgorithmSpec(PluginSpec["Algorithm"]):
     methods: ClassVar[tuple[str, ...]] = ("alternatives",)
 
 
+@dataclass(frozen=True)
+class StrategySpec(PluginSpec["Strategy"]):
+    """Declaration of a strategy of `explore`; `--strategy` accepts its name.
+
+    `samples` declares that it chooses among all points, so that the user has to limit their number.
+    """
+
+    kind: ClassVar[str] = "strategy"
+    methods: ClassVar[tuple[str, ...]] = ("explore",)
+
+    samples: bool = False
+
+
 KINDS: tuple[type[PluginSpec[Any]], ...] = (
     MapperSpec,
     CostModelSpec,
@@ -214,4 +234,5 @@ KINDS: tuple[type[PluginSpec[Any]], ...] = (
     AdapterSpec,
     EstimatorSpec,
     AlgorithmSpec,
+    StrategySpec,
 )

@@ -14,3 +14,4 @@ class Kind(StrEnum):
     adapter = "adapter"
     estimator = "estimator"
     algorithm = "algorithm"
+    strategy = "strategy"

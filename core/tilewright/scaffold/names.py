@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import InputError
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import Registry
-from tilewright.plugin.specs import AdapterSpec, AlgorithmSpec, CostModelSpec, EstimatorSpec, FrontendSpec, MapperSpec
+from tilewright.plugin.specs import (
+    AdapterSpec,
+    AlgorithmSpec,
+    CostModelSpec,
+    EstimatorSpec,
+    FrontendSpec,
+    MapperSpec,
+    StrategySpec,
+)
 from tilewright.scaffold import Kind
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ SPECS: dict[Kind, type[PluginSpec[Any]]] = {
     Kind.adapter: AdapterSpec,
     Kind.estimator: EstimatorSpec,
     Kind.algorithm: AlgorithmSpec,
+    Kind.strategy: StrategySpec,
 }
 
 

@@ -21,9 +21,11 @@ from tilewright.plugin.specs import (
     FrontendSpec,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
 )
 from tilewright.testing.checks.estimator import questions
 from tilewright.testing.checks.mapper import REFUSALS, driven
+from tilewright.testing.checks.strategy import explored, task
 from tilewright.testing.corpus import Sample
 from tilewright.testing.kit import Subject
 
@@ -82,6 +84,10 @@ def _estimator(subject: Subject) -> None:
         estimator.estimate(*question)
 
 
+def _strategy(subject: Subject) -> None:
+    explored(subject.make(), task())
+
+
 def _first(subject: Subject) -> Sample:
     return subject.samples()[0]
 
@@ -93,4 +99,5 @@ EXERCISES: dict[type[PluginSpec[Any]], Callable[[Subject], None]] = {
     AdapterSpec: _adapter,
     EstimatorSpec: _estimator,
     AlgorithmSpec: _algorithm,
+    StrategySpec: _strategy,
 }

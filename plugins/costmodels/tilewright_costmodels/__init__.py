@@ -73,6 +73,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
     return [
         CostModelSpec(
             name="timeloop",
+            default_for=("search",),
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
@@ -81,6 +82,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
         ),
         CostModelSpec(
             name="maestro",
+            default_for=("programs",),
             summary="MAESTRO's data-centric analysis, with equal results on the same inputs.",
             factory=lazy("tilewright_costmodels.maestro.model", "MaestroModel"),
             options=MaestroOptions,

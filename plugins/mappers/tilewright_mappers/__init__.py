@@ -197,6 +197,7 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="optimal",
+            default_for=("search",),
             summary="The best mapping, with a proof: a staged search over tile shapes, pruned by bounds.",
             factory=lazy("tilewright_mappers.optimal.mapper", "Optimal"),
             starts_with=("quickflow", "sunstone"),
@@ -286,6 +287,7 @@ def tilewright_plugins() -> list[MapperSpec]:
         ),
         MapperSpec(
             name="quickflow",
+            default_for=("fallback",),
             summary="Factors first, their orders in one shot; local beam search over single prime factors.",
             factory=lazy("tilewright_mappers.quickflow.mapper", "QuickFlow"),
             options=QuickFlowOptions,

@@ -11,7 +11,7 @@ import pytest
 
 from support.command import Command, interrupted
 from tilewright import library
-from tilewright.api.settings import Plan
+from tilewright.api.plan import Plan
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result

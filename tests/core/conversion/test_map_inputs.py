@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.api.settings import Plan, Settings
+from tilewright.api.plan import Plan
+from tilewright.api.settings import Searches
 from tilewright.errors import InputError
 from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.architecture import Architecture
@@ -62,7 +63,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def given(work: object, arch: object, **words: object) -> tuple[Workload, Architecture, Constraints]:
-    plan = Plan.of(work, arch, ["random"], ["timeloop"], Settings(**words))  # type: ignore[arg-type, typeddict-item]
+    plan = Plan.of(work, arch, ["random"], ["timeloop"], Searches(**words))  # type: ignore[arg-type, typeddict-item]
     return plan.workload, plan.architecture, plan.constraints
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.errors import InputError
+from tilewright.errors import CallError, InputError
 from tilewright.plugin import MapperSpec, Proposals, Run, Task, installed
 
 pytestmark = pytest.mark.process
@@ -111,8 +111,10 @@ def test_plugins_that_fail_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_words_are_checked() -> None:
-    with pytest.raises(InputError, match="explore has no folder"):
-        tw.explore(FORMULA, SPACE, folder="x")
+    with pytest.raises(CallError, match=r"explore\(\) has no parameter 'folder'"):
+        tw.explore(FORMULA, SPACE, folder="x")  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="seed must be a number of at least 0, not -1"):
+        tw.explore(FORMULA, SPACE, points=2, seed=-1)
     with pytest.raises(InputError, match="none of 6 points of small that were tried is a valid architecture"):
         tw.explore(FORMULA, SPACE | {"limits": ["words < 0"]})
 

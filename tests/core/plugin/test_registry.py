@@ -1,5 +1,6 @@
 """The registry finds plugins by entry point, keeps names apart and survives whatever a plugin does."""
 
+import ast
 import importlib.metadata
 import subprocess
 import sys
@@ -12,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from support import ROOT
 from tilewright.errors import AmbiguousPluginError, InputError, PluginError, UnknownPluginError
-from tilewright.plugin.registry import GROUP, Registration, Registry, check_options, discover
+from tilewright.plugin.registry import GROUP, Registration, Registry, check_options, discover, installed
 from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec, Options, lazy
 
 pytestmark = pytest.mark.process
@@ -369,3 +371,29 @@ print(len(registry.registrations), *(name for name in {HEAVY!r} if name in sys.m
     assert done.returncode == 0, done.stderr
     count, *heavy = done.stdout.split()
     assert int(count) >= 6 and heavy == []
+
+
+def test_a_default_is_declared_and_built_in_ones_come_first() -> None:
+    registry = Registry(disabled=["off"])
+    with pytest.raises(
+        UnknownPluginError, match="no mapper is the default for search: name one; installed: none; switched off by"
+    ):
+        registry.default(MapperSpec, "search")
+    for distribution in ("elsewhere", "tilewright"):
+        spec = MapperSpec(name="mine", summary="", factory=lambda options: None, default_for=("search",))  # type: ignore[arg-type, return-value]
+        registry.add(spec, distribution, "1.0")
+        assert (
+            registry.default(MapperSpec, "search")
+            == {"elsewhere": "elsewhere/mine", "tilewright": "mine"}[distribution]
+        )
+    with pytest.raises(UnknownPluginError, match="no mapper is the default for fallback"):
+        registry.default(MapperSpec, "fallback")
+
+
+def test_core_names_no_plugin() -> None:
+    names = {each.spec.name for each in installed().registrations} - {"tilewright"}  # of the program, too
+    files = [path for path in (ROOT / "core/tilewright").rglob("*.py") if "testing" not in path.parts]
+    for path in files:
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        assert not names & {str(each.value) for each in nodes if isinstance(each, ast.Constant)}, path
+    assert len(files) > 100

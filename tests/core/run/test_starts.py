@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tilewright.api.settings import Plan
+from tilewright.api.plan import Plan
 from tilewright.errors import NotConformableError, PluginError, Reason
 from tilewright.plugin import Budget, MapperSpec, Proposals, Run, Task, started
 from tilewright.plugin.guard.calls import Owner
@@ -129,7 +129,7 @@ def test_a_third_party_names_its_start() -> None:
 
 def test_what_a_search_starts_with_is_part_of_what_it_runs() -> None:
     """So that results kept in the cache and in stores are forgotten when its code changes."""
-    _, configuration = Plan.of_one("nk,km->nm; n=4 k=4 m=4", "eyeriss", "optimal", "timeloop", {})
+    _, configuration = Plan.of_one("nk,km->nm; n=4 k=4 m=4", "eyeriss", {"mapper": "optimal", "model": "timeloop"})
     assert [type(each).__name__ for each in configuration.plugins] == [
         "Optimal",
         "QuickFlow",

@@ -6,16 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Unpack
 
-from tilewright import api
 from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.front.points import Front, front_of
 from tilewright.api.front.report import FrontReport, save_points
+from tilewright.api.plan import Plan, Sources, folder_of
 from tilewright.api.progress import mapping_progress
-from tilewright.api.settings import Plan, Settings, Sources, folder_of
+from tilewright.api.settings import FrontSettings
 from tilewright.errors import CallError, PluginError
 from tilewright.interrupts import stop_requested
-from tilewright.plugin.costmodel import CostModel
-from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.result import Watcher
 from tilewright.run.cache import ResultCache
 from tilewright.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
@@ -28,22 +26,18 @@ from tilewright.schema.workload import Layer, Workload
 def front(
     workload: Sources,
     arch: Sources,
-    *,
-    points: int = 8,
-    mapper: str | Mapper | None = None,
-    model: str | CostModel = api.MODEL,
-    **settings: Unpack[Settings],
+    **settings: Unpack[FrontSettings],
 ) -> FrontReport:
     """Search the Pareto front of energy and cycles for every distinct layer.
 
     This is the function behind `tilewright map --pareto`. The first point has the fewest cycles,
     and the last one the lowest energy. Each point is the mapping of lowest energy within its cycle
-    limit. Mappers that prove bounds prove this.
+    limit. Mappers that prove bounds prove this. The limits apply to each point. There is no
+    `objective`. The points of a layer are searched in sequence, so `jobs` counts layers.
 
     Args:
-        points: Maximum number of points per layer, at least 2.
-        Everything else: As for `map`. The limits apply to each point. There is no `objective`. The
-        points of a layer are searched in sequence, so `jobs` counts layers.
+        workload, arch: As for `map`.
+        **settings: Those of `FrontSettings` (tilewright.api.settings).
 
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
@@ -51,10 +45,11 @@ def front(
         PluginError: Mapper or model cannot be built.
         OutputError: The folder cannot be written to.
     """
+    points = settings["points"]
     at_least(2, points=points)
-    if settings.get("objective", "edp") != "edp":
+    if settings["objective"] != "edp":
         raise CallError("a front always covers energy and cycles", hint="leave objective out")
-    plan, configuration = Plan.of_one(workload, arch, mapper, model, settings)
+    plan, configuration = Plan.of_one(workload, arch, settings)
     network = plan.workload
     name = f"{configuration.mapper_record.name}, {points} points"
     folder = folder_of(settings, network, [(name, configuration)])

@@ -5,39 +5,34 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Unpack, get_args
+from typing import Any, Unpack
 
-import numpy as np
-
-from tilewright import api
-from tilewright.api.call_arguments import at_least, checked, one_of
+from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.load import load_workload
 from tilewright.api.load.kinds import is_foreign
+from tilewright.api.plan import Plan, Sources
 from tilewright.api.progress import exploration_progress
-from tilewright.api.settings import Plan, Settings, Sources
+from tilewright.api.settings import ExploreSettings
 from tilewright.errors import InputError
 from tilewright.exploration.cluster import Cluster
 from tilewright.exploration.database import VERSION
 from tilewright.exploration.exploring import Exploration
-from tilewright.exploration.sampling import Sampler, Sampling
 from tilewright.exploration.space import ArchitectureSpace, Point
 from tilewright.exploration.store import Store
-from tilewright.exploration.strategies import Grid, Strategy
-from tilewright.exploration.sunstone_arch import SunstoneArch
-from tilewright.plugin.costmodel import CostModel
-from tilewright.plugin.mapper import Mapper
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import StrategySpec
+from tilewright.plugin.strategy import drawn
 from tilewright.run.network import Engine, map_each
 from tilewright.run.parallel import Workers
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Workload
 
-STRATEGIES = ("grid", "sunstone_arch", *get_args(Sampler))
 LOOKED_AT = 1000
 """Number of points among which to look for a valid architecture before the strategy starts."""
 MAX_REASONS = 5
@@ -50,42 +45,19 @@ FILE = f"explorations-{VERSION}.sqlite"
 def explore(
     workload: Sources,
     space: SpaceSource,
-    *,
-    weights: Sequence[int] | None = None,
-    mapper: str | Mapper | None = None,
-    model: str | CostModel = api.MODEL,
-    strategy: str = "grid",
-    points: int | None = None,
-    bounds: bool = True,
-    store: str | os.PathLike[str] | None = None,
-    retry: bool = False,
-    cluster: str | None = None,
-    **settings: Unpack[Settings],
+    **settings: Unpack[ExploreSettings],
 ) -> ExplorationReport:
     """Map a workload onto the architectures of a space, as `tilewright explore` does.
 
     Every result, one layer on one architecture, is stored once it is found. Stored results are
-    not searched again, so an interrupted exploration continues where it ended.
+    not searched again, so an interrupted exploration continues where it ended. The limits apply to
+    each layer on each architecture.
 
     Args:
         workload: As for `map`. For several networks, the layers of all are searched, and shared
             ones once.
-        weights: How often each of several networks is executed. Default: once each.
         space: A space of architectures: a library name, a file, a dict or an object.
-        mapper, model: As for `map`.
-        strategy: `grid`, `sunstone_arch`, `nsga2` or `tpe`. `sunstone_arch` chooses sizes of the
-            innermost memories by the tiles that need them. `nsga2` (for the front) and `tpe` (for the
-            objective) learn from earlier points. They need the extra `optuna`.
-        points: Maximum number of points, each tried once. Unless the strategy chooses them, they
-            are drawn at random with `seed`. Default: all.
-        bounds: Whether to skip points that are dominated in energy, cycles and area, by bounds from
-            the cost model's relaxation.
-        store: SQLite file. Default: one in the cache, or none without a cache.
-        retry: Whether to repeat searches that failed before.
-        cluster: Address of a Dask scheduler (extra `dask`). Its workers then search instead of
-            `jobs` local processes.
-        Everything else: As for `map`. The limits apply to each layer on each architecture. `folder` and
-        `force` are not accepted. `resume` is always on.
+        **settings: Those of `ExploreSettings` (tilewright.api.settings).
 
     Returns:
         The report. Invalid points, and layers without a mapping, are rows with their reasons.
@@ -100,22 +72,26 @@ def explore(
             `failure` records a cluster that is lost later.
     """
     found = architecture_space(space)
-    settings.pop("resume", None)  # an exploration always resumes
-    for word in ("folder", "force"):
-        if settings.get(word):
-            raise InputError(f"explore has no {word}", hint="it always continues with the results in the store")
+    points, cluster = settings["points"], settings["cluster"]
+    strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
     at_least(1, points=points)
-    one_of("strategy", strategy, STRATEGIES)
-    sampler = next((each for each in get_args(Sampler) if each == strategy), None)
-    if sampler is not None and points is None:
+    at_least(0, seed=settings["seed"])
+    spec = installed().find(StrategySpec, strategy).spec
+    samples = isinstance(spec, StrategySpec) and spec.samples
+    if samples and points is None:
         raise InputError(f"strategy {strategy} needs a number of points", hint="for example points=100")
-    order = _order(len(found), points if sampler is None else LOOKED_AT, settings.get("seed", 0))
-    tried = [found.point(index) for index in order]
-    plan, configuration = Plan.of_one(_together(workload, weights), _first(found, tried), mapper, model, settings)
-    asked = len(tried) if sampler is None else min(points or len(tried), len(found))
-    told = f"{strategy}{'' if points is None else f', {points} points by seed {plan.seed}'}"
+    options = settings["strategy_options"] or {}
+    chosen = installed().make(StrategySpec, strategy, options)
+    asked = min(points or len(found), len(found))
+    built = cache(found.point)
+    tried = drawn(len(found), LOOKED_AT if samples else asked, settings["seed"])
+    plan, configuration = Plan.of_one(
+        _together(workload, settings["weights"]), _first(found, map(built, tried)), settings
+    )
+    name = ", ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
+    told = f"{name}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:
-        kept = closing.enter_context(Store(_file(store, plan)))
+        kept = closing.enter_context(Store(_file(settings["store"], plan)))
         if kept.repaired:
             logging.getLogger("tilewright").warning(
                 "warning: store %s was damaged: %d rows were taken out, and are searched again where they are asked for; the first: %s",
@@ -123,20 +99,13 @@ def explore(
             )  # fmt: skip
         seen = closing.enter_context(exploration_progress(asked, plan.objective, plan.progress))
         watch = seen.watch if seen else None
-        chosen: Strategy
-        if sampler is not None:
-            chosen = Sampling(found, asked, sampler, plan.objective, plan.seed)
-        elif strategy == "grid":
-            chosen = Grid.of(tried, plan.workload, configuration, bounds, watch)
-        else:
-            chosen = SunstoneArch.of(tried, plan.workload, plan.objective)
         engine: Engine = map_each
         if cluster is not None:
             engine = closing.enter_context(Cluster(cluster, configuration))
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, engine, chosen, told, asked, retry, watch
+            plan.workload, found, configuration, kept, engine, chosen, told, asked, built, settings["bounds"], settings["retry"], watch
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)
@@ -204,21 +173,16 @@ def _called(network: Workload, source: Any) -> Workload:
     return network.model_copy(update={"name": os.fspath(source)}) if isinstance(source, str | os.PathLike) else network
 
 
-def _first(space: ArchitectureSpace, tried: Sequence[Point]) -> Architecture:
+def _first(space: ArchitectureSpace, tried: Iterable[Point]) -> Architecture:
     """Return a valid architecture of the space.
 
     Raises:
         InputError: None of the tried points is valid.
     """
+    told: Counter[str] = Counter()
     for point in tried:
         if point.architecture is not None:
             return point.architecture
-    told = Counter("; ".join(map(str, point.reasons)) for point in tried)
+        told["; ".join(map(str, point.reasons))] += 1
     said = "".join(f"\n  {count:,} because of {why}" for why, count in told.most_common(MAX_REASONS))
-    raise InputError(f"none of {len(tried):,} points of {space.name} that were tried is a valid architecture:{said}")
-
-
-def _order(size: int, points: int | None, seed: int) -> Sequence[int]:
-    if points is None or points >= size:
-        return range(size)
-    return [int(each) for each in np.random.default_rng(seed).choice(size, points, replace=False)]
+    raise InputError(f"none of {told.total():,} points of {space.name} that were tried is a valid architecture:{said}")

@@ -9,7 +9,8 @@ from typing import Any
 from tilewright.api.call_arguments import checked, names_of
 from tilewright.api.hardware.fits import Fit, advice, fit_of, fit_table
 from tilewright.api.load import Source
-from tilewright.api.settings import Plan, Settings, Sources
+from tilewright.api.plan import Plan, Sources
+from tilewright.api.settings import Searches
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -125,7 +126,7 @@ def fit(
             ones.
     """
     named = [each.name for each in installed().of_kind(CostModelSpec)] if models is None else names_of("models", models)
-    settings: Settings = {"constraints": constraints, "factors": factors}
+    settings: Searches = {"constraints": constraints, "factors": factors}
     plan = Plan.of(COMMON if workload is None else workload, arch, [], named, settings)
     fits = [
         fit_of(model, each.problem, plan.architecture, plan.constraints)

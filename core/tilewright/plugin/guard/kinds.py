@@ -10,6 +10,7 @@ from tilewright.plugin.guard.estimators import GuardedEstimator
 from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
+from tilewright.plugin.guard.strategies import GuardedStrategy
 from tilewright.plugin.specs import (
     AdapterSpec,
     AlgorithmSpec,
@@ -18,6 +19,7 @@ from tilewright.plugin.specs import (
     FrontendSpec,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
 )
 
 GUARDS: dict[type[PluginSpec[Any]], Any] = {
@@ -27,6 +29,7 @@ GUARDS: dict[type[PluginSpec[Any]], Any] = {
     AdapterSpec: GuardedAdapter,
     EstimatorSpec: GuardedEstimator,
     AlgorithmSpec: GuardedAlgorithm,
+    StrategySpec: GuardedStrategy,
 }
 
 

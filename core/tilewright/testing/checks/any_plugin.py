@@ -29,7 +29,9 @@ from tilewright.plugin.specs import (
     Lazy,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
 )
+from tilewright.plugin.strategy import Strategy
 from tilewright.testing.exercises import exercise
 from tilewright.testing.kit import Subject, check, require
 
@@ -45,6 +47,7 @@ PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
     AdapterSpec: Adapter,
     EstimatorSpec: Estimator,
     AlgorithmSpec: Algorithm,
+    StrategySpec: Strategy,
 }
 
 

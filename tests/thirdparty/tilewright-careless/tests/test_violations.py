@@ -14,6 +14,7 @@ from tilewright.plugin import (
     FrontendSpec,
     MapperSpec,
     Registry,
+    StrategySpec,
     discover,
 )
 from tilewright.plugin.registry import GROUP
@@ -23,6 +24,7 @@ from tilewright.testing.kit import CHECKS
 BROKEN = {"brokenimport": "import", "brokenhook": "specs"}
 
 MAPPERS = {name for name in CHECKS if name.startswith("check_mapper")}
+STRATEGIES = {name for name in CHECKS if name.startswith("check_strategy")}
 COSTMODELS = {name for name in CHECKS if name.startswith("check_costmodel")}
 
 VIOLATIONS: dict[tuple[type, str], set[str]] = {
@@ -32,6 +34,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (AdapterSpec, "good"): set(),
     (EstimatorSpec, "good"): set(),
     (AlgorithmSpec, "good"): set(),
+    (StrategySpec, "good"): set(),
     (MapperSpec, "talkative"): {"check_summary_is_one_line"},
     (MapperSpec, "lax-options"): {"check_options_refuse_the_unknown"},
     (MapperSpec, "odd-options"): {"check_options_round_trip"},
@@ -105,6 +108,13 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (AlgorithmSpec, "unmoved"): {"check_algorithm_moves_what_does_not_lie_right"},
     (AlgorithmSpec, "moody"): {"check_algorithm_answers_the_same_twice"},
     (AlgorithmSpec, "unwritable"): {"check_algorithm_alternatives_can_be_written"},
+    # every exploration leaves the space
+    (StrategySpec, "straying"): STRATEGIES,
+    (StrategySpec, "idle"): {"check_strategy_searches_a_point"},
+    # the second exploration of one object draws on, too
+    (StrategySpec, "unseeded"): {"check_strategy_same_seed_same_points", "check_strategy_keeps_no_state"},
+    (StrategySpec, "remembering"): {"check_strategy_keeps_no_state"},
+    (StrategySpec, "touchy"): {"check_strategy_survives_failures"},
 }
 
 

@@ -18,6 +18,7 @@ from tilewright.plugin import (
     FrontendSpec,
     MapperSpec,
     PluginSpec,
+    StrategySpec,
     hookimpl,
 )
 
@@ -93,4 +94,5 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(_adders("adder"), "estimators", "Good Mute Moody Lenient Fragile"),
         *_specs(_adders("own-adder"), "estimators", "Shifting"),
         *_specs(AlgorithmSpec, "algorithms", "Good Untold Mistaken Unmoved Moody Unwritable"),
+        *_specs(StrategySpec, "strategies", "Good Straying Idle Unseeded Remembering Touchy"),
     ]

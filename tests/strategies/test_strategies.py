@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.errors import InputError
+from tilewright.errors import InputError, PluginError, UnknownPluginError
 from tilewright.exploration.records import front
 
 pytestmark = pytest.mark.exhaustive
@@ -94,7 +94,7 @@ def test_sizes_that_no_tile_needs_are_not_searched() -> None:
 
 
 def test_strategies_say_what_they_cannot() -> None:
-    with pytest.raises(InputError, match="strategy must be one of grid, sunstone_arch"):
+    with pytest.raises(UnknownPluginError, match="no strategy is called 'sunstone'; did you mean 'sunstone_arch'"):
         explored(UNITS, strategy="sunstone")
     bare = UNITS | {"architecture": {"clusters": [UNITS["architecture"]["clusters"][0] | {"fanout": {"size": 2}}],
                                      "compute": UNITS["architecture"]["compute"]},
@@ -133,5 +133,5 @@ def test_a_sampler_is_told_how_many_points() -> None:
 
 def test_optuna_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(InputError, match="nsga2 and tpe need Optuna"):
+    with pytest.raises(PluginError, match="strategy 'nsga2' of tilewright .* needs optuna, which is not installed"):
         explored(SIZES, strategy="nsga2", points=3)

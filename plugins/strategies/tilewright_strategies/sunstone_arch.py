@@ -21,55 +21,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import InputError
-from tilewright.exploration.records import ExploredPoint
-from tilewright.exploration.space import Point
-from tilewright.exploration.strategies import Waves
+from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Objective
-from tilewright.schema.workload import Workload
 
 MAX_TILES = 200_000
 
 
-@dataclass(frozen=True)
 class SunstoneArch:
-    """Points by rank; `without`: points without tiles. `tiles`: numbers of tiles grown and kept, over all layers."""
+    """Strategy that tries the architectures whose innermost memories some tile needs, best tile first."""
 
-    ranked: Sequence[Point]
-    cost: dict[int, float]
-    without: Sequence[Point]
-    objective: Objective
-    tiles: tuple[int, int]
-
-    @classmethod
-    def of(cls, points: Sequence[Point], workload: Workload, objective: Objective) -> SunstoneArch:
-        """Raises InputError: machines without memories, or of different shape, or too many tiles."""
-        machines = [(point, point.architecture) for point in points if point.architecture is not None]
+    def explore(self, task: ExplorationTask) -> PointProposals:
+        """Yield all points, one at a time; raise InputError for memories or tiles that do not suit it."""
+        points = task.drawn()
+        built = ((index, task.architecture(index)) for index in points)
+        machines = [(index, machine) for index, machine in built if machine is not None]
         needed: set[int] = set()
         costs = np.zeros((2, len(machines)))
-        grown = kept = 0
-        for layer in workload.distinct():
+        for layer in task.workload.distinct():
             tiles = _Tiles.of(layer.problem, [machine for _, machine in machines])
-            grown, kept = grown + len(tiles.shapes), kept + int(tiles.maximal.sum())
-            needed |= {machines[index][0].index for index in np.unique(tiles.owner[tiles.maximal])}
+            needed |= {machines[place][0] for place in np.unique(tiles.owner[tiles.maximal])}
             costs += layer.count * tiles.least()
-        value = {"edp": costs[0] * costs[1], "energy": costs[0], "cycles": costs[1]}[objective]
-        cost = {point.index: float(each) for (point, _), each in zip(machines, value, strict=True)}
-        others = [point for point in points if point.index not in needed]
-        ranked = sorted((point for point in points if point.index in needed), key=lambda point: cost[point.index])
-        return cls(ranked, cost, others, objective, (grown, kept))
-
-    def waves(self) -> Waves:
-        yield self.without
-        for point in self.ranked:
-            yield (point,)
-
-    def needless(self, point: Point, found: Sequence[ExploredPoint]) -> str | None:
-        if any(point.index == each.index for each in self.without):
-            return "sunstone_arch: no tile needs its sizes"
-        best = min((each.of(self.objective) for each in found), default=math.inf)
-        return "sunstone_arch: its best tile costs more than the best point" if self.cost[point.index] > best else None
+        value = {"edp": costs[0] * costs[1], "energy": costs[0], "cycles": costs[1]}[task.objective]
+        cost = {index: float(each) for (index, _), each in zip(machines, value, strict=True)}
+        found = yield [
+            PointProposal(index, "sunstone_arch: no tile needs its sizes") for index in points if index not in needed
+        ]
+        best = math.inf
+        for index in sorted((index for index in points if index in needed), key=lambda index: cost[index]):
+            why = "sunstone_arch: its best tile costs more than the best point" if cost[index] > best else None
+            found = yield [PointProposal(index, why)]
+            best = min(best, *(each.of(task.objective) for each in found))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,69 @@
+"""Guard of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from tilewright.plugin.guard.calls import Owner, described, fault
+from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
+
+EMPTY = 1000
+"""Consecutive empty groups after which a strategy has failed."""
+
+
+class GuardedStrategy:
+    """A strategy whose proposals are checked."""
+
+    def __init__(self, plugin: Strategy, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def explore(self, task: ExplorationTask) -> PointProposals:
+        generator: Any = limited(self.owner, "explore", lambda: self.plugin.explore(task))
+        if not isinstance(generator, Generator):
+            raise fault(self.owner, f"explore returned {described(generator)}, a generator is expected")
+        known: set[int] = set()
+        results: Sequence[PointResult] | None = None
+        empty = 0
+
+        def ask() -> tuple[Any, bool]:
+            try:
+                return generator.send(results), False
+            except StopIteration:
+                return None, True
+
+        while True:
+            group, ended = limited(self.owner, "explore", ask)
+            if ended:
+                return
+            wrong = fault_of_group(group, task, known)
+            empty = 0 if group else empty + 1
+            if wrong or empty == EMPTY:
+                raise fault(self.owner, f"explore {wrong or f'proposed nothing {EMPTY:,} times in a row'}")
+            known |= {each.index for each in group}
+            results = yield tuple(group)
+
+
+def fault_of_group(group: object, task: ExplorationTask, known: set[int]) -> str | None:
+    """Return the contract violation of a group of proposals in a few words, or None.
+
+    Args:
+        known: Points proposed before.
+    """
+    if not isinstance(group, Sequence) or isinstance(group, str | bytes):
+        return f"yielded {described(group)}, a list of PointProposal is expected"
+    seen = set(known)
+    for each in group:
+        if not isinstance(each, PointProposal):
+            return f"yielded {described(each)} among them, a PointProposal is expected"
+        index: object = each.index
+        if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < task.size:
+            return f"proposed point {str(index)[:40]} of a space with {task.size:,}"
+        if index in seen:
+            return f"proposed point {index} twice"
+        needless: object = each.needless
+        if needless is not None and not (isinstance(needless, str) and needless.strip()):
+            return f"left point {index} out without a reason"
+        seen.add(index)
+    return None if len(seen) <= task.points else f"proposed more than {task.points:,} points"

@@ -1,0 +1,124 @@
+"""Contract checks for strategies."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+from tilewright.exploration.space import ArchitectureSpace
+from tilewright.plugin.guard.strategies import EMPTY, fault_of_group
+from tilewright.plugin.specs import StrategySpec
+from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointResult, Strategy
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.workload import Workload
+from tilewright.testing.corpus import SAMPLES
+from tilewright.testing.kit import CheckFailure, Subject, check, require
+
+SPACE = ArchitectureSpace.from_yaml(
+    """
+    kind: space
+    name: buffers
+    architecture:
+      clusters:
+      - name: Main
+        memories: [{name: Main, technology: dram, read_energy_pj: 64, write_energy_pj: 64, area_um2: 0}]
+      - name: Buffer
+        memories: [{name: Buffer, read_energy_pj: 2, write_energy_pj: 2, area_um2: 0}]
+      compute: {energy_per_operation_pj: 1, area_um2: 10}
+    choices:
+      words: [8, 16, 32, 64, 128]
+      units: [1, 2, 3, 4, 6]
+      kind: [slow, fast]
+    set: {Buffer.capacity_words: words, Buffer.fanout.size: units}
+    limits: [words * units <= 256]
+    """
+)
+"""Space of the checks; some of its points are no valid architecture."""
+FEW = 7
+"""Number of points of a limited exploration."""
+
+
+def _costs(machine: Architecture) -> tuple[float, float]:
+    """Return energy and cycles of a machine; they replace a search."""
+    words = machine.memories[1].capacity_words or 1
+    return 1e4 * (1 + 1 / words + words / 1e3), math.ceil(1e3 / machine.compute_instances)
+
+
+def task(points: int = len(SPACE), seed: int = 1, bounded: bool = True) -> ExplorationTask:
+    """Return a small exploration of a matrix product."""
+    point = cache(SPACE.point)
+
+    def bounds(index: int) -> tuple[float, float]:
+        machine = point(index).architecture
+        return (0.0, 0.0) if machine is None else (0.9 * _costs(machine)[0], _costs(machine)[1])
+
+    return ExplorationTask(
+        choices={name: SPACE.values_of(name) for name in SPACE.choices},
+        workload=Workload.of(SAMPLES[1].problem),
+        objective="edp",
+        points=points,
+        seed=seed,
+        architecture=lambda index: point(index).architecture,
+        bounds=bounds if bounded else None,
+        report=lambda text: None,
+    )
+
+
+def result(task: ExplorationTask, proposal: PointProposal, mapped: bool = True) -> PointResult:
+    """Return the result of a proposal; without `mapped`, no point has a mapping."""
+    machine = task.architecture(proposal.index)
+    if machine is None or proposal.needless is not None or not mapped:
+        return PointResult(proposal.index, math.inf, math.inf, 0.0)
+    return PointResult(proposal.index, *_costs(machine), machine.area_um2 or 0.0)
+
+
+def explored(strategy: Strategy, task: ExplorationTask, mapped: bool = True) -> list[PointProposal]:
+    """Return all proposals of an exploration, or raise CheckFailure."""
+    proposed: list[PointProposal] = []
+    groups = strategy.explore(task)
+    try:
+        group = next(groups)
+        for _ in range(len(SPACE) + EMPTY):
+            wrong = fault_of_group(group, task, {each.index for each in proposed})
+            require(wrong is None, f"explore {wrong}")
+            proposed += group
+            group = groups.send([result(task, each, mapped) for each in group])
+    except StopIteration:
+        return proposed
+    raise CheckFailure("explore proposes empty groups without end")
+
+
+@check(StrategySpec)
+def check_strategy_proposes_points_of_the_space(subject: Subject) -> None:
+    """A strategy proposes points of the space, each once and no more than asked for, with bounds and without."""
+    for asked in (task(), task(bounded=False), task(FEW), task(FEW, bounded=False)):
+        explored(subject.make(), asked)
+
+
+@check(StrategySpec)
+def check_strategy_searches_a_point(subject: Subject) -> None:
+    """A strategy searches at least one valid architecture."""
+    asked = task()
+    searched = [each for each in explored(subject.make(), asked) if each.needless is None]
+    require(any(asked.architecture(each.index) for each in searched), "no point is both valid and searched")
+
+
+@check(StrategySpec)
+def check_strategy_same_seed_same_points(subject: Subject) -> None:
+    """Equal seeds give equal proposals: the task's seed is the only source of randomness."""
+    one, other = (explored(subject.make(), task(FEW)) for _ in range(2))
+    require(one == other, "two explorations with one seed propose different points")
+
+
+@check(StrategySpec)
+def check_strategy_keeps_no_state(subject: Subject) -> None:
+    """A second exploration by the same object proposes the same points as a new object."""
+    used = subject.make()
+    explored(used, task(FEW, seed=2))
+    require(explored(used, task(FEW)) == explored(subject.make(), task(FEW)), "it remembers an earlier exploration")
+
+
+@check(StrategySpec)
+def check_strategy_survives_failures(subject: Subject) -> None:
+    """A strategy ends without an error if no point has a mapping."""
+    explored(subject.make(), task(FEW), mapped=False)

@@ -1,0 +1,38 @@
+"""Registration of the built-in strategies; a strategy's module is imported when it is built."""
+
+from __future__ import annotations
+
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.specs import StrategySpec, lazy
+
+GROUP = 16
+"""Number of points whose layers are searched together."""
+
+
+@hookimpl
+def tilewright_plugins() -> list[StrategySpec]:
+    """Return the built-in strategies."""
+    return [
+        StrategySpec(
+            name="grid",
+            default_for=("exploration",),
+            summary="All points or, if bounds are known, the most promising first and none that is dominated by its bounds.",
+            factory=lazy("tilewright_strategies.grid", "Grid"),
+        ),
+        StrategySpec(
+            name="sunstone_arch",
+            summary="Sizes of the innermost memories by the tiles that need them (Sunstone-arch), for the objective.",
+            factory=lazy("tilewright_strategies.sunstone_arch", "SunstoneArch"),
+        ),
+        *(
+            StrategySpec(
+                name=name,
+                summary=f"Points by {sampler} of Optuna, which learns from earlier points, for the {purpose}.",
+                factory=lazy("tilewright_strategies.sampling", "Sampling", name),
+                needs=("optuna",),
+                hint="pip install optuna",
+                samples=True,
+            )
+            for name, sampler, purpose in (("nsga2", "NSGA-II", "Pareto front"), ("tpe", "TPE", "objective"))
+        ),
+    ]
