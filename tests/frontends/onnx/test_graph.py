@@ -149,7 +149,7 @@ def test_values_that_a_subgraph_takes_from_outside_connect(tmp_path: Path) -> No
         node("If", "flag", "b", "choose", then_branch=branch("yes"), else_branch=branch("no")),
         node("MatMul", "b w", "y", "second"),
     ]
-    model = model_of(nodes, {"x": (2, 4), "w": (4, 4)}, "y", constants={"flag": np.array(True)})
+    model = model_of(nodes, {"x": (2, 4), "w": (4, 4), "flag": ()}, "y")
     workload = load(model, tmp_path)
     assert workload.layers[1].after == ("first",)
     (choose,) = workload.unmapped

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx.inliner import inline_local_functions
 from onnx.shape_inference import infer_shapes
 
@@ -18,13 +19,19 @@ from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright.schema.document import suggestion
 from tilewright_frontends.nests import Shape, Unsupported
+from tilewright_frontends.onnx.shapes import Pass, is_small
+from tilewright_frontends.onnx.unmapped import graphs_of
 
 OpenShape = tuple[int | str | None, ...]
 """A size per dimension, its name if it is open, or None if unknown."""
 
 MAX_BYTES = 2**31
 """Maximum size of a protobuf in bytes."""
-FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE)
+DATA: tuple[Literal["raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"], ...]
+DATA = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data")
+"""Fields that may hold the numbers of a tensor."""
+UNNAMED = ("", "?")
+"""Names of dimensions that name nothing; several dimensions may be called `?`."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,8 @@ class Graph:
         partial: value -> shape, if only some sizes are known.
         open: names of dimensions that the inputs leave open -> whether one is an input's first
             dimension.
+        elements: value -> element type, a number of TensorProto.DataType.
+        numbers: inputs of one whole number without a value.
     """
 
     name: str
@@ -45,6 +54,8 @@ class Graph:
     shapes: Mapping[str, Shape]
     partial: Mapping[str, OpenShape]
     open: Mapping[str, bool]
+    elements: Mapping[str, int]
+    numbers: tuple[str, ...] = ()
 
     def shape(self, value: str) -> Shape:
         """Return the shape of a value.
@@ -77,19 +88,27 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
     model = read_model(path)
     _check(model.graph, name)
     inputs = _inputs(model.graph)
+    for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
+        for dimension in _dimensions(value):
+            if (dimension.HasField("dim_param") and dimension.dim_param in UNNAMED) or dimension.dim_value < 0:
+                dimension.Clear()
     for value in inputs:
         for index, dimension in enumerate(_dimensions(value)):
             if dimension.dim_value < 1 and not dimension.dim_param:
                 dimension.dim_param = f"{value.name}_{index}"
-    given = _given(name, _open(inputs), batch, sizes)
+    numbers = [value.name for value in inputs if _is_number(value)]
+    given = _given(name, _open(inputs), numbers, batch, sizes)
     for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
         for dimension in _dimensions(value):
             if dimension.dim_param in given:
                 dimension.dim_value = given[dimension.dim_param]
+    for value in inputs:
+        if value.name in numbers and value.name in given:
+            _fix(model.graph, value, given[value.name])
     if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
         _change_batch(model, name, inputs, batch)
-    shapes, partial = _infer(model, name)
-    return Graph(name, tuple(model.graph.node), shapes, partial, _open(inputs))
+    missing = tuple(each for each in numbers if each not in given)
+    return replace(_graph(model, name, _open(inputs)), numbers=missing)
 
 
 def read_model(path: Path) -> ModelProto:
@@ -109,10 +128,20 @@ def read_model(path: Path) -> ModelProto:
         raise InputError(f"{path} is not a readable ONNX model: {error}") from None
     if not model.graph.node:
         raise InputError(f"{path} holds no operators: it is empty or not an ONNX model")
-    for tensor in model.graph.initializer:
-        if tensor.data_type in FLOATS and math.prod(tensor.dims) > 1024:
-            tensor.ClearField("raw_data")  # shapes are sufficient, and inference copies the model
+    for tensor in _tensors(model.graph):
+        if not is_small(tensor):
+            for numbers in DATA:
+                tensor.ClearField(numbers)  # shapes are sufficient, and inference copies the model
     return model
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """Yield all tensors in a graph and its subgraphs."""
+    yield from graph.initializer
+    for node in graph.node:
+        yield from (each.t for each in node.attribute if each.HasField("t"))
+        for inner in graphs_of(node):
+            yield from _tensors(inner)
 
 
 def _check(graph: GraphProto, name: str) -> None:
@@ -126,8 +155,8 @@ def _check(graph: GraphProto, name: str) -> None:
             fault = _fault(node, attribute)
             if fault:
                 raise InputError(f"{name}: {node.op_type} '{node.name}' is malformed: {fault}")
-            for inner in (*attribute.graphs, attribute.g):
-                _check(inner, name)
+        for inner in graphs_of(node):
+            _check(inner, name)
 
 
 _SUBSCRIPTS = r"[A-Za-z]*+(?:\.\.\.[A-Za-z]*+)?"
@@ -152,10 +181,9 @@ def _fault(node: NodeProto, attribute: AttributeProto) -> str | None:
 def values_read(node: NodeProto) -> Iterator[str]:
     """Yield the inputs of a node, including those that its subgraphs take from outside."""
     yield from (value for value in node.input if value)
-    for attribute in node.attribute:
-        for graph in (*attribute.graphs, attribute.g):
-            for inner in graph.node:
-                yield from values_read(inner)
+    for graph in graphs_of(node):
+        for inner in graph.node:
+            yield from values_read(inner)
 
 
 Dimension = onnx.TensorShapeProto.Dimension
@@ -182,12 +210,28 @@ def _open(inputs: list[ValueInfoProto]) -> dict[str, bool]:
     return found
 
 
-def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
-    """Return name of an open dimension -> size, from `sizes`, and `batch` for first dimensions."""
+def _is_number(value: ValueInfoProto) -> bool:
+    """Return whether an input is one whole number, such as a sampling rate."""
+    tensor = value.type.tensor_type
+    sizes = [each.dim_value for each in tensor.shape.dim]
+    return tensor.elem_type in (TensorProto.INT32, TensorProto.INT64) and tensor.HasField("shape") and set(sizes) <= {1}
+
+
+def _fix(graph: GraphProto, value: ValueInfoProto, number: int) -> None:
+    """Replace an input by a constant."""
+    shape = [1] * len(_dimensions(value))
+    graph.initializer.append(helper.make_tensor(value.name, value.type.tensor_type.elem_type, shape, [number]))
+
+
+def _given(
+    name: str, known: Mapping[str, bool], numbers: Sequence[str], batch: int | None, sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """Return name of an open dimension or number -> size, and `batch` for first dimensions."""
+    listed = [*known, *numbers]
     for each in sizes:
-        if each not in known:
-            listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
-            raise InputError(f"{name} has no dynamic dimension called '{each}'; {listed}{suggestion(each, known)}")
+        if each not in listed:
+            has = f"it has: {', '.join(listed)}" if listed else "all its sizes are fixed"
+            raise InputError(f"{name} has no dynamic dimension called '{each}'; {has}{suggestion(each, listed)}")
     if batch is None:
         return dict(sizes)
     first = [each for each, is_first in known.items() if is_first]
@@ -196,42 +240,32 @@ def _given(name: str, known: Mapping[str, bool], batch: int | None, sizes: Mappi
     return dict.fromkeys(first, batch) | dict(sizes)
 
 
-def _infer(model: ModelProto, name: str) -> tuple[dict[str, Shape], dict[str, OpenShape]]:
-    """Return the known shapes, and the partially known ones."""
+def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Graph:
+    """Return the graph with all types that can be inferred."""
     try:
-        graph = infer_shapes(model).graph
-        if not _all_known(graph):  # slow: follows the values of shapes element by element
-            graph = infer_shapes(model, data_prop=True).graph
+        inferred = infer_shapes(model).graph
     except MemoryError:
         raise
     except Exception as error:  # onnx raises several exception types
         raise InputError(f"{name}: shape inference failed: {error}") from None
-    shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    known = (*inferred.input, *inferred.value_info, *inferred.output)
+    found = Pass(list(model.opset_import), {each.name: each.type for each in known if each.type.tensor_type.elem_type})
+    found.run(model.graph)
+    shapes: dict[str, Shape] = {}
     partial: dict[str, OpenShape] = {}
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.name in shapes or not value.type.tensor_type.HasField("shape"):
-            continue
+    for value, each in found.types.items():
         shape = tuple(
             dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param or None
-            for dimension in _dimensions(value)
+            for dimension in each.tensor_type.shape.dim
         )
         sizes = tuple(size for size in shape if isinstance(size, int))
-        if len(sizes) == len(shape):
-            shapes[value.name] = sizes
-        else:
-            partial[value.name] = shape
-    return shapes, partial
-
-
-def _all_known(graph: GraphProto) -> bool:
-    """Return whether every value that a node produces has a shape of numbers."""
-    known = {
-        value.name
-        for value in (*graph.value_info, *graph.output)
-        if value.type.tensor_type.HasField("shape")
-        and all(dimension.HasField("dim_value") for dimension in _dimensions(value))
-    }
-    return all(value in known for node in graph.node for value in node.output if value)
+        if each.tensor_type.HasField("shape"):
+            if len(sizes) == len(shape):
+                shapes[value] = sizes
+            else:
+                partial[value] = shape
+    elements = {value: each.tensor_type.elem_type for value, each in found.types.items()}
+    return Graph(name, tuple(found.nodes), shapes, partial, open_sizes, elements)
 
 
 # -- another batch size for a model with a fixed one
@@ -250,7 +284,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
         raise InputError(f"{name} has no input with a first dimension: --batch has no effect; omit it")
     if old == batch:
         return
-    before, _ = _infer(model, name)
+    before = _graph(model, name, {}).shapes
     for head in heads:
         if head.dim_value == old:
             head.dim_value = batch
@@ -267,7 +301,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    after, _ = _infer(model, name)
+    after = _graph(model, name, {}).shapes
     lost = [value for value in before if value not in after]
     lost += [node.output[0] for node in reshapes if _words(after, node.input[0]) != _words(after, node.output[0])]
     if lost:

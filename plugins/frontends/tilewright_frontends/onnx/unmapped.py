@@ -6,11 +6,14 @@ The estimates only serve to show an operator's fraction of the work.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from onnx import AttributeProto, NodeProto, helper
+from onnx import GraphProto, NodeProto, helper
 
-from tilewright_frontends.onnx.graph import Graph
+if TYPE_CHECKING:
+    from tilewright_frontends.onnx.graph import Graph
 
 PLUMBING = frozenset(
     "Constant ConstantOfShape Identity Shape Size Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather "
@@ -54,9 +57,14 @@ WORK: dict[str, int] = dict.fromkeys(
 """Approximate scalar operations per element of the result."""
 
 
+def is_standard(node: NodeProto) -> bool:
+    """Return whether the operator is of ONNX's own domain."""
+    return node.domain in ("", "ai.onnx")
+
+
 def operator_of(node: NodeProto) -> str:
     """Return the operator's name, with its domain unless that is ONNX's: `com.microsoft.FusedConv`."""
-    return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
+    return node.op_type if is_standard(node) else f"{node.domain}.{node.op_type}"
 
 
 def attributes_of(node: NodeProto) -> dict[str, Any]:
@@ -69,10 +77,8 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     result = _elements(graph, node.output[0]) if node.output else None
     if operator in PLUMBING:
         return "moves or names data, computes nothing", 0
-    if operator in CONTROL or any(
-        each.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for each in node.attribute
-    ):
-        return "control flow: its subgraph is not read", None
+    if operator in CONTROL or any(graphs_of(node)):
+        return _control(graph, node), None
     if operator in REDUCTIONS:
         return "a reduction without weights", _elements(graph, node.input[0]) if node.input else None
     if operator in WINDOWS:
@@ -83,6 +89,33 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     if node.domain not in ("", "ai.onnx"):
         return f"an operator of the unknown domain '{node.domain}'", None
     return "not a product of tensors over affine loops", None
+
+
+def _control(graph: Graph, node: NodeProto) -> str:
+    """Return the reason for control flow, with the operators inside that compute something."""
+    counts = Counter(each for each in operators_within(node) if each not in PLUMBING | CONTROL | WORK.keys())
+    found = [each if count == 1 else f"{each} ({count})" for each, count in counts.items()]
+    inside = f", with {', '.join(found)}," if found else ""
+    numbers = f"; --size may set: {', '.join(graph.numbers)}" if graph.numbers else ""
+    return f"control flow that sizes do not decide: its subgraphs{inside} are not read{numbers}"
+
+
+def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the subgraphs of an operator, such as the branches of an `If`."""
+    for attribute in node.attribute:
+        yield from attribute.graphs
+        if attribute.HasField("g"):
+            yield attribute.g
+
+
+def operators_within(node: NodeProto) -> list[str]:
+    """Return the names of all operators in the subgraphs of a node."""
+    found, waiting = list[str](), list(graphs_of(node))
+    while waiting:
+        for each in waiting.pop().node:
+            found.append(operator_of(each))
+            waiting += graphs_of(each)
+    return found
 
 
 def _elements(graph: Graph, value: str) -> int | None:

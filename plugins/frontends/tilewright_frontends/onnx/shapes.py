@@ -1,0 +1,192 @@
+"""Shapes of all values of a graph, including those that operators compute from other shapes.
+
+onnx's inference does not evaluate operators, so it stops at a Reshape, Pad or Resize whose target
+is computed. Here one pass in execution order infers each operator and evaluates the small ones:
+`Shape -> Gather -> Concat -> Reshape`. An `If` whose condition is known is replaced by its branch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, defs, helper, numpy_helper
+from onnx.shape_inference import infer_node_outputs
+
+from tilewright_frontends.onnx import microsoft
+from tilewright_frontends.onnx.unmapped import graphs_of, is_standard
+
+SMALL = 1024
+"""Maximum number of elements of a value that is evaluated; targets of reshapes have a few."""
+RANDOM = frozenset("RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial".split())
+
+
+def size_of(found: TypeProto) -> int | None:
+    """Return the number of elements of a tensor, or None if a size is open."""
+    tensor = found.tensor_type
+    if not tensor.HasField("shape") or not all(each.HasField("dim_value") for each in tensor.shape.dim):
+        return None
+    return math.prod(int(each.dim_value) for each in tensor.shape.dim)
+
+
+def is_small(tensor: TensorProto) -> bool:
+    """Return whether the tensor's data are in the file and small enough to evaluate."""
+    return math.prod(tensor.dims) <= SMALL and tensor.data_location != TensorProto.EXTERNAL
+
+
+@dataclass
+class Pass:
+    """One pass over the operators.
+
+    Attributes:
+        opsets: versions of the model's operators.
+        types: value -> type; sizes may be open.
+        values: value -> data, if known and small.
+        nodes: operators met so far, with the branches of decided `If`s in their place.
+    """
+
+    opsets: list[OperatorSetIdProto]
+    types: dict[str, TypeProto]
+    values: dict[str, TensorProto] = field(default_factory=dict)
+    nodes: list[NodeProto] = field(default_factory=list)
+
+    def run(self, graph: GraphProto) -> None:
+        """Read a graph, and the branches it decides on."""
+        self._add(graph.initializer)
+        waiting = list(reversed(graph.node))
+        while waiting:
+            node = waiting.pop()
+            branch = self._branch(node)
+            if branch is None:
+                self._read(node)
+            else:
+                waiting += reversed(self._inlined(node, branch))
+
+    def _add(self, tensors: Iterable[TensorProto]) -> None:
+        for tensor in tensors:
+            self.types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+            if is_small(tensor):
+                self.values[tensor.name] = tensor
+
+    # -- one operator
+
+    def _read(self, node: NodeProto) -> None:
+        self.nodes.append(node)
+        read = [value for value in node.input if value]
+        made = [value for value in node.output if value]
+        unknown = any(value not in self.types or size_of(self.types[value]) is None for value in made)
+        if unknown and all(value in self.types for value in read):
+            for value, found in self._inferred(node).items():
+                old = self.types.get(value)
+                if old is None or size_of(found) is not None or not old.tensor_type.HasField("shape"):
+                    self.types[value] = found
+        if self._is_evaluated(node, read, made):
+            self._evaluate(node, read)
+
+    def _inferred(self, node: NodeProto) -> Mapping[str, TypeProto]:
+        """Return the types of the results that can be inferred."""
+        if not is_standard(node) or node.op_type in microsoft.OF_ONNX:
+            return microsoft.inferred(node, self.types)
+        versions = {each.domain: each.version for each in self.opsets}
+        version = versions.get("", versions.get("ai.onnx", defs.onnx_opset_version()))
+        try:
+            schema = defs.get_schema(node.op_type, min(version, defs.onnx_opset_version()), "")
+            found: Mapping[str, TypeProto] = infer_node_outputs(
+                schema,
+                node,
+                self.types if any(graphs_of(node)) else {value: self.types[value] for value in node.input if value},
+                {value: self.values[value] for value in node.input if value in self.values},
+                opset_imports=[helper.make_opsetid("", version)],
+            )
+        except MemoryError:
+            raise
+        except Exception:  # onnx raises several types; an operator that needs the shape is reported
+            return {}
+        return found
+
+    def _is_evaluated(self, node: NodeProto, read: list[str], made: list[str]) -> bool:
+        if not is_standard(node) or node.op_type in RANDOM or any(graphs_of(node)):
+            return False
+        if node.op_type in ("Shape", "Size"):
+            return size_of(self.types.get(read[0], TypeProto())) is not None
+        if any(value not in self.values for value in read):
+            return False
+        sizes = [size_of(self.types.get(value, TypeProto())) for value in made]
+        return node.op_type == "NonZero" or all(size is not None and size <= SMALL for size in sizes)
+
+    def _evaluate(self, node: NodeProto, read: list[str]) -> None:
+        """Compute the results of an operator with onnx's reference implementation."""
+        from onnx.reference import ReferenceEvaluator  # imported here because most models need no evaluation
+
+        if node.op_type in ("Shape", "Size"):  # the data do not matter
+            shape = [each.dim_value for each in self.types[read[0]].tensor_type.shape.dim]
+            data: dict[str, NDArray[np.generic]] = {read[0]: np.broadcast_to(np.float32(0), shape)}
+        else:
+            data = {value: numpy_helper.to_array(self.values[value]) for value in read}
+        try:
+            made = [value for value in node.output if value]
+            graph = helper.make_graph(
+                [node],
+                "one",
+                [helper.make_value_info(value, self.types[value]) for value in data],
+                [helper.make_value_info(value, TypeProto()) for value in made],
+            )
+            model = helper.make_model(graph, opset_imports=self.opsets)  # an operator alone loses its version
+            results = ReferenceEvaluator(model).run(made, data)
+            tensors = [
+                numpy_helper.from_array(np.asarray(result), name) for name, result in zip(made, results, strict=True)
+            ]
+        except MemoryError:
+            raise
+        except Exception:  # the evaluator raises many types, such as for an operator it lacks
+            return
+        self._add(tensors)
+
+    # -- branches
+
+    def _branch(self, node: NodeProto) -> GraphProto | None:
+        """Return the branch of an `If` whose condition is known."""
+        if node.op_type != "If" or not is_standard(node) or not node.input or node.input[0] not in self.values:
+            return None
+        chosen = "then_branch" if numpy_helper.to_array(self.values[node.input[0]]).any() else "else_branch"
+        return next((each.g for each in node.attribute if each.name == chosen), None)
+
+    def _inlined(self, node: NodeProto, branch: GraphProto) -> list[NodeProto]:
+        """Return the operators of a branch, and one Identity for each result of the `If`.
+
+        Values of the branch get new names, because another branch may use the same ones.
+        """
+        inner = [*(each.name for each in branch.initializer), *(value for each in branch.node for value in each.output)]
+        names = {value: f"{node.output[0]}.{value}" for value in inner if value}
+        for tensor in branch.initializer:
+            renamed = TensorProto()
+            renamed.CopyFrom(tensor)
+            renamed.name = names[tensor.name]
+            self._add([renamed])
+        results = [names.get(each.name, each.name) for each in branch.output]
+        ends = [
+            helper.make_node("Identity", [inside], [outside], f"{node.name or 'If'}_{index}")
+            for index, (inside, outside) in enumerate(zip(results, node.output, strict=False))
+            if outside
+        ]
+        for end in ends:
+            self.types.pop(end.output[0], None)  # the branches may differ in shape
+        return [*(_renamed(each, names) for each in branch.node), *ends]
+
+
+def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    waiting = [copy]
+    while waiting:
+        each = waiting.pop()
+        each.input[:] = [names.get(value, value) for value in each.input]
+        each.output[:] = [names.get(value, value) for value in each.output]
+        for graph in graphs_of(each):
+            waiting += graph.node
+            for value in graph.output:
+                value.name = names.get(value.name, value.name)
+    return copy
