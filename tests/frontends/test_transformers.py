@@ -1,5 +1,7 @@
 """Published transformers: their operations in closed form, prefill and decoding, and their graphs."""
 
+from collections import Counter
+
 import pytest
 
 import tilewright as tw
@@ -107,6 +109,13 @@ def test_batches_and_graphs(name: str) -> None:
     assert sum(found.count for found in one.distinct()) == sum(layer.count for layer in one.layers)
     assert all(before in {layer.name for layer in one.layers} for layer in one.layers for before in layer.after)
     assert {each.operator for each in one.unmapped} >= {"Softmax", "Norm"}
+
+
+@pytest.mark.parametrize(("name", "activation"), [("llama3_8b", "SiLU"), ("gpt2", "Gelu")])
+def test_every_block_has_its_softmax_norms_and_activation(name: str, activation: str) -> None:
+    ((block, _),) = NETWORKS[name].stacks.values()
+    found = Counter(each.operator for each in load(name).unmapped)
+    assert found == {"Gather": 1, "Softmax": block.count, "Norm": 2 * block.count, activation: block.count}
 
 
 def test_sizes_that_do_not_exist_are_told() -> None:

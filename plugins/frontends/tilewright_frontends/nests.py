@@ -146,6 +146,54 @@ def matmul(name: str, a: Shape, b: Shape) -> Problem:
     )
 
 
+def attention(name: str, query: Shape, key: Shape, value: Shape) -> list[Problem]:
+    """Return the scores and the context of an attention, counted in full even if masked.
+
+        Scores[.., M, N] += Query[.., M, K] * Key[.., N, K]
+        Context[.., M, N] += Scores[.., M, K] * Value[.., K, N]
+
+    If there are fewer key heads than query heads, several query heads R read each.
+
+    Args:
+        name: prefix of the names.
+        query: shape, with tokens and channels last, after batch and heads.
+        key: the same.
+        value: the same.
+
+    Raises:
+        Unsupported: the shapes differ in rank.
+        ValueError: the shapes contradict each other.
+    """
+    if not len(query) == len(key) == len(value) >= 2:
+        raise Unsupported("query, key and value have different numbers of dimensions")
+    equal(query[-1], key[-1], "channels of query and key differ")
+    equal(key[-2], value[-2], "tokens of key and value differ")
+    sizes, of_all, of_query = dict[str, int](), list[str](), list[str]()
+    for axis, (mine, shared) in enumerate(zip(query[:-2], key[:-2], strict=True)):
+        equal(mine % shared, 0, f"{mine} heads do not divide into {shared}")
+        if shared > 1:
+            sizes[f"B{axis}"] = shared
+            of_all.append(f"B{axis}")
+        if mine > shared:
+            sizes[f"R{axis}"] = mine // shared
+            of_query.append(f"R{axis}")
+    both = [*of_all, *of_query]
+    return [
+        contraction(
+            f"{name}.scores",
+            sizes | {"M": query[-2], "N": key[-2], "K": query[-1]},
+            [plain([*both, "M", "K"]), plain([*of_all, "N", "K"])],
+            plain([*both, "M", "N"]),
+        ),
+        contraction(
+            f"{name}.context",
+            sizes | {"M": query[-2], "N": value[-1], "K": key[-2]},
+            [plain([*both, "M", "K"]), plain([*of_all, "K", "N"])],
+            plain([*both, "M", "N"]),
+        ),
+    ]
+
+
 def _product(name: str, sizes: dict[str, int], of_a: list[str], of_b: list[str], of_z: list[str]) -> Problem:
     tensors = [
         tensor_of("A", "input", plain(of_a)),

@@ -96,14 +96,14 @@ class _Maker:
         `last` names the layers that produce its first tokens, or the input of its cross-attention.
         """
         if not last or block.across:
-            self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0)
+            self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
         before = () if block.across else last
         done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before)
         if block.across:
             made = 0 if cache else block.across
             done = self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last)
-        operations = 2 * 6 * self.batch * tokens * block.count * block.hidden
-        self.skip(f"{stack}.norms", "Norm", "works element by element", operations)
+        norm = 6 * self.batch * tokens * block.hidden
+        self.skip(f"{stack}.norm", "Norm", "works element by element", norm, 2 * block.count)
         return self.mlp(f"{stack}.mlp", block, tokens, done)
 
     def attention(
@@ -132,8 +132,8 @@ class _Maker:
         sizes = {"B": self.batch, "G": groups, "H": block.shared, "T": tokens, "S": keys, "D": block.head}
         used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TSD"}
         scores = _contraction(f"{name}.scores", used, "BGHTD", "BGSD", "BGHTS")
-        operations = 5 * self.batch * block.heads * tokens * keys * block.count
-        self.skip(f"{name}.softmax", "Softmax", "works element by element", operations)
+        operations = 5 * self.batch * block.heads * tokens * keys
+        self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
         context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
         done = self.add(context, (*self.add(scores, (*q, *k), block.count), *v), block.count)
         return self.add(self.product(f"{name}.out", tokens, width, block.hidden), done, block.count)
@@ -151,8 +151,9 @@ class _Maker:
             ends += self.add(
                 nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward), made, experts * block.count
             )
-        operations = 6 * self.batch * tokens * block.active * block.count * block.mlp
-        self.skip(f"{name}.activation", "Gelu", "works element by element", operations)
+        operations = 6 * self.batch * tokens * block.active * block.mlp  # a gate is SiLU, five, and a multiplication
+        activation = "SiLU" if block.gated else "Gelu"
+        self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
         return ends
 
     def product(self, name: str, tokens: int, inward: int, outward: int) -> Problem:
@@ -163,8 +164,12 @@ class _Maker:
         self.layers.append(Layer(problem=problem, after=before, count=count))
         return (problem.name,)
 
-    def skip(self, name: str, operator: str, reason: str, operations: int) -> None:
-        self.unmapped.append(Unmapped(name=name, operator=operator, reason=reason, operations=operations))
+    def skip(self, name: str, operator: str, reason: str, operations: int, count: int) -> None:
+        """List an operator as often as the network has it; `operations` are those of one."""
+        self.unmapped += [
+            Unmapped(name=f"{name}_{number}", operator=operator, reason=reason, operations=operations)
+            for number in range(count)
+        ]
 
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:

@@ -122,6 +122,15 @@ def test_dimensions_called_question_mark_are_unnamed(tmp_path: Path) -> None:
     assert dict(load(model, tmp_path, 2, x_1=3).layers[0].problem.dimensions) == {"B0": 2, "M": 3, "N": 5, "K": 8}
 
 
+def test_operators_may_be_out_of_order_for_the_sake_of_a_subgraph(tmp_path: Path) -> None:
+    """A quantiser of ONNX Runtime sorts operators by their own inputs only."""
+    inside = branch("inside", node("Shape", "late", "s"), node("Reshape", "late s", "out"))
+    choice = node("If", "flag", "r", then_branch=inside, else_branch=branch("other", node("Relu", "late", "out")))
+    model = behind([choice, node("Relu", "x", "late")], (2, 8), 8)
+    model.graph.initializer.extend(model_of([], {}, constants={"flag": np.array(True)}).graph.initializer)
+    assert str(load(model, tmp_path).layers[0].problem).endswith("M=2 N=5 K=8")
+
+
 # -- branches --------------------------------------------------------------------------------------------------------
 
 

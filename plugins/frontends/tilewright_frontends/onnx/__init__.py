@@ -23,9 +23,11 @@ from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import FileOptions
 from tilewright_frontends.limits import read_limited
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
-from tilewright_frontends.onnx.graph import Graph, load_graph, values_read
-from tilewright_frontends.onnx.operators import BUILDERS
-from tilewright_frontends.onnx.unmapped import explain, operator_of
+from tilewright_frontends.onnx.graph import Graph, load_graph
+from tilewright_frontends.onnx.node import operator_of, values_read
+from tilewright_frontends.onnx.operators import Product, builder_of
+from tilewright_frontends.onnx.unmapped import explain
+from tilewright_frontends.onnx.widths import widths
 
 FILES = {
     "resnet50": "light_resnet50.onnx",
@@ -93,15 +95,21 @@ def _workload(graph: Graph, source: str) -> Workload:
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     taken: set[str] = set()
     for index, node in enumerate(graph.nodes):
-        name = unique_name(node.name or f"{node.op_type}_{index}", taken)
+        name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken)
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
-        read = _read(graph, node, name)
-        if isinstance(read, Unmapped):
-            unmapped.append(read)
-        else:
-            names = tuple(layers[index].name for index in _ones(before))
-            before = 1 << len(layers)
-            layers.append(Layer(problem=read.problem, after=names))
+        for place, part in enumerate(_read(graph, node, name)):
+            found = part if isinstance(part, Unmapped) else part.problem
+            label = found.name if found.name == name and not place else unique_name(found.name, taken)
+            if isinstance(part, Unmapped):
+                unmapped.append(part.model_copy(update={"name": label}))
+            else:
+                names = tuple(layers[index].name for index in _ones(before))
+                before = 1 << len(layers)
+                told = widths(graph, part)
+                problem = part.problem.model_copy(
+                    update={"name": label} | ({"source": f"{operator_of(node)}, {told}"} if told else {})
+                )
+                layers.append(Layer(problem=problem, after=names, count=part.count))
         origin |= {value: before for value in node.output if value}
     return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))
 
@@ -111,13 +119,13 @@ def _ones(number: int) -> Iterator[int]:
     return (index for index, bit in enumerate(reversed(f"{number:b}")) if bit == "1")
 
 
-def _read(graph: Graph, node: NodeProto, name: str) -> Layer | Unmapped:
-    kind = operator_of(node)
+def _read(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    kind, builder = operator_of(node), builder_of(node)
     with refusing(f"{graph.name}: {kind} '{name}' is malformed"):
-        if kind not in BUILDERS:
+        if builder is None:
             reason, operations = explain(graph, node)
-            return Unmapped(name=name, operator=kind, reason=reason, operations=operations)
+            return [Unmapped(name=name, operator=kind, reason=reason, operations=operations)]
         try:
-            return Layer(problem=BUILDERS[kind](graph, node, name))
+            return builder(graph, node, name)
         except Unsupported as error:
-            return Unmapped(name=name, operator=kind, reason=str(error))
+            return [Unmapped(name=name, operator=kind, reason=str(error))]

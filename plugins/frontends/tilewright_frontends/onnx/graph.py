@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -19,8 +20,8 @@ from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright.schema.document import suggestion
 from tilewright_frontends.nests import Shape, Unsupported
+from tilewright_frontends.onnx.node import graphs_of, values_read
 from tilewright_frontends.onnx.shapes import Pass, is_small
-from tilewright_frontends.onnx.unmapped import graphs_of
 
 OpenShape = tuple[int | str | None, ...]
 """A size per dimension, its name if it is open, or None if unknown."""
@@ -56,6 +57,20 @@ class Graph:
     open: Mapping[str, bool]
     elements: Mapping[str, int]
     numbers: tuple[str, ...] = ()
+
+    @cached_property
+    def makers(self) -> Mapping[str, NodeProto]:
+        """Value -> the operator that produces it."""
+        return {value: node for node in self.nodes for value in node.output if value}
+
+    @cached_property
+    def readers(self) -> Mapping[str, Sequence[NodeProto]]:
+        """Value -> the operators that read it."""
+        found: dict[str, list[NodeProto]] = {}
+        for node in self.nodes:
+            for value in node.input:
+                found.setdefault(value, []).append(node)
+        return found
 
     def shape(self, value: str) -> Shape:
         """Return the shape of a value.
@@ -178,14 +193,6 @@ def _fault(node: NodeProto, attribute: AttributeProto) -> str | None:
     return None
 
 
-def values_read(node: NodeProto) -> Iterator[str]:
-    """Yield the inputs of a node, including those that its subgraphs take from outside."""
-    yield from (value for value in node.input if value)
-    for graph in graphs_of(node):
-        for inner in graph.node:
-            yield from values_read(inner)
-
-
 Dimension = onnx.TensorShapeProto.Dimension
 
 
@@ -246,8 +253,8 @@ def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Grap
         inferred = infer_shapes(model).graph
     except MemoryError:
         raise
-    except Exception as error:  # onnx raises several exception types
-        raise InputError(f"{name}: shape inference failed: {error}") from None
+    except Exception:  # several types, if inference fails for one operator; the pass below infers the others
+        inferred = model.graph
     known = (*inferred.input, *inferred.value_info, *inferred.output)
     found = Pass(list(model.opset_import), {each.name: each.type for each in known if each.type.tensor_type.elem_type})
     found.run(model.graph)

@@ -12,11 +12,12 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, helper
 from onnx.shape_inference import infer_node_outputs
 
 from tilewright_frontends.nests import Shape
-from tilewright_frontends.onnx.unmapped import attributes_of
+from tilewright_frontends.onnx.node import attributes_of
 
-DOMAIN = "com.microsoft"
-OF_ONNX = frozenset({"SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"})
-"""Operators that ONNX Runtime writes into ONNX's own domain."""
+DOMAINS = ("com.microsoft", "")
+"""Domains of the operators; ONNX Runtime writes some into ONNX's own domain."""
+BLOCKED = "com.microsoft.nchwc"
+"""Domain of operators on blocks of channels, which are padded to a multiple of the block."""
 SAME = frozenset(
     "Gelu FastGelu QuickGelu BiasGelu BiasAdd BiasSoftmax BiasDropout LayerNormalization SkipLayerNormalization "
     "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization GroupNorm SkipGroupNorm RotaryEmbedding "
@@ -47,32 +48,41 @@ FLOATING = frozenset(
 """Operators with a float result and other inputs; elsewhere the result has the first input's type."""
 _OPSET = 13
 
+Inputs = Sequence[Shape | None]
+"""Shapes of the inputs; None: left out, or not known."""
+Shapes = Sequence[Shape | None]
+"""Shapes of the first results; None: not known."""
+
 
 def inferred(node: NodeProto, types: Mapping[str, TypeProto]) -> Mapping[str, TypeProto]:
     """Return the types of the results that are known."""
-    if node.domain != DOMAIN and node.op_type not in OF_ONNX:
-        return {}
-    first = types[node.input[0]].tensor_type.elem_type
-    element = TensorProto.FLOAT if node.op_type in FLOATING else first
-    if node.op_type == "QuantizeLinear":
-        element = types[node.input[2]].tensor_type.elem_type if len(node.input) > 2 else TensorProto.UINT8
+    kind = node.op_type
+    shapes: Shapes
     try:
-        if node.op_type in STANDARD:
-            shapes = [_of_standard(node, types)]
-        elif node.op_type in SAME:
-            same = _shape(types[node.input[0]])
-            shapes = [same, None, None, same]
-        elif node.op_type in SPECIAL:
-            inputs = [_shape(types[value]) if value else None for value in node.input]
-            shapes = list(SPECIAL[node.op_type](node, inputs))
+        inputs = [_shape(types[value]) if value else None for value in node.input]
+        typed = types[node.input[0]].tensor_type.elem_type
+        if node.domain == BLOCKED:
+            shapes = [_of_blocks(node, inputs)]
+        elif node.domain not in DOMAINS:
+            return {}
+        elif kind in STANDARD:
+            standard, places = STANDARD[kind]
+            typed = types[node.input[places][0]].tensor_type.elem_type
+            shapes = [_of_standard(standard, node, inputs[places])]
+        elif kind in SAME:
+            shapes = [inputs[0], None, None, inputs[0]]
+        elif kind in SPECIAL:
+            shapes = SPECIAL[kind](node, inputs)
         else:
             return {}
     except MemoryError:
         raise
     except Exception:  # a malformed operator is reported when it is mapped
         return {}
+    if kind == "QuantizeLinear":
+        typed = types[node.input[2]].tensor_type.elem_type if len(node.input) > 2 else TensorProto.UINT8
     return {
-        value: helper.make_tensor_type_proto(element, shape)
+        value: helper.make_tensor_type_proto(TensorProto.FLOAT if kind in FLOATING else typed, shape)
         for value, shape in zip(node.output, shapes, strict=False)
         if value and shape is not None
     }
@@ -85,24 +95,33 @@ def _shape(found: TypeProto) -> Shape | None:
     return tuple(each.dim_value for each in sizes)
 
 
-def _of_standard(node: NodeProto, types: Mapping[str, TypeProto]) -> Shape | None:
-    kind, places = STANDARD[node.op_type]
+def _of_standard(kind: str, node: NodeProto, inputs: Sequence[Shape | None]) -> Shape:
+    """Return the shape of the result of ONNX's operator with the same attributes."""
     attributes = attributes_of(node)
-    turned = bool(attributes.pop("channels_last", 0))
+    turned = bool(attributes.pop("channels_last", 0)) and kind != "Concat"
     schema = defs.get_schema(kind, _OPSET, "")
     attributes = {name: value for name, value in attributes.items() if name in schema.attributes}
-    names = node.input[places]
-    shapes = [_shape(types[name]) for name in names]
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes):
-        return None
-    if turned and kind != "Concat":
-        known[0] = channels_first(known[0])
-    plain = helper.make_node(kind, [f"x{place}" for place in range(len(names))], ["y"], **attributes)
-    given = {f"x{place}": helper.make_tensor_type_proto(TensorProto.FLOAT, shape) for place, shape in enumerate(known)}
+    shapes = [_given(shape) for shape in inputs]
+    shapes[0] = channels_first(shapes[0]) if turned else shapes[0]
+    given = {f"x{place}": helper.make_tensor_type_proto(TensorProto.FLOAT, each) for place, each in enumerate(shapes)}
+    plain = helper.make_node(kind, list(given), ["y"], **attributes)
     found = infer_node_outputs(schema, plain, given, opset_imports=[helper.make_opsetid("", _OPSET)])
-    result = _shape(found["y"])
-    return (result[0], *result[2:], result[1]) if turned and result is not None and kind != "Concat" else result
+    result = _given(_shape(found["y"]))
+    return (result[0], *result[2:], result[1]) if turned else result
+
+
+def _of_blocks(node: NodeProto, inputs: Sequence[Shape | None]) -> Shape:
+    """Return the shape of the result of an operator on blocks of channels."""
+    attributes, data = attributes_of(node), _given(inputs[0])
+    match node.op_type:
+        case "ReorderInput":
+            return channels_first(data) if attributes.get("channels_last") else data
+        case "ReorderOutput":
+            result = (data[0], int(attributes["channels"]), *data[2:])
+            return (result[0], *result[2:], result[1]) if attributes.get("channels_last") else result
+        case "Upsample":
+            return tuple(size * int(scale) for size, scale in zip(data, attributes["scales"], strict=True))
+    return _of_standard(node.op_type, node, inputs[: 2 if node.op_type == "Conv" else 1])
 
 
 def channels_first(shape: Shape) -> Shape:
@@ -120,10 +139,6 @@ def fused_operands(node: NodeProto, a: Shape, b: Shape) -> tuple[Shape, Shape]:
         return (*shape[:-2], shape[-1], shape[-2]) if attributes.get(f"trans{side}") else shape
 
     return turned(a, "A"), turned(b, "B")
-
-
-Inputs = Sequence[Shape | None]
-Shapes = Sequence[Shape | None]
 
 
 def _given(shape: Shape | None) -> Shape:

@@ -1,36 +1,82 @@
-"""Mapped operators of ONNX: conversion to loop nests of `nests`."""
+"""Mapped operators of ONNX and ONNX Runtime: conversion to loop nests of `nests`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
 from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Unmapped
 from tilewright_frontends import nests
-from tilewright_frontends.nests import Shape, equal
+from tilewright_frontends.nests import Shape, Unsupported, equal
 from tilewright_frontends.onnx.graph import Graph
-from tilewright_frontends.onnx.unmapped import attributes_of
+from tilewright_frontends.onnx.microsoft import BLOCKED, channels_first, fused_operands
+from tilewright_frontends.onnx.node import attributes_of, operator_of
 
 
-def _conv(graph: Graph, node: NodeProto, name: str) -> Problem:
-    data, weight = graph.shape(node.input[0]), graph.shape(node.input[1])
-    groups = int(attributes_of(node).get("group", 1))
+@dataclass(frozen=True)
+class Product:
+    """A problem of an operator.
+
+    Attributes:
+        problem: the loop nest.
+        values: names of the operands and of the result in the graph; empty if it has no name there.
+        count: how often the operator computes it.
+        bits: tensor -> bits per value, where the operator's attributes say it.
+    """
+
+    problem: Problem
+    values: tuple[str, str, str]
+    count: int = 1
+    bits: Mapping[str, int] = field(default_factory=dict)
+
+
+def _operands(node: NodeProto) -> tuple[str, str]:
+    """Return the names of input and weights; QLinear operators have scales in between."""
+    return node.input[0], node.input[3 if node.op_type in SCALED else 1]
+
+
+SCALED = frozenset({"QLinearConv", "QLinearMatMul", "QGemm"})
+"""Operators whose inputs are input, scale, zero point, weights, scale, zero point."""
+
+
+def _product(node: NodeProto, problem: Problem, **bits: int) -> list[Product | Unmapped]:
+    return [Product(problem, (*_operands(node), node.output[0]), bits=bits)]
+
+
+# -- convolutions and products
+
+
+def _conv(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    data, weight = (graph.shape(value) for value in _operands(node))
+    attributes, last = attributes_of(node), bool(attributes_of(node).get("channels_last"))
+    data = channels_first(data) if last else data
+    if node.domain == BLOCKED:
+        data = (data[0], weight[1] * int(attributes.get("group", 1)), *data[2:])  # channels are padded in blocks
+    groups = data[1] if node.op_type == "CausalConvWithState" else int(attributes.get("group", 1))
+    strides, dilations = _windows(node, data, weight)
     equal(data[1], groups * weight[1], "channels of the input and of the weights differ")
     equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
-    strides, dilations = _windows(node, data, weight)
-    channels, positions = (weight[0] // groups, weight[1]), graph.shape(node.output[0])[2:]
-    return nests.convolution(name, data[0], groups, channels, positions, weight[2:], strides, dilations)
+    channels, result = (weight[0] // groups, weight[1]), graph.shape(node.output[0])
+    positions = result[1:-1] if last else result[2:]
+    problem = nests.convolution(name, data[0], groups, channels, positions, weight[2:], strides, dilations)
+    return _product(node, problem)
 
 
-def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> Problem:
-    data, weight = graph.shape(node.input[0]), graph.shape(node.input[1])
+def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    data, weight = (graph.shape(value) for value in _operands(node))
     groups = int(attributes_of(node).get("group", 1))
+    strides, dilations = _windows(node, data, weight)
     equal(data[1], weight[0], "channels of the input and of the weights differ")
     equal(data[1] % groups, 0, f"{data[1]} channels do not divide into {groups} groups")
-    strides, dilations = _windows(node, data, weight)
     channels = weight[1], data[1] // groups
-    return nests.convolution(name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True)
+    problem = nests.convolution(
+        name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True
+    )
+    return _product(node, problem)
 
 
 def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int], Sequence[int]]:
@@ -42,35 +88,201 @@ def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int]
     return attributes.get("strides") or [1] * spatial, attributes.get("dilations") or [1] * spatial
 
 
-def _gemm(graph: Graph, node: NodeProto, name: str) -> Problem:
+def _deformable(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    raise Unsupported("a convolution whose window positions are read from memory")
+
+
+def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     """Return a matrix product; the attributes may transpose either matrix."""
-    a, b = graph.shape(node.input[0]), graph.shape(node.input[1])
+    a, b = (graph.shape(value) for value in _operands(node))
     attributes = attributes_of(node)
     equal(len(a), 2, "Gemm needs matrices; dimensions found and expected")
     equal(len(b), 2, "Gemm needs matrices; dimensions found and expected")
-    return nests.gemm(name, a[::-1] if attributes.get("transA") else a, b[::-1] if attributes.get("transB") else b)
+    a, b = a[::-1] if attributes.get("transA") else a, b[::-1] if attributes.get("transB") else b
+    return _product(node, nests.gemm(name, a, b))
 
 
-def _matmul(graph: Graph, node: NodeProto, name: str) -> Problem:
-    return nests.matmul(name, graph.shape(node.input[0]), graph.shape(node.input[1]))
+def _matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    a, b = (graph.shape(value) for value in _operands(node))
+    if node.op_type in ("FusedMatMul", "TransposeMatMul"):
+        a, b = fused_operands(node, a, b)
+    return _product(node, nests.matmul(name, a, b))
 
 
-def _einsum(graph: Graph, node: NodeProto, name: str) -> Problem:
+def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return a product whose weights are packed: K x N values of 2 to 8 bits."""
+    attributes = attributes_of(node)
+    shape = int(attributes["K"]), int(attributes["N"])
+    problem = nests.matmul(name, graph.shape(node.input[0]), shape)
+    return _product(node, problem, B=int(attributes.get("bits", 4)))
+
+
+def _einsum(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     equation = attributes_of(node)["equation"].decode()
-    return nests.einsum(name, equation, [graph.shape(value) for value in node.input])
+    problem = nests.einsum(name, equation, [graph.shape(value) for value in node.input])
+    values = (node.input[0], node.input[1] if len(node.input) == 2 else "", node.output[0])
+    return [Product(problem, values)]
 
 
-Builder = Callable[[Graph, NodeProto, str], Problem]
-"""A function from graph, node and layer name to a problem.
+# -- recurrent cells
+
+GATES = {"LSTM": 4, "DynamicQuantizeLSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _recurrent(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return the products of all gates: with the inputs of all steps, and with the state of each."""
+    data, weight, recurrent = (graph.shape(value) for value in node.input[:3])
+    equal(len(data), 3, f"{node.op_type} needs steps, batch and channels; dimensions found and expected")
+    steps, batch = (data[1], data[0]) if attributes_of(node).get("layout") else data[:2]
+    directions, inward, outward = weight if node.op_type.startswith("Dynamic") else (weight[0], weight[2], weight[1])
+    hidden = outward // GATES[node.op_type]
+    equal(data[2], inward, "channels of the input and of the weights differ")
+    equal(
+        math.prod(recurrent),
+        directions * outward * hidden,
+        "the recurrent weights have another size; found and expected",
+    )
+    if not steps:
+        raise Unsupported("it has no steps: there is nothing to compute")
+    x, w, r = node.input[:3]
+    return [
+        Product(nests.gemm(f"{name}.input", (steps * batch, inward), (inward, outward)), (x, w, ""), directions),
+        Product(nests.gemm(f"{name}.state", (batch, hidden), (hidden, outward)), ("", r, ""), directions * steps),
+    ]
+
+
+# -- attention
+
+
+def _heads(shape: Shape, count: int) -> Shape:
+    """Return batch, heads, tokens, channels, from that or from batch, tokens, all channels."""
+    if len(shape) == 4:
+        return shape
+    batch, tokens, width = shape
+    equal(width % count, 0, f"{width} channels do not divide into {count} heads")
+    return batch, count, tokens, width // count
+
+
+def _attended(
+    node: NodeProto, name: str, query: Shape, key: Shape, value: Shape, names: tuple[str, str, str]
+) -> list[Product | Unmapped]:
+    """Return scores, softmax and context. Shapes are batch, heads, tokens, channels."""
+    scores, context = nests.attention(name, query, key, value)
+    q, k, v = names
+    softmax = Unmapped(
+        name=f"{name}.softmax",
+        operator="Softmax",
+        reason="works element by element",
+        operations=5 * math.prod(query[:-1]) * key[-2],
+    )
+    return [Product(scores, (q, k, "")), softmax, Product(context, ("", v, node.output[0]))]
+
+
+def _inputs(graph: Graph, node: NodeProto) -> list[Shape | None]:
+    """Return the shapes of all inputs; None: left out."""
+    return [graph.shape(value) if value else None for value in node.input] + [None] * (8 - len(node.input))
+
+
+def _after(past: Shape | None, now: Shape) -> Shape:
+    """Return the shape of cached and new tokens: batch, heads, tokens, channels."""
+    return now if past is None else (*now[:2], past[-2] + now[2], now[3])
+
+
+def _attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return ONNX's Attention: queries, keys and values with three or four dimensions."""
+    query, key, value = (graph.shape(each) for each in node.input[:3])
+    attributes = attributes_of(node)
+    if len(query) == 3:
+        query = _heads(query, int(attributes["q_num_heads"]))
+        key, value = (_heads(each, int(attributes["kv_num_heads"])) for each in (key, value))
+    pasts = [graph.shape(each) if each else None for each in node.input[4:6]] or [None, None]
+    key, value = _after(pasts[0], key), _after(pasts[-1], value)
+    q, k, v = node.input[:3]
+    return _attended(node, name, query, key, value, (q, k, v))
+
+
+def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return com.microsoft's Attention and QAttention, which project their input first."""
+    (batch, tokens, inward), weight = graph.shape(node.input[0]), graph.shape(node.input[1])
+    attributes = attributes_of(node)
+    heads, widths = int(attributes["num_heads"]), attributes.get("qkv_hidden_sizes") or [weight[1] // 3] * 3
+    equal(sum(widths), weight[1], "the sizes of queries, keys and values differ from the weights")
+    past = node.input[8 if node.op_type == "QAttention" else 4 :][:1]
+    shapes = [_heads((batch, tokens, width), heads) for width in widths]
+    cached = graph.shape(past[0]) if past and past[0] else None
+    key, value = (_after(cached, each) for each in shapes[1:])
+    projection = nests.gemm(f"{name}.qkv", (batch * tokens, inward), weight)
+    return [
+        Product(projection, (node.input[0], node.input[1], "")),
+        *_attended(node, name, shapes[0], key, value, ("", "", "")),
+    ]
+
+
+def _multi_head(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return com.microsoft's MultiHeadAttention; keys and values may be packed or cached."""
+    query, key, value, *_, past, past_value = _inputs(graph, node)[:8]
+    heads, q, k, v = int(attributes_of(node)["num_heads"]), *[*node.input, "", ""][:3]
+    if query is None:
+        raise ValueError("it has no query")
+    if len(query) == 5:  # batch, tokens, heads, 3, channels
+        query = key = value = (query[0], query[2], query[1], query[4])
+    elif key is not None and len(key) == 5:  # batch, tokens, heads, 2, channels
+        key = value = (key[0], key[2], key[1], key[4])
+    if key is None or value is None:
+        raise ValueError("it has no keys or values")
+    key, value = _after(past, _heads(key, heads)), _after(past_value, _heads(value, heads))
+    return _attended(node, name, _heads(query, heads), key, value, (q, k, v))
+
+
+def _grouped(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return com.microsoft's GroupQueryAttention; queries, keys and values may be packed."""
+    query, key, value, past, past_value = _inputs(graph, node)[:5]
+    attributes, (q, k, v) = attributes_of(node), node.input[:3]
+    heads, groups = int(attributes["num_heads"]), int(attributes["kv_num_heads"])
+    if query is None:
+        raise ValueError("it has no query")
+    if key is None or value is None:
+        batch, _, tokens, head = _heads(query, heads + 2 * groups)
+        query, key = (batch, heads, tokens, head), (batch, groups, tokens, head)
+        value = key
+    key, value = _after(past, _heads(key, groups)), _after(past_value, _heads(value, groups))
+    return _attended(node, name, _heads(query, heads), key, value, (q, k, v))
+
+
+Builder = Callable[[Graph, NodeProto, str], list[Product | Unmapped]]
+"""A function from graph, node and layer name to products, each reading the previous one's result.
 
 It raises Unsupported if there is no affine loop nest or a shape is unknown. It raises InputError
 for open dimensions, and a Python error if the node contradicts itself.
 """
 
-BUILDERS: dict[str, Builder] = {
-    "Conv": _conv,
-    "ConvTranspose": _conv_transpose,
-    "Gemm": _gemm,
-    "MatMul": _matmul,
-    "Einsum": _einsum,
+_MICROSOFT: dict[str, Builder] = {
+    **dict.fromkeys(("FusedConv", "QLinearConv"), _conv),
+    **dict.fromkeys(("FusedGemm", "QGemm"), _gemm),
+    **dict.fromkeys(("FusedMatMul", "TransposeMatMul", "GemmFastGelu", "MatMulInteger16"), _matmul),
+    **dict.fromkeys(("DynamicQuantizeMatMul", "MatMulIntegerToFloat"), _matmul),
+    **dict.fromkeys(("MatMulNBits", "MatMulBnb4"), _packed_matmul),
+    **dict.fromkeys(("Attention", "QAttention"), _projected_attention),
+    "MultiHeadAttention": _multi_head,
+    "GroupQueryAttention": _grouped,
+    "DynamicQuantizeLSTM": _recurrent,
 }
+_ONNX: dict[str, Builder] = {
+    **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "CausalConvWithState"), _conv),
+    "ConvTranspose": _conv_transpose,
+    "DeformConv": _deformable,
+    "Gemm": _gemm,
+    **dict.fromkeys(("MatMul", "QLinearMatMul", "MatMulInteger"), _matmul),
+    "Einsum": _einsum,
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    "Attention": _attention,
+}
+BUILDERS = (
+    _ONNX | {f"{BLOCKED}.Conv": _conv} | {f"com.microsoft.{kind}": builder for kind, builder in _MICROSOFT.items()}
+)
+"""Operator, with its domain unless that is ONNX's -> builder."""
+
+
+def builder_of(node: NodeProto) -> Builder | None:
+    """Return the builder of an operator, or None if it is no product."""
+    return BUILDERS.get(operator_of(node))

@@ -17,7 +17,7 @@ from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypePro
 from onnx.shape_inference import infer_node_outputs
 
 from tilewright_frontends.onnx import microsoft
-from tilewright_frontends.onnx.unmapped import graphs_of, is_standard
+from tilewright_frontends.onnx.node import graphs_of, in_order, is_standard
 
 SMALL = 1024
 """Maximum number of elements of a value that is evaluated; targets of reshapes have a few."""
@@ -56,7 +56,7 @@ class Pass:
     def run(self, graph: GraphProto) -> None:
         """Read a graph, and the branches it decides on."""
         self._add(graph.initializer)
-        waiting = list(reversed(graph.node))
+        waiting = list(reversed(in_order(graph.node)))
         while waiting:
             node = waiting.pop()
             branch = self._branch(node)
@@ -88,16 +88,18 @@ class Pass:
 
     def _inferred(self, node: NodeProto) -> Mapping[str, TypeProto]:
         """Return the types of the results that can be inferred."""
-        if not is_standard(node) or node.op_type in microsoft.OF_ONNX:
-            return microsoft.inferred(node, self.types)
+        found = self._of_schema(node) if is_standard(node) else {}
+        return found or microsoft.inferred(node, self.types)
+
+    def _of_schema(self, node: NodeProto) -> Mapping[str, TypeProto]:
         versions = {each.domain: each.version for each in self.opsets}
         version = versions.get("", versions.get("ai.onnx", defs.onnx_opset_version()))
+        types = self.types if any(graphs_of(node)) else {value: self.types[value] for value in node.input if value}
         try:
-            schema = defs.get_schema(node.op_type, min(version, defs.onnx_opset_version()), "")
             found: Mapping[str, TypeProto] = infer_node_outputs(
-                schema,
+                defs.get_schema(node.op_type, min(version, defs.onnx_opset_version()), ""),
                 node,
-                self.types if any(graphs_of(node)) else {value: self.types[value] for value in node.input if value},
+                types,
                 {value: self.values[value] for value in node.input if value in self.values},
                 opset_imports=[helper.make_opsetid("", version)],
             )
@@ -174,7 +176,7 @@ class Pass:
         ]
         for end in ends:
             self.types.pop(end.output[0], None)  # the branches may differ in shape
-        return [*(_renamed(each, names) for each in branch.node), *ends]
+        return [*(_renamed(each, names) for each in in_order(branch.node)), *ends]
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-from onnx import GraphProto, NodeProto, helper
+from onnx import NodeProto, defs
+
+from tilewright_frontends.onnx.node import attributes_of, graphs_of, is_standard, operator_of, operators_within
 
 if TYPE_CHECKING:
     from tilewright_frontends.onnx.graph import Graph
@@ -18,22 +20,26 @@ if TYPE_CHECKING:
 PLUMBING = frozenset(
     "Constant ConstantOfShape Identity Shape Size Reshape Flatten Squeeze Unsqueeze Transpose Concat Split Slice Gather "
     "GatherElements GatherND ScatterElements ScatterND Expand Tile Pad Cast CastLike Dropout DepthToSpace SpaceToDepth "
-    "Range NonZero OneHot EyeLike Compress ReverseSequence Trilu SequenceConstruct SequenceAt".split()
+    "Range NonZero OneHot EyeLike Compress ReverseSequence Trilu SequenceConstruct SequenceAt SequenceEmpty SequenceInsert "
+    "SequenceErase SequenceLength SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement "
+    "CenterCropPad TensorScatter Scatter BitCast QLinearConcat GatherBlockQuantized ExpandDims ReorderInput ReorderOutput".split()
 )
-WINDOWS = frozenset("MaxPool AveragePool LpPool".split())
+WINDOWS = frozenset("MaxPool AveragePool LpPool QLinearAveragePool NhwcMaxPool".split())
 REDUCTIONS = frozenset(
     "GlobalAveragePool GlobalMaxPool GlobalLpPool ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 "
-    "ReduceLogSum ReduceLogSumExp ReduceSumSquare ArgMax ArgMin".split()
+    "ReduceLogSum ReduceLogSumExp ReduceSumSquare ArgMax ArgMin QLinearGlobalAveragePool QLinearReduceMean".split()
 )
 CONTROL = frozenset("If Loop Scan SequenceMap".split())
 WORK: dict[str, int] = dict.fromkeys(
     "Relu LeakyRelu PRelu ThresholdedRelu Clip Abs Neg Add Sub Mul Div Max Min Sum Mean Mod Pow Sqrt Reciprocal Exp Log "
     "Sin Cos Tan Floor Ceil Round Sign Not And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual Where IsNaN IsInf "
-    "BitShift Upsample Resize CumSum".split(),
+    "BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Upsample Resize CumSum CumProd QLinearAdd QLinearMul QLinearWhere "
+    "BiasAdd BiasDropout".split(),
     1,
 ) | {
     "BatchNormalization": 2,
     "QuantizeLinear": 2,
+    "DynamicQuantizeLinear": 4,
     "DequantizeLinear": 2,
     "Sigmoid": 4,
     "HardSigmoid": 3,
@@ -46,6 +52,10 @@ WORK: dict[str, int] = dict.fromkeys(
     "Softsign": 3,
     "Erf": 4,
     "Gelu": 6,
+    "FastGelu": 6,
+    "BiasGelu": 7,
+    "QuickGelu": 5,
+    "Swish": 5,
     "Mish": 6,
     "Softmax": 5,
     "LogSoftmax": 5,
@@ -53,27 +63,26 @@ WORK: dict[str, int] = dict.fromkeys(
     "InstanceNormalization": 6,
     "LayerNormalization": 6,
     "GroupNormalization": 6,
+    "GroupNorm": 6,
+    "RMSNormalization": 4,
+    "SimplifiedLayerNormalization": 4,
+    "SkipSimplifiedLayerNormalization": 5,
+    "SkipLayerNormalization": 7,
+    "EmbedLayerNormalization": 8,
+    "LpNormalization": 4,
+    "MeanVarianceNormalization": 6,
+    "RotaryEmbedding": 3,
+    "QLinearSigmoid": 6,
+    "QLinearLeakyRelu": 3,
+    "QLinearSoftmax": 7,
+    "BiasSoftmax": 6,
 }
 """Approximate scalar operations per element of the result."""
 
 
-def is_standard(node: NodeProto) -> bool:
-    """Return whether the operator is of ONNX's own domain."""
-    return node.domain in ("", "ai.onnx")
-
-
-def operator_of(node: NodeProto) -> str:
-    """Return the operator's name, with its domain unless that is ONNX's: `com.microsoft.FusedConv`."""
-    return node.op_type if is_standard(node) else f"{node.domain}.{node.op_type}"
-
-
-def attributes_of(node: NodeProto) -> dict[str, Any]:
-    return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
-
-
 def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
     """Return the reason, and the estimated scalar operations (None if unknown)."""
-    operator = operator_of(node)
+    operator = operator_of(node).removeprefix("com.microsoft.").removeprefix("nchwc.")
     result = _elements(graph, node.output[0]) if node.output else None
     if operator in PLUMBING:
         return "moves or names data, computes nothing", 0
@@ -86,8 +95,10 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
         return "a window without weights", None if result is None else result * window
     if operator in WORK:
         return "works element by element", None if result is None else result * WORK[operator]
-    if node.domain not in ("", "ai.onnx"):
-        return f"an operator of the unknown domain '{node.domain}'", None
+    if not is_standard(node):
+        return f"an unknown operator of the domain '{node.domain}'; it may contain a product of tensors", None
+    if not defs.has(node.op_type):
+        return f"unknown to the installed onnx {version('onnx')}; it may contain a product of tensors", None
     return "not a product of tensors over affine loops", None
 
 
@@ -98,24 +109,6 @@ def _control(graph: Graph, node: NodeProto) -> str:
     inside = f", with {', '.join(found)}," if found else ""
     numbers = f"; --size may set: {', '.join(graph.numbers)}" if graph.numbers else ""
     return f"control flow that sizes do not decide: its subgraphs{inside} are not read{numbers}"
-
-
-def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the subgraphs of an operator, such as the branches of an `If`."""
-    for attribute in node.attribute:
-        yield from attribute.graphs
-        if attribute.HasField("g"):
-            yield attribute.g
-
-
-def operators_within(node: NodeProto) -> list[str]:
-    """Return the names of all operators in the subgraphs of a node."""
-    found, waiting = list[str](), list(graphs_of(node))
-    while waiting:
-        for each in waiting.pop().node:
-            found.append(operator_of(each))
-            waiting += graphs_of(each)
-    return found
 
 
 def _elements(graph: Graph, value: str) -> int | None:

@@ -93,40 +93,7 @@ def _einsum(node: Node, name: str) -> list[Problem]:
 
 
 def _attention(node: Node, name: str) -> list[Problem]:
-    """Return two products, counted in full even if masked.
-
-    If there are fewer key heads than query heads, several query heads read each (`enable_gqa`).
-    """
-    query, key, value = node.shape("query"), node.shape("key"), node.shape("value")
-    if not len(query) == len(key) == len(value) >= 2:
-        raise Unsupported("query, key and value have different numbers of dimensions")
-    equal(query[-1], key[-1], "channels of query and key differ")
-    equal(key[-2], value[-2], "tokens of key and value differ")
-    sizes, of_all, of_query = dict[str, int](), list[str](), list[str]()
-    for axis, (mine, shared) in enumerate(zip(query[:-2], key[:-2], strict=True)):
-        equal(mine % shared, 0, f"{mine} heads do not divide into {shared}")
-        if shared > 1:
-            sizes[f"B{axis}"] = shared
-            of_all.append(f"B{axis}")
-        if mine > shared:
-            sizes[f"R{axis}"] = mine // shared
-            of_query.append(f"R{axis}")
-    both = [*of_all, *of_query]
-    tokens = sizes | {"M": query[-2], "N": key[-2]}
-    return [
-        nests.contraction(
-            f"{name}.scores",
-            tokens | {"K": query[-1]},
-            [nests.plain([*both, "M", "K"]), nests.plain([*of_all, "N", "K"])],
-            nests.plain([*both, "M", "N"]),
-        ),
-        nests.contraction(
-            f"{name}.context",
-            sizes | {"M": query[-2], "N": value[-1], "K": key[-2]},
-            [nests.plain([*both, "M", "K"]), nests.plain([*of_all, "K", "N"])],
-            nests.plain([*both, "M", "N"]),
-        ),
-    ]
+    return nests.attention(name, node.shape("query"), node.shape("key"), node.shape("value"))
 
 
 Builder = Callable[[Node, str], list[Problem]]

@@ -1,0 +1,60 @@
+"""Bits per value of a product's tensors, from the element types in the graph.
+
+Dequantised values have the width of the quantised data, and results that are quantised at once
+have the width after that.
+"""
+
+from __future__ import annotations
+
+import re
+
+from onnx import TensorProto
+
+from tilewright_frontends.onnx.graph import Graph
+from tilewright_frontends.onnx.operators import Product
+
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+MOVES = frozenset("Reshape Transpose Flatten Squeeze Unsqueeze Identity Slice Expand".split())
+"""Operators between the quantised data and the product that do not change values."""
+_WIDTH = re.compile(r"[A-Z]+?(\d+)")
+_OTHER = {"FLOAT": 32, "DOUBLE": 64}
+SINGLE = 32
+"""Bits of a value in single precision, which is not worth a note."""
+
+
+def widths(graph: Graph, product: Product) -> str:
+    """Return `bits per value: Inputs 8, Weights 8`; empty if all known widths are 32."""
+    names, values = [each.name for each in product.problem.tensors], product.values
+    found: dict[str, int | None] = {}
+    if len(names) == len(values):
+        *operands, result = values
+        bits = [*(_of_operand(graph, value) for value in operands), _of_result(graph, result)]
+        found = dict(zip(names, bits, strict=True)) | dict(product.bits)
+    known = {name: bits for name, bits in found.items() if bits is not None}
+    if set(known.values()) <= {SINGLE}:
+        return ""
+    return "bits per value: " + ", ".join(f"{name} {bits}" for name, bits in known.items())
+
+
+def _of_operand(graph: Graph, value: str) -> int | None:
+    for _ in range(len(graph.nodes)):
+        maker = graph.makers.get(value)
+        if maker is None or maker.op_type not in (*MOVES, DEQUANTIZE):
+            break
+        value = maker.input[0]
+        if maker.op_type == DEQUANTIZE:
+            break
+    return _of_element(graph, value)
+
+
+def _of_result(graph: Graph, value: str) -> int | None:
+    readers = graph.readers.get(value, ())
+    if readers and all(each.op_type == QUANTIZE for each in readers):
+        value = readers[0].output[0]
+    return _of_element(graph, value)
+
+
+def _of_element(graph: Graph, value: str) -> int | None:
+    name = TensorProto.DataType.Name(graph.elements.get(value, TensorProto.UNDEFINED))
+    match = _WIDTH.match(name)
+    return int(match[1]) if match else _OTHER.get(name)
