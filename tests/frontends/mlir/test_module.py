@@ -313,3 +313,17 @@ def test_named_operators_of_linalg_are_read_as_they_are_written() -> None:
     found = read(PRETTY)
     assert [layer.problem.macs for layer in found.layers] == [4 * 8 * 16 * 32, 4 * 3 * 5 * 3 * 16]
     assert [each.operator for each in found.unmapped] == ["linalg.abs"]
+
+
+@pytest.mark.parametrize("data", ["2.0e-02", "0", '"0x0AD7A33C"'])
+def test_a_large_constant_in_pretty_form_keeps_its_shape(data: str) -> None:
+    found = read(f"""
+func.func @f(%a: tensor<8x65536xf32>, %o: tensor<8x1048576xf32>) {{
+  %w = arith.constant {{kept = true}} dense<{data}> : tensor<65536x1048576xf32>
+  %z = arith.constant dense<{data}> : tensor<64x512xf32>
+  %r = linalg.matmul ins(%a, %w : tensor<8x65536xf32>, tensor<65536x1048576xf32>) outs(%o : tensor<8x1048576xf32>) -> tensor<8x1048576xf32>
+  return
+}}
+""")
+    assert found.macs == 8 * 2**36
+    assert not found.unmapped

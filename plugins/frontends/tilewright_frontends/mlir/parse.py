@@ -106,7 +106,8 @@ def parse(text: str, name: str) -> Operation:
 
 _STRING = r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
 _PIECES = re.compile(
-    rf'//[^\n]*|\bdense<(?P<data>{_STRING}|[^\[\]<>"\n]*)>\s*:\s*(?:tensor|vector)<(?P<shape>(?:\d{{1,18}}x)+)|{_STRING}'
+    r"//[^\n]*|(?P<pretty>\barith\.constant\s+(?:\{[^{}\n]*\}\s*)?)?"
+    rf'\bdense<(?P<data>{_STRING}|[^\[\]<>"\n]*)>\s*:\s*(?P<type>tensor|vector)<(?P<shape>(?:\d{{1,18}}x)+)|{_STRING}'
     r'|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(',
     re.MULTILINE,
 )
@@ -137,7 +138,10 @@ def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
         if match["open"]:
             raise _unclosed(text, name, match.start())
         if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MAX_NUMBERS:
-            hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
+            if match["pretty"]:  # its result has the type of the data, so the shape is needed
+                hidden.append((match.start("pretty"), match.start("type"), '"arith.constant"() : ()->'))
+            else:
+                hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
         if not match[0].endswith("loc("):
             continue
         end = _closing(text, place)
