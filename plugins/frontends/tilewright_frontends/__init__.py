@@ -82,7 +82,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="mlir",
-            summary="MLIR modules (StableHLO, TOSA, linalg, affine, TensorFlow): tensor products are mapped, other operations listed.",
+            summary="MLIR modules (StableHLO, TOSA, linalg, affine, torch, TensorFlow): tensor products are mapped, others listed.",
             factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
             options=MlirOptions,
             needs=("xdsl",),

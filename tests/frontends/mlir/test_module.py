@@ -267,7 +267,7 @@ def test_an_open_string_or_location_is_refused_at_once(text: str, column: int) -
 
 
 @pytest.mark.parametrize(
-    ("operation", "program"), [("stablehlo.custom_call @f(%x)", "stablehlo-opt"), ("tosa.unheard %x", "mlir-opt")]
+    ("operation", "program"), [("vhlo.custom_call @f(%x)", "stablehlo-opt"), ("shape.unheard %x", "mlir-opt")]
 )
 def test_an_operation_whose_pretty_form_is_not_read_is_named(operation: str, program: str) -> None:
     text = f"func.func @main(%x: tensor<4x8xf32>) {{\n  %0 = {operation} : tensor<4x8xf32>\n}}"

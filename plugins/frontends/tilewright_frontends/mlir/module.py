@@ -10,7 +10,7 @@ from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends.mlir import affine
+from tilewright_frontends.mlir import affine, aten, loops
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
@@ -74,10 +74,11 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
 
 
 def _callee(operation: Operation) -> str | None:
-    for key in ("callee", "f"):
-        found = operation.attributes.get(key)
-        if operation.kind.lower().endswith("call") and isinstance(found, str):
-            return found
+    if operation.kind.lower().endswith("call") or operation.kind == "composite":
+        for key in ("callee", "f", "decomposition"):
+            found = operation.attributes.get(key)
+            if isinstance(found, str):
+                return found
     return None
 
 
@@ -124,11 +125,15 @@ class _Call:
     """Values within one call of a function.
 
     `origins` maps a value to the layers that it depends on, looking through unmapped operations.
-    `shapes` holds shapes that the types leave open.
+    `shapes` holds shapes that the types leave open. `makers` maps a value to the operation that
+    produces it. `times` is how often the operations are executed, in loops with a known number of
+    iterations.
     """
 
     origins: dict[Value, tuple[str, ...]] = field(default_factory=dict)
     shapes: dict[Value, OpenShape] = field(default_factory=dict)
+    makers: dict[Value, Operation] = field(default_factory=dict)
+    times: int = 1
 
     def shape(self, value: Value) -> OpenShape | None:
         return self.shapes.get(value, value.shape)
@@ -168,6 +173,8 @@ class _Reader:
             callee = _callee(operation)
             if callee is not None and callee in self.functions:
                 self._call(operation, callee, call, stack)
+            elif iterations := loops.iterations(operation, call.makers.get):
+                self._loop(operation, iterations, call, stack)
             else:
                 self._read(operation, call)
 
@@ -177,55 +184,80 @@ class _Reader:
         regions = self.functions[callee].regions
         if not regions:
             return
-        inner = _Call()
+        inner = _Call(times=call.times)
+        self._inside(regions[0], inner, operation, call, (*stack, callee))
         for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
+            call.origins[operand] = inner.origins.get(argument, ())  # the call may have written to a buffer
+
+    def _loop(self, operation: Operation, iterations: int, call: _Call, stack: tuple[str, ...]) -> None:
+        """Read the body of a loop once; its layers count as often as it has iterations."""
+        inner = _Call(dict(call.origins), dict(call.shapes), dict(call.makers), call.times * iterations)
+        self._inside(operation.regions[-1], inner, operation, call, stack)
+
+    def _inside(self, block: Block, inner: _Call, operation: Operation, call: _Call, stack: tuple[str, ...]) -> None:
+        """Read a block with the operation's operands as arguments, and relate its results."""
+        for argument, operand in zip(block.arguments, operation.operands, strict=False):
             inner.origins[argument] = call.origins.get(operand, ())
             shape = call.shape(operand)
             if shape is not None and argument.shape is not None and len(shape) == len(argument.shape):
                 inner.shapes[argument] = tuple(
                     a if a is not None else b for a, b in zip(argument.shape, shape, strict=True)
                 )
-        self.run(regions[0], inner, (*stack, callee))
-        for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
-            call.origins[operand] = inner.origins.get(argument, ())  # the call may have written to a buffer
-        ends = regions[0].operations[-1:]
+        self.run(block, inner, stack)
+        ends = block.operations[-1:]
         for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
             call.origins[result] = inner.origins.get(returned, ())
-            shape = inner.shape(returned)
-            if shape is not None:
-                call.shapes[result] = shape
+            found = inner.shape(returned)
+            if found is not None:
+                call.shapes[result] = found
 
     def _read(self, operation: Operation, call: _Call) -> None:
-        inside = [operand for each in within(operation) for operand in each.operands]
-        before = call.before([*operation.operands, *inside])
+        inner = [operand for each in within(operation) for operand in each.operands]
+        before = call.before([*operation.operands, *inner])
         call.learn(operation)
-        problem, reason = None, None
+        call.makers |= dict.fromkeys(operation.results, operation)
+        problems, reason = list[Problem](), None
         with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
             try:
-                problem = self._problem(operation, call)
+                problems = self._problems(operation, call)
             except Unsupported as error:
                 reason = str(error)
-        if problem is not None:
+        for problem in problems:
             name = unique_name(problem.name, self.taken)
-            self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before))
+            self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before, count=call.times))
             before = (name,)
-        elif is_listed(operation):
+        if not problems and is_listed(operation):
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             said, operations = explain(operation, shapes)
+            if operations is None and (inside := self._products_within(operation)):
+                said = f"{said}; they have {', '.join(inside)}"
             name = unique_name(operation.label or f"{operation.kind}_{operation.line}", self.taken)
             self.unmapped.append(
                 Unmapped(
                     name=name,
                     operator=operation.name,
                     reason=f"{operation.at}: {reason or said}",
-                    operations=operations,
+                    operations=None if operations is None else operations * call.times,
                 )
             )
         for value in (*operation.results, *_written(operation)):
             call.origins[value] = before
 
-    def _problem(self, operation: Operation, call: _Call) -> Problem | None:
-        """Return the problem of an operation; None if it is no tensor product.
+    def _products_within(self, operation: Operation) -> list[str]:
+        """Return the kinds of products in the regions of an operation and in the functions called there."""
+        found, waiting, called = dict[str, None](), [operation], set[str]()
+        while waiting:
+            for each in within(waiting.pop()):
+                callee = _callee(each)
+                if callee is not None and callee in self.functions and callee not in called:
+                    called.add(callee)
+                    waiting.append(self.functions[callee])
+                if builder_of(each.name) is not None or aten.operator_of(each.name) is not None:
+                    found[each.name] = None
+        return list(found)
+
+    def _problems(self, operation: Operation, call: _Call) -> list[Problem]:
+        """Return the problems of an operation; none if it is no tensor product.
 
         Raises:
             Unsupported: its form is not mapped.
@@ -233,11 +265,11 @@ class _Reader:
         """
         name = operation.label or f"{operation.kind}_{operation.line}"
         if operation.name == "affine.for":
-            return affine.affine_nest(operation, name)
+            return [affine.affine_nest(operation, name)]
+        if aten.operator_of(operation.name) is not None:
+            return aten.problems(operation, self._shapes(operation, call), name, call.makers.get)
         builder = affine.linalg_nest if affine.has_maps(operation) else builder_of(operation.name)
-        if builder is None:
-            return None
-        return builder(operation, self._shapes(operation, call), name)
+        return [] if builder is None else [builder(operation, self._shapes(operation, call), name)]
 
     def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:
         """Return the shapes of operands and results; a scalar has an empty shape.

@@ -198,6 +198,11 @@ def _matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
     return nests.matmul(name, shapes[0], shapes[1])
 
 
+def _tosa_dense(operation: Operation, shapes: Shapes, name: str) -> Problem:
+    """Return a product with weights N x K, of TOSA before 1.0."""
+    return nests.gemm(name, shapes[0], shapes[1][::-1])
+
+
 # -- TensorFlow
 # ------------------------------------------------------------------------------------------------------
 
@@ -335,6 +340,7 @@ BUILDERS: dict[str, Builder] = {
     "tosa.depthwise_conv2d": _tosa_depthwise,
     "tosa.transpose_conv2d": _tosa_transposed,
     "tosa.matmul": _matmul,
+    "tosa.fully_connected": _tosa_dense,
     "tf.Conv2D": _tf_conv,
     "tf.DepthwiseConv2dNative": _tf_depthwise,
     "tf.Conv2DBackpropInput": _tf_transposed,

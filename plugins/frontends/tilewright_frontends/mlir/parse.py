@@ -1,13 +1,11 @@
-"""Parsing of MLIR text with xdsl. No other module imports xdsl.
+"""Parsing of MLIR text. No other module imports xdsl.
 
 Generic form needs only the builtin dialect, regardless of the tool that printed it. Pretty form is
-parsed with all dialects of xdsl.
+parsed with all dialects of xdsl; it lacks StableHLO, TOSA and torch, which `pretty` reads.
 """
 
 from __future__ import annotations
 
-import bisect
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -33,19 +31,20 @@ from xdsl.utils.exceptions import ParseError
 
 from tilewright.errors import InputError
 from tilewright.files import read_bytes
+from tilewright_frontends.mlir import pretty
+from tilewright_frontends.mlir.text import MAX_NUMBERS, Labels, Places, readable, shape_of
 from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
 
 MAGIC = b"ML\xefR"
 """First bytes of MLIR bytecode."""
 MAX_BYTES = 32 * 2**20
 """Maximum file size in bytes, weights included; xdsl needs about 10 s per million characters."""
-MAX_NUMBERS = 64
-"""Maximum length of a list; longer lists are data, not attributes of an operator."""
 GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-larger=16"
 """Command that prints a file in generic form; other -opt tools accept the same options."""
 
 _PROGRAMS = {"stablehlo": "stablehlo-opt", "chlo": "stablehlo-opt", "vhlo": "stablehlo-opt"}
 """Dialect -> tool that prints operations which mlir-opt does not support."""
+_VERSIONED = re.compile(r"(?<![\w.])vhlo\.\w+_v\d")
 _OPERATION = re.compile(r"(?P<dialect>\w+)\.[\w.$]+\s*\Z")
 
 
@@ -53,7 +52,7 @@ def read(path: Path) -> Operation:
     """Return the module in a file.
 
     Raises:
-        InputError: the file is unreadable, is bytecode, or is text that xdsl cannot parse.
+        InputError: the file is unreadable, is bytecode, or is text that cannot be parsed.
     """
     data = read_bytes(path, MAX_BYTES)
     if data.startswith(MAGIC):
@@ -67,8 +66,15 @@ def read(path: Path) -> Operation:
 
 def parse(text: str, name: str) -> Operation:
     """Return the module in a text; `name` identifies it in messages. Raises InputError."""
+    generic = '"builtin.module"(' in text or '"func.func"(' in text
+    if _VERSIONED.search(text):
+        raise InputError(
+            f"{name}: vhlo is a form for storage, and is not read",
+            hint=f"convert it: stablehlo-opt {name} --vhlo-legalize-to-stablehlo --mlir-print-op-generic",
+        )
+    if not generic and pretty.recognises(text):
+        return pretty.read(*readable(text, name, data=False), name)
     blanked, labels = readable(text, name)
-    generic = '"builtin.module"(' in blanked or '"func.func"(' in blanked
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
     if not generic:
@@ -88,7 +94,7 @@ def parse(text: str, name: str) -> Operation:
         if "custom format" in message and named:  # xdsl's message if it cannot parse an operation's pretty form
             start, program = named.start(), _PROGRAMS.get(named["dialect"], program)
             message = f"the pretty form of {named[0].strip()} is not supported"
-        at = _Places(blanked).of(start)
+        at = Places(blanked).of(start)
         hint = None if generic else f"print generic form: {GENERIC.format(name).replace('mlir-opt', program, 1)}"
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
     except MemoryError:
@@ -99,110 +105,6 @@ def parse(text: str, name: str) -> Operation:
             hint=f"print generic form: {GENERIC.format(name)}",
         ) from None
     return _Translation(blanked, labels, parser.spans).operation(module)
-
-
-# -- text hidden from xdsl
-# -----------------------------------------------------------------------------------------
-
-_STRING = r'"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"'
-_PIECES = re.compile(
-    r"//[^\n]*|(?P<pretty>\barith\.constant\s+(?:\{[^{}\n]*\}\s*)?)?"
-    rf'\bdense<(?P<data>{_STRING}|[^\[\]<>"\n]*)>\s*:\s*(?P<type>tensor|vector)<(?P<shape>(?:\d{{1,18}}x)+)|{_STRING}'
-    r'|(?P<open>")|^(?P<alias>#loc\d*) = loc\(|(?<![\w.$#])loc\(',
-    re.MULTILINE,
-)
-_INSIDE = re.compile(rf"{_STRING}|[()\"]")
-_NAMED = re.compile(r'\s*"((?:[^"\\\n]|\\.)*)"\s*(?:\(|$)')
-_ALIAS = re.compile(r"\s*(#loc\d*)\s*$")
-_NESTED = re.compile(r"\s*(?:callsite\(|fused(?:<[^<>]*>)?\[)(#loc\d*)")
-
-
-def readable(text: str, name: str) -> tuple[str, list[tuple[int, int, str]]]:
-    """Return the text with locations and large constants blanked, and the named locations.
-
-    xdsl supports only some locations. It would expand large data that are given as one number or
-    string. Blanks keep all positions valid.
-
-    Returns:
-        The text, and (start, end, name) of every location with a name, such as those of JAX.
-
-    Raises:
-        InputError: a string or location is not closed; xdsl would never finish on such a string.
-    """
-    hidden: list[tuple[int, int, str]] = []
-    locations: list[tuple[int, int, str]] = []
-    aliases: dict[str, str] = {}
-    place = 0
-    while match := _PIECES.search(text, place):
-        place = match.end()
-        if match["open"]:
-            raise _unclosed(text, name, match.start())
-        if match["shape"] and math.prod(map(int, match["shape"].split("x")[:-1])) > MAX_NUMBERS:
-            if match["pretty"]:  # its result has the type of the data, so the shape is needed
-                hidden.append((match.start("pretty"), match.start("type"), '"arith.constant"() : ()->'))
-            else:
-                hidden += [(*match.span("data"), ""), (*match.span("shape"), "0x")]
-        if not match[0].endswith("loc("):
-            continue
-        end = _closing(text, place)
-        if end is None:
-            raise _unclosed(text, name, match.end())
-        content = text[place : end - 1]
-        if match["alias"]:
-            aliases[match["alias"]] = content
-        hidden.append((match.start(), end, ""))
-        locations.append((match.start(), end, content))
-        place = end
-    kept, last = [], 0
-    for start, end, instead in hidden:
-        kept += [text[last:start], re.sub(r"[^\n]", " ", text[start : end - len(instead)]), instead]
-        last = end
-    named = [(start, end, _name(content, aliases)) for start, end, content in locations]
-    return "".join([*kept, text[last:]]), [(start, end, label) for start, end, label in named if label]
-
-
-def _unclosed(text: str, name: str, place: int) -> InputError:
-    line, column = _Places(text).of(place)
-    return InputError(f"{name}:{line}:{column}: a string or location is not closed, or a string has an invalid escape")
-
-
-def _closing(text: str, place: int) -> int | None:
-    """Return the end of the parenthesis that is open at a position.
-
-    None if it is not closed, or contains a string that is not closed.
-    """
-    depth = 1
-    while match := _INSIDE.search(text, place):
-        if match[0] == '"':
-            return None
-        place = match.end()
-        depth += {"(": 1, ")": -1}.get(match[0], 0)
-        if depth == 0:
-            return place
-    return None
-
-
-def _name(content: str, aliases: dict[str, str]) -> str | None:
-    """Return the outermost name in a location; None if it contains only files and lines."""
-    for _ in range(16):
-        if named := _NAMED.match(content):
-            return named[1]
-        link = _ALIAS.match(content) or _NESTED.match(content)
-        if link is None or link[1] not in aliases:
-            return None
-        content = aliases[link[1]]
-    return None
-
-
-class _Places:
-    """Conversion of text offsets to lines and columns, from 1."""
-
-    def __init__(self, text: str) -> None:
-        self._breaks = [match.start() for match in re.finditer("\n", text)]
-
-    def of(self, place: int) -> tuple[int, int]:
-        line = bisect.bisect_left(self._breaks, place)
-        return line + 1, place - (self._breaks[line - 1] if line else -1)
 
 
 # -- linalg operators that xdsl lacks
@@ -278,8 +180,7 @@ class _Translation:
     values: dict[SSAValue, Value] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.places = _Places(self.text)
-        self.starts = [start for start, _, _ in self.labels]
+        self.places, self.names = Places(self.text), Labels(self.text, self.labels)
 
     def operation(self, found: XdslOperation) -> Operation:
         start, end = self.spans.get(found, (0, 0))
@@ -294,7 +195,7 @@ class _Translation:
             regions=tuple(self.block(region.blocks[0]) for region in found.regions if len(region.blocks)),
             line=line,
             column=column,
-            label=self.label(end),
+            label=self.names.of(end),
         )
 
     def block(self, found: XdslBlock) -> Block:
@@ -306,15 +207,10 @@ class _Translation:
             shape = None
             if isinstance(found.type, builtin.ShapedType):
                 shape = tuple(size if size >= 0 else None for size in found.type.get_shape())
+            elif isinstance(found.type, builtin.UnregisteredAttr):
+                shape = shape_of(str(found.type))
             self.values[found] = Value(shape)
         return self.values[found]
-
-    def label(self, end: int) -> str | None:
-        """Return the name of the location that directly precedes an offset."""
-        index = bisect.bisect_left(self.starts, end) - 1
-        if index < 0 or self.text[self.labels[index][1] : end].strip():
-            return None
-        return self.labels[index][2]
 
 
 def attribute_of(found: XdslAttribute) -> Attribute:

@@ -6,13 +6,15 @@ The estimates only serve to show an operation's fraction of the work.
 from __future__ import annotations
 
 import math
+import re
 
 from tilewright_frontends.mlir import affine
+from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import OpenShape, Operation
 
 STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
-    "get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination".split()
+    "get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination literal listconstruct".split()
 )
 """Operations that declare or name something and do no work; they are not listed."""
 MOVES = frozenset(
@@ -28,9 +30,16 @@ REDUCTIONS = frozenset(
 )
 
 
+SUSPECT = re.compile(r"dot|conv(?!ert)|matmul|[mv]m\b|einsum|gemm|attention|lstm|gru|rnn|linear|contract|custom_call")
+"""Part of the name of an operation that may be or contain a product."""
+FOREIGN = "an operator of another framework, which may contain a product"
+LOWER = "give the .onnx file, or run torch-mlir-opt --convert-torch-onnx-to-torch"
+
+
 def is_listed(operation: Operation) -> bool:
     """Return whether an unmapped operation is listed."""
-    return operation.kind.lower() not in STRUCTURE
+    is_constant = operation.name.startswith("torch.constant.") or operation.attributes.get("name") == "onnx.Constant"
+    return operation.kind.lower() not in STRUCTURE and not is_constant
 
 
 def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, int | None]:
@@ -51,6 +60,10 @@ def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, 
         return "a reduction without weights", read[0] if read else None
     if operation.regions and not operation.name.startswith(("stablehlo.", "linalg.")):
         return "its contents are not read", None
+    if operation.name == "torch.operator":
+        return f"{FOREIGN} ('{operation.attributes.get('name')}'); {LOWER}", None
+    if SUSPECT.search(kind) and builder_of(operation.name) is None:
+        return "it may contain a product of tensors, and its form is not known", None
     found = [each for each in made or read if each is not None]
     return "not a product of tensors over affine loops", max(found, default=None)
 

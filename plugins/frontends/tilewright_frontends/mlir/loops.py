@@ -1,0 +1,59 @@
+"""Loops with a known number of iterations, as JAX writes `lax.scan` and `lax.fori_loop`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilewright_frontends.mlir.tree import Block, Operation, Value
+
+Makers = Callable[[Value], Operation | None]
+
+
+def iterations(operation: Operation, outside: Makers) -> int | None:
+    """Return the number of iterations of a `stablehlo.while`; None if it is none or not known.
+
+    It is known if a counter starts at a constant, grows by a constant and stays below a constant.
+
+    Args:
+        operation: an operation with a condition and a body.
+        outside: returns the operation that produces a value outside of the loop.
+    """
+    if operation.kind != "while" or len(operation.regions) != 2:
+        return None
+    condition, body = operation.regions
+    below, after = _makers(condition, outside), _makers(body, outside)
+    test = below(_returned(condition, 0))
+    if test is None or test.kind != "compare" or "LT" not in str(test.attributes.get("comparison_direction")):
+        return None
+    counter, limit = test.operands[:2]
+    if counter not in condition.arguments:
+        return None
+    place = condition.arguments.index(counter)
+    step = after(_returned(body, place))
+    if step is None or step.kind != "add" or body.arguments[place] not in step.operands:
+        return None
+    low, high = _number(operation.operands[place], outside), _number(limit, below)
+    steps = [_number(each, after) for each in step.operands if each is not body.arguments[place]]
+    if low is None or high is None or len(steps) != 1 or not steps[0] or steps[0] < 1:
+        return None
+    return max(0, -(-(high - low) // steps[0])) or None
+
+
+def _makers(block: Block, outside: Makers) -> Makers:
+    inside = {result: each for each in block.operations for result in each.results}
+    return lambda value: inside.get(value) or outside(value)
+
+
+def _returned(block: Block, place: int) -> Value:
+    """Return a value that a block returns; one without a maker if there is none."""
+    ends = block.operations[-1].operands if block.operations else ()
+    return ends[place] if place < len(ends) else Value(None)
+
+
+def _number(value: Value, makers: Makers) -> int | None:
+    made = makers(value)
+    if made is None or made.kind != "constant":
+        return None
+    found = made.attributes.get("value")
+    number = found[0] if isinstance(found, tuple) and len(found) == 1 else found
+    return number if isinstance(number, int) else None

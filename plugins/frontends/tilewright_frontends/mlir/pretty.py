@@ -1,0 +1,310 @@
+"""Reading of pretty-printed StableHLO, TOSA and torch, whose syntax xdsl lacks.
+
+The reader finds operations, their operands, attributes and result types, and the regions in them.
+It needs no syntax of single operations, because all follow one pattern:
+
+    %results = dialect.name operands and attributes {regions} : types
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tilewright.errors import InputError
+from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, shape_of
+from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
+
+_READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
+_NOT_READ = re.compile(r"(?<![\w.\"!#@%])(?:linalg|affine)\.[a-z]")
+
+
+def recognises(text: str) -> bool:
+    """Return whether the text has pretty operations that only this reader reads."""
+    return _READ.search(text) is not None and _NOT_READ.search(text) is None
+
+
+def read(text: str, labels: list[tuple[int, int, str]], name: str) -> Operation:
+    """Return the module.
+
+    Args:
+        text: the text without locations.
+        labels: start, end and name of the locations.
+        name: name of the file, for messages.
+
+    Raises:
+        InputError: brackets do not match, or regions are nested too deeply.
+    """
+    reader = _Reader(text, Labels(text, labels), name)
+    try:
+        block = reader.block({})
+    except RecursionError:
+        raise InputError(f"{name}: regions are nested too deeply") from None
+    if reader.place < len(text):
+        raise reader.error("unexpected '}'", reader.place)
+    if len(block.operations) == 1 and block.operations[0].name == "builtin.module":
+        return block.operations[0]
+    return Operation("builtin.module", (), (), {}, (block,), 1, 1)
+
+
+_GAP = re.compile(r"(?:\s+|//[^\n]*|\{-#.*?#-\})+", re.DOTALL)
+_TOKEN = re.compile(rf"{STRING}|//[^\n]*|[()\[\]{{}}\n]")
+_REGION = re.compile(r"[ \t]*(?://[^\n]*)?(?:\n|\Z)")
+_FURTHER = re.compile(r"\s*+(?:cond|do|reducer|else|attributes)\b")
+"""Words that continue an operation in a new line."""
+_AFTER_TYPES = re.compile(r"\b(?:cond|do|reducer|else|attributes)\b")
+_NAME = r"%[\w$.\-]++"
+_STATEMENT = re.compile(rf'\s*((?:{_NAME}(?::\d+)?\s*+,?\s*+)+=)?\s*"?([\w.$]+)"?')
+_FUNCTION = re.compile(r'\s*(?:\w+\.)?func\s+(?:(public|private|nested)\s+)?@("[^"]*"|[\w$.\-]+)\s*\(')
+_ARGUMENT = re.compile(rf"\s*({_NAME})\s*:\s*(.*)", re.DOTALL)
+_OPERAND = re.compile(rf"({_NAME}(?:#\d++)?+)(?!\s*[:=])")
+_INTO = re.compile(r"\s(?:to|into)\s")
+_BOUND = re.compile(rf"({_NAME})\s*=\s*({_NAME}(?:#\d+)?)")
+_CALLEE = re.compile(r'@("[^"]*"|[\w$.\-]+)')
+_PLAIN = {"module": "builtin.module", "call": "func.call", "return": "func.return", "func": "func.func"}
+"""Names that are printed without their dialect."""
+
+Scope = dict[str, Value]
+
+
+@dataclass
+class _Reader:
+    text: str
+    labels: Labels
+    name: str
+    place: int = 0
+    places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = Places(self.text)
+
+    def error(self, message: str, place: int) -> InputError:
+        line, column = self.places.of(place)
+        return InputError(f"{self.name}:{line}:{column}: {message}")
+
+    def block(self, scope: Scope, arguments: tuple[Value, ...] = ()) -> Block:
+        """Read operations up to the bracket that ends their region."""
+        operations: list[Operation] = []
+        while True:
+            if gap := _GAP.match(self.text, self.place):
+                self.place = gap.end()
+            if self.place >= len(self.text) or self.text[self.place] == "}":
+                return Block(arguments, tuple(operations))
+            start, statement, regions = self._statement(scope)
+            if statement.startswith("^"):
+                found = self._arguments(statement.partition("(")[2].rpartition(")")[0], scope)
+                arguments = arguments or found  # those of the first block
+            elif not statement.startswith(("#", "!")):
+                operations.append(self._operation(start, statement, regions, scope))
+
+    def _statement(self, scope: Scope) -> tuple[int, str, list[Block]]:
+        """Read to the end of a line outside of all brackets.
+
+        Returns:
+            Where the statement starts, its text without regions, and the regions.
+        """
+        start = last = self.place
+        pieces, regions, depth = list[str](), list[Block](), 0
+        while match := _TOKEN.search(self.text, self.place):
+            self.place = match.end()
+            token = match[0]
+            if token == "{" and _REGION.match(self.text, self.place):
+                pieces.append(self.text[last : match.start()])
+                regions.append(self._region("".join(pieces), scope, match.start()))
+                last = self.place
+            elif token in ("(", "[", "{"):
+                depth += 1
+            elif token in (")", "]", "}"):
+                if depth == 0:
+                    self.place = match.start()
+                    break
+                depth -= 1
+            elif token == "\n" and depth == 0 and not _FURTHER.match(self.text, self.place):
+                break
+        else:
+            self.place = len(self.text)
+            if depth:
+                raise self.error("a bracket is not closed", start)
+        if self.place == start:
+            raise self.error(f"unexpected '{self.text[start]}'", start)
+        pieces.append(self.text[last : self.place])
+        return start, "".join(pieces), regions
+
+    def _region(self, head: str, scope: Scope, start: int) -> Block:
+        """Read a region; the values outside are visible inside, except in a function."""
+        function = _FUNCTION.match(head)
+        inner: Scope = {} if function else dict(scope)
+        if function:
+            arguments = self._arguments(_bracketed(head[function.end() :]), inner)
+        else:  # a loop gives names to its operands
+            bound = {match[1]: Value(scope[match[2]].shape) for match in _BOUND.finditer(head) if match[2] in scope}
+            inner |= bound
+            arguments = tuple(bound.values())
+        block = self.block(inner, arguments)
+        if self.place >= len(self.text):
+            raise self.error("a region is not closed", start)
+        self.place += 1
+        return block
+
+    def _arguments(self, text: str, scope: Scope) -> tuple[Value, ...]:
+        found: list[Value] = []
+        for each in _parts(text):
+            if match := _ARGUMENT.match(each):
+                scope[match[1]] = Value(shape_of(match[2]))
+                found.append(scope[match[1]])
+        return tuple(found)
+
+    def _operation(self, start: int, text: str, regions: list[Block], scope: Scope) -> Operation:
+        match = _STATEMENT.match(text)
+        if match is None:
+            raise self.error(f"expected an operation, found '{text[:20].strip()}'", start)
+        name = _PLAIN.get(match[2], match[2])
+        rest, types = _typed(text[match.end() :])
+        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(rest))
+        results = _results(match[1] or "", types)
+        scope |= dict(results)
+        line, column = self.places.of(start + len(match[1] or "") + bool(match[1]))
+        attributes = _attributes(name, rest)
+        if function := _FUNCTION.match(text):
+            attributes = {"sym_name": function[2].strip('"'), "sym_visibility": function[1]}
+        values = tuple(value for _, value in results)
+        return Operation(name, operands, values, attributes, tuple(regions), line, column, self.labels.of(self.place))
+
+
+def _bracketed(text: str) -> str:
+    """Return the text before the bracket that closes one opened before."""
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        depth += (match[0] in ("(", "[", "{")) - (match[0] in (")", "]", "}"))
+        if depth < 0:
+            return text[: match.start()]
+    return text
+
+
+_LEVEL = re.compile(rf"{STRING}|->|[()\[\]{{}}<>:,]")
+
+
+def _levels(text: str) -> Iterator[tuple[str, int]]:
+    """Yield (token, position) of colons, commas and arrows outside of all brackets."""
+    depth = 0
+    for match in _LEVEL.finditer(text):
+        token = match[0]
+        if token in ("(", "[", "{", "<"):
+            depth += 1
+        elif token in (")", "]", "}", ">"):
+            depth -= 1
+        elif depth == 0 and not token.startswith('"'):
+            yield token, match.start()
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts between commas."""
+    ends = [place for token, place in _levels(text) if token == ","]
+    return [text[start:end] for start, end in zip([0, *(each + 1 for each in ends)], [*ends, len(text)], strict=True)]
+
+
+def _typed(text: str) -> tuple[str, list[str]]:
+    """Return operands and attributes of an operation, and its types: those of results if marked."""
+    colon = next((place for token, place in _levels(text) if token == ":"), None)
+    if colon is None:
+        return text, []
+    rest, types = text[:colon], text[colon + 1 :]
+    further = _AFTER_TYPES.search(types)
+    types = types[: further.start()] if further else types
+    arrows = [place for token, place in _levels(types) if token == "->"]
+    types = (types[arrows[-1] + 2 :] if arrows else _INTO.split(types)[-1]).strip()
+    if types.startswith("("):
+        types = _bracketed(types[1:])
+    return rest, [each.strip() for each in _parts(types)]
+
+
+def _results(text: str, types: list[str]) -> list[tuple[str, Value]]:
+    """Return the names and values of results: `%0 =`, `%0:2 =`, `%a, %b =`."""
+    names: list[str] = []
+    for each in text.rstrip(" =").split(",") if text else ():
+        name, _, count = each.strip().partition(":")
+        names += [f"{name}#{place}" for place in range(min(int(count), MAX_NUMBERS))] if count else [name]
+    types = types[-len(names) :] if len(types) >= len(names) else types * len(names)
+    types += [""] * (len(names) - len(types))
+    return [(name, Value(shape_of(kind))) for name, kind in zip(names, types, strict=False)]
+
+
+# -- attributes
+# ----------------------------------------------------------------------------------------------------
+
+_VALUE = re.compile(
+    rf"(?<![\w.])([\w.]++)\s*+=\s*+(?:array<i\d+(?::(?P<array>[-\d,\s]*))?>|(?P<text>{STRING})|(?P<list>\[[-\d,\s:siu\[\]]*\])"
+    r"|dense<(?P<dense>[-\d,\s\[\]]*)>\s*:\s*tensor<(?P<shape>(?:\d{1,9}x)*)|(?P<dialect>#\w[\w.]*<)"
+    r"|(?P<number>-?\d{1,18})(?![\w.])|(?P<truth>true|false)\b)"
+)
+_WHOLE = re.compile(r"(?<![\w:])-?\d{1,18}")
+_DIMS = re.compile(r"(batching|contracting)_dims = \[([\d, ]*)\] x \[([\d, ]*)\]")
+_LAYOUT = re.compile(r"dim_numbers = (\[[^\]]*\]x\[[^\]]*\]->\[[^\]]*\])")
+_WINDOW = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation"}
+_SCALAR = re.compile(r"\s*dense<(-?\d+)>\s*$")
+_DIRECTION = re.compile(r"\b(LT|LE|GT|GE|EQ|NE)\b")
+_CONSTANT = re.compile(rf"\s*(?:(-?\d+)|(true|false)|({STRING}))")
+
+
+def _attributes(name: str, text: str) -> dict[str, Attribute]:
+    """Return the attributes that operators of `mlir` need, under the names of generic form."""
+    if name.endswith((".constant", ".const", ".const_shape", ".literal")):
+        match = _SCALAR.match(text)
+        return {"value": int(match[1])} if match else {}
+    if name.endswith(".compare"):
+        return {"comparison_direction": _DIRECTION.findall(text)[0] if _DIRECTION.search(text) else None}
+    if name.startswith("torch.constant."):
+        match = _CONSTANT.match(text)
+        value = None if match is None else match[3].strip('"') if match[3] else _number(match[1] or match[2])
+        return {"value": value} if "=" not in text else {key: value for key, value in _values(text)}
+    found = dict(_values(text))
+    if name == "torch.operator" and (kind := re.match(rf"\s*({STRING})", text)):
+        found["name"] = kind[1].strip('"')
+    if callee := _CALLEE.search(text):
+        found |= {"callee": callee[1].strip('"'), "decomposition": callee[1].strip('"')}
+    if dims := _DIMS.findall(text):
+        sides = ("lhs", "rhs")
+        told = [
+            f"{side}_{kind}_dimensions = [{each[place]}]" for kind, *each in dims for place, side in enumerate(sides)
+        ]
+        found["dot_dimension_numbers"] = ", ".join(told)
+    if layout := _LAYOUT.search(text):
+        found["dimension_numbers"] = layout[1]
+        found |= {full: found[short] for short, full in _WINDOW.items() if short in found}
+    return found
+
+
+def _number(text: str) -> int:
+    return int(text == "true") if text in ("true", "false") else int(text)
+
+
+def _values(text: str) -> Iterator[tuple[str, Attribute]]:
+    for match in _VALUE.finditer(text):
+        key = match[1]
+        if match["text"]:
+            yield key, match["text"][1:-1]
+        elif match["dialect"]:
+            yield key, match["dialect"] + _angled(text[match.end() :])
+        elif match["number"] or match["truth"]:
+            yield key, _number(match["number"] or match["truth"])
+        else:
+            numbers = tuple(
+                int(each) for each in _WHOLE.findall(match["array"] or match["list"] or match["dense"] or "")
+            )
+            if match["dense"] is not None and "[" not in match["dense"] and len(numbers) == 1:
+                count = 1
+                for size in match["shape"].split("x")[:-1]:
+                    count *= int(size)
+                numbers = numbers * min(count, MAX_NUMBERS)
+            yield key, numbers[:MAX_NUMBERS]
+
+
+def _angled(text: str) -> str:
+    """Return the text up to the angle bracket that closes one opened before."""
+    depth = 1
+    for match in re.finditer(r"->|[<>]", text):
+        depth += {"<": 1, ">": -1}.get(match[0], 0)
+        if depth == 0:
+            return text[: match.end()]
+    return text

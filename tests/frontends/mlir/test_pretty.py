@@ -1,0 +1,207 @@
+"""Pretty-printed StableHLO, TOSA and torch, as JAX and torch-mlir write them, against their generic form."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.errors import InputError
+from tilewright.schema.workload import Workload
+from tilewright_frontends.mlir.module import read_workload
+from tilewright_frontends.mlir.parse import parse
+
+FORMS = Path(__file__).parents[2] / "data" / "mlir" / "forms"
+"""NAME.pretty.mlir and NAME.generic.mlir: the same module of JAX 0.10 or torch-mlir 20261001."""
+MACS = {
+    "jax_attn": 2 * 2 * 4 * 9 * 11 * 8,
+    "jax_calls3": 3 * 8 * 16 * 16,
+    "jax_scan": 5 * 8 * 16 * 16,
+    "jax_sort": 8 * 16 * 16,
+    "jax_grad": 2 * (2 * 16 * 16 * 16 * 27),
+    "jax_convt": 8 * 8 * 9 * 4 * 6,
+    "jax_convg": 2 * 3 * 7 * 3 * 6,
+    "torch_conv_torch": 64 * 8 * 27 + 64 * 8 * 9 + 64 * 8 * 6 * 4 + 60,
+    "torch_conv_tosa": 64 * 8 * 27 + 64 * 8 * 9 + 64 * 8 * 6 * 4 + 60,
+    "torch_conv_stablehlo": 64 * 8 * 27 + 64 * 8 * 9 + 64 * 8 * 6 * 4 + 60,
+}
+
+
+def read(text: str, batch: int | None = None) -> Workload:
+    return read_workload(parse(text, "net.mlir"), "net", "net.mlir", batch, {})
+
+
+def load(name: str) -> Workload:
+    return read((FORMS / name).read_text("utf-8"))
+
+
+def edges(workload: Workload) -> list[list[int]]:
+    places = {layer.name: place for place, layer in enumerate(workload.layers)}
+    return [[places[name] for name in layer.after] for layer in workload.layers]
+
+
+@pytest.mark.parametrize("name", MACS)
+def test_pretty_form_is_read_as_generic_form(name: str) -> None:
+    pretty, generic = load(f"{name}.pretty.mlir"), load(f"{name}.generic.mlir")
+    assert pretty.macs == generic.macs == MACS[name]
+    assert [layer.problem.content_key for layer in pretty.layers] == [
+        layer.problem.content_key for layer in generic.layers
+    ]
+    assert [layer.count for layer in pretty.layers] == [layer.count for layer in generic.layers]
+    assert edges(pretty) == edges(generic)
+    assert [(each.operator, each.operations) for each in pretty.unmapped] == [
+        (each.operator, each.operations) for each in generic.unmapped
+    ]
+
+
+def test_every_pair_is_compared() -> None:
+    assert {path.name.partition(".")[0] for path in FORMS.glob("*.pretty.mlir")} == MACS.keys()
+
+
+def test_a_loop_counts_its_layers() -> None:
+    """`lax.scan` over five steps."""
+    (layer,) = load("jax_scan.pretty.mlir").layers
+    assert layer.count == 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("compare LT", "compare NE"),
+        ("dense<5> : tensor<i32>", "dense<0> : tensor<i32>"),
+        ("stablehlo.add %iterArg_0, %c_2", "stablehlo.multiply %iterArg_0, %c_2"),
+        ("%iterArg_0 = %c,", "%iterArg_0 = %arg2,"),
+    ],
+)
+def test_a_loop_without_a_known_number_of_iterations_is_told(old: str, new: str) -> None:
+    text = (FORMS / "jax_scan.pretty.mlir").read_text("utf-8")
+    assert old in text
+    with pytest.raises(InputError, match="its contents are not read; they have stablehlo.dot_general"):
+        read(text.replace(old, new))
+
+
+def test_locations_name_the_layers_of_pretty_form() -> None:
+    assert [layer.name for layer in load("jax_grad.debug.mlir").layers] == [
+        "jit_grad_jvp_conv_general_dilated",
+        "jit_grad_transpose_jvp_conv_general_dilated",
+    ]
+
+
+ATEN = """
+module {{
+  func.func @main(%x: !torch.vtensor<[2,8,9],f32>, %w: !torch.vtensor<[9,5],f32>, %v: !torch.vtensor<[5,9],f32>,
+                  %b: !torch.vtensor<[5],f32>, %q: !torch.vtensor<[2,4,6,8],f32>, %k: !torch.vtensor<[2,4,7,8],f32>) {{
+    %none = torch.constant.none
+    %false = torch.constant.bool false
+    %float0 = torch.constant.float 0.000000e+00
+    %str = torch.constant.str "bik,kj->bij"
+    %0 = torch.prim.ListConstruct %x, %w : (!torch.vtensor<[2,8,9],f32>, !torch.vtensor<[9,5],f32>) -> !torch.list<vtensor>
+    {}
+    return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "sizes"),
+    [
+        (
+            "torch.aten.matmul %x, %w : !torch.vtensor<[2,8,9],f32>, !torch.vtensor<[9,5],f32> -> !torch.vtensor<[2,8,5],f32>",
+            ["B0=2 M=8 N=5 K=9"],
+        ),
+        (
+            "torch.aten.linear %x, %v, %b : !torch.vtensor<[2,8,9],f32>, !torch.vtensor<[5,9],f32>, !torch.vtensor<[5],f32>"
+            " -> !torch.vtensor<[2,8,5],f32>",
+            ["M=16 N=5 K=9"],
+        ),
+        (
+            "torch.aten.addmm %b, %v, %w, %none, %none : !torch.vtensor<[5],f32>, !torch.vtensor<[5,9],f32>,"
+            " !torch.vtensor<[9,5],f32>, !torch.none, !torch.none -> !torch.vtensor<[5,5],f32>",
+            ["M=5 N=5 K=9"],
+        ),
+        (
+            "torch.aten.einsum %str, %0, %none : !torch.str, !torch.list<vtensor>, !torch.none -> !torch.vtensor<[2,8,5],f32>",
+            ["b=2 i=8 k=9 j=5"],
+        ),
+        (
+            "torch.aten.scaled_dot_product_attention %q, %k, %k, %none, %float0, %false, %none, %false :"
+            " !torch.vtensor<[2,4,6,8],f32>, !torch.vtensor<[2,4,7,8],f32>, !torch.vtensor<[2,4,7,8],f32>, !torch.none,"
+            " !torch.float, !torch.bool, !torch.none, !torch.bool -> !torch.vtensor<[2,4,6,8],f32>",
+            ["B0=2 B1=4 M=6 N=7 K=8", "B0=2 B1=4 M=6 N=8 K=7"],
+        ),
+    ],
+)
+def test_products_of_the_torch_dialect(operation: str, sizes: list[str]) -> None:
+    found = read(ATEN.format(f"%r = {operation}"))
+    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == sizes
+    assert not found.unmapped
+
+
+def test_older_products_of_tosa() -> None:
+    found = read("""
+func.func @main(%x: tensor<3x8xf32>, %w: tensor<5x8xf32>, %b: tensor<5xf32>) -> tensor<3x5xf32> {
+  %0 = tosa.fully_connected %x, %w, %b : (tensor<3x8xf32>, tensor<5x8xf32>, tensor<5xf32>) -> tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
+""")
+    assert str(found.layers[0].problem).endswith("M=3 N=5 K=8")
+
+
+def test_open_sizes_of_pretty_form() -> None:
+    text = """
+func.func public @main(%x: tensor<?x8xf32> {jax.arg_info = "x"}, %w: tensor<8x5xf32>) -> (tensor<?x5xf32>) {
+  %0 = stablehlo.tanh %x : tensor<?x8xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : (tensor<?x8xf32>, tensor<8x5xf32>) -> tensor<4x5xf32>
+  return %1 : tensor<4x5xf32>
+}
+"""
+    assert read(text, batch=4).macs == 4 * 8 * 5
+    with pytest.raises(InputError, match="net.mlir:4:8: operand 0 of stablehlo.dot_general has an open shape"):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (
+            "stablehlo.custom_call @gemm(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>",
+            "it may contain a product of tensors",
+        ),
+        ("chlo.ragged_dot %x, %x : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>", "it may contain a product"),
+        ('torch.operator "onnx.Gemm"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>', "('onnx.Gemm'); give the .onnx file"),
+        ("stablehlo.cosine %x : tensor<4x8xf32>", "not a product of tensors over affine loops"),
+    ],
+)
+def test_what_may_be_a_product_is_told(operation: str, reason: str) -> None:
+    with pytest.raises(InputError) as caught:
+        read(f"func.func @main(%x: tensor<4x8xf32>) {{\n  %0 = {operation}\n  return\n}}")
+    assert reason in str(caught.value)
+
+
+def test_the_form_for_storage_is_refused_with_the_command() -> None:
+    with pytest.raises(InputError, match="vhlo is a form for storage") as caught:
+        read('"builtin.module"() ({\n  "vhlo.func_v1"() : () -> ()\n}) : () -> ()')
+    assert "--vhlo-legalize-to-stablehlo" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("module {\n  %0 = tosa.abs %x : tensor<4xf32>\n", "net.mlir:1:8: a region is not closed"),
+        ("%0 = tosa.abs %x : tensor<4xf32>\n}\n", "net.mlir:2:1: unexpected '}'"),
+        ("%0 = tosa.abs (%x : tensor<4xf32>\n", "net.mlir:1:1: a bracket is not closed"),
+        ("%0 = = tosa.abs %x : tensor<4xf32>\n", "net.mlir:1:1: expected an operation"),
+        (")\ntosa.abs\n", "net.mlir:1:1: unexpected '\\)'"),
+        ("tosa.abs {\n" * 2000, "regions are nested too deeply"),
+        (
+            "%0 = stablehlo.dot_general %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>",
+            "it has no dot_dimension_numbers",
+        ),
+        (
+            "%0 = stablehlo.convolution(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>",
+            "it has no dimension_numbers",
+        ),
+    ],
+)
+def test_text_that_is_not_mlir_is_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read(text)
