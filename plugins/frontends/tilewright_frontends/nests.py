@@ -150,7 +150,7 @@ def attention(name: str, query: Shape, key: Shape, value: Shape) -> list[Problem
     """Return the scores and the context of an attention, counted in full even if masked.
 
         Scores[.., M, N] += Query[.., M, K] * Key[.., N, K]
-        Context[.., M, N] += Scores[.., M, K] * Value[.., K, N]
+        Context[.., M, N] += Scores[.., M, K] * Value[.., K, N].
 
     If there are fewer key heads than query heads, several query heads R read each.
 
