@@ -256,7 +256,7 @@ def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Grap
     except Exception:  # several types, if inference fails for one operator; the pass below infers the others
         inferred = model.graph
     known = (*inferred.input, *inferred.value_info, *inferred.output)
-    found = Pass(list(model.opset_import), {each.name: each.type for each in known if each.type.tensor_type.elem_type})
+    found = Pass(list(model.opset_import), {each.name: each.type for each in known if each.type.WhichOneof("value")})
     found.run(model.graph)
     shapes: dict[str, Shape] = {}
     partial: dict[str, OpenShape] = {}

@@ -29,6 +29,7 @@ STANDARD = {
     "QLinearMul": ("Mul", slice(0, 4, 3)),
     "QLinearConcat": ("Concat", slice(2, None, 3)),
     "QLinearAveragePool": ("AveragePool", slice(0, 1)),
+    "NhwcMaxPool": ("MaxPool", slice(0, 1)),
     "QLinearGlobalAveragePool": ("GlobalAveragePool", slice(0, 1)),
     "QLinearReduceMean": ("ReduceMean", slice(0, 1)),
     "QLinearConv": ("Conv", slice(0, 4, 3)),
@@ -98,7 +99,7 @@ def _shape(found: TypeProto) -> Shape | None:
 def _of_standard(kind: str, node: NodeProto, inputs: Sequence[Shape | None]) -> Shape:
     """Return the shape of the result of ONNX's operator with the same attributes."""
     attributes = attributes_of(node)
-    turned = bool(attributes.pop("channels_last", 0)) and kind != "Concat"
+    turned = bool(attributes.pop("channels_last", node.op_type.startswith("Nhwc"))) and kind != "Concat"
     schema = defs.get_schema(kind, _OPSET, "")
     attributes = {name: value for name, value in attributes.items() if name in schema.attributes}
     shapes = [_given(shape) for shape in inputs]

@@ -88,8 +88,11 @@ def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int]
     return attributes.get("strides") or [1] * spatial, attributes.get("dilations") or [1] * spatial
 
 
-def _deformable(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
-    raise Unsupported("a convolution whose window positions are read from memory")
+def _unsupported(reason: str) -> Builder:
+    def build(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+        raise Unsupported(reason)
+
+    return build
 
 
 def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -270,12 +273,14 @@ _MICROSOFT: dict[str, Builder] = {
 _ONNX: dict[str, Builder] = {
     **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "CausalConvWithState"), _conv),
     "ConvTranspose": _conv_transpose,
-    "DeformConv": _deformable,
+    "DeformConv": _unsupported("a convolution whose window positions are read from memory"),
+    "LinearAttention": _unsupported("products in a recurrence, which are not mapped"),
     "Gemm": _gemm,
     **dict.fromkeys(("MatMul", "QLinearMatMul", "MatMulInteger"), _matmul),
     "Einsum": _einsum,
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     "Attention": _attention,
+    "ai.onnx.preview.FlexAttention": _attention,
 }
 BUILDERS = (
     _ONNX | {f"{BLOCKED}.Conv": _conv} | {f"com.microsoft.{kind}": builder for kind, builder in _MICROSOFT.items()}

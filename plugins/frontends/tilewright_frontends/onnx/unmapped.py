@@ -56,6 +56,7 @@ WORK: dict[str, int] = dict.fromkeys(
     "BiasGelu": 7,
     "QuickGelu": 5,
     "Swish": 5,
+    "SwiGLU": 6,
     "Mish": 6,
     "Softmax": 5,
     "LogSoftmax": 5,
