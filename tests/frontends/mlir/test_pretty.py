@@ -177,10 +177,106 @@ def test_what_may_be_a_product_is_told(operation: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
+def test_a_split_file_loses_no_function() -> None:
+    """The tests of MLIR's projects hold modules side by side, whose functions have equal names."""
+    function = """func.func @f(%x: tensor<4x8xf32>, %w: tensor<8xNxf32>) -> tensor<4xNxf32> {
+  %0 = stablehlo.dot %x, %w : (tensor<4x8xf32>, tensor<8xNxf32>) -> tensor<4xNxf32>
+  return %0 : tensor<4xNxf32>
+}
+"""
+    two = [function.replace("N", size) for size in "35"]
+    assert [layer.problem.macs for layer in read("// -----\n".join(two)).layers] == [4 * 8 * 3, 4 * 8 * 5]
+    modules = [f"module {{\n{each}}}\n" for each in two]
+    assert [layer.problem.macs for layer in read("\n".join(modules)).layers] == [4 * 8 * 3, 4 * 8 * 5]
+    caller = "func.func @g(%x: tensor<4x8xf32>) {\n  call @f(%x, %x) : (tensor<4x8xf32>) -> ()\n  return\n}\n"
+    with pytest.raises(InputError, match="it has 2 functions called 'f', and calls one of them"):
+        read("".join([*two, caller]))
+
+
+def test_a_layout_may_be_raw() -> None:
+    text = """
+func.func @f(%x: tensor<1x9x8x4xf32>, %w: tensor<3x3x4x6xf32>) -> tensor<1x7x6x6xf32> {
+  %0 = "stablehlo.convolution"(%x, %w) {
+    dimension_numbers = #stablehlo.conv<raw
+      input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2],
+      kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, kernel_spatial_dimensions = [0, 1],
+      output_batch_dimension = 0, output_feature_dimension = 3, output_spatial_dimensions = [1, 2]
+    >, feature_group_count = 1 : i64, batch_group_count = 1 : i64
+  } : (tensor<1x9x8x4xf32>, tensor<3x3x4x6xf32>) -> tensor<1x7x6x6xf32>
+  %1 = stablehlo.tanh %0 : tensor<1x7x6x6xf32>
+  return %1 : tensor<1x7x6x6xf32>
+}
+"""
+    assert str(read(text).layers[0].problem).endswith("N=1 K=6 C=4 P=7 Q=6 R=3 S=3")
+
+
+def test_an_operation_may_take_several_lines() -> None:
+    """As people write it; the comments contain operations of linalg."""
+    found = read("""
+// RUN: stablehlo-opt %s | FileCheck %s
+// CHECK: linalg.matmul ins(%a, %b : tensor<3x2xf32>, tensor<2x3xf32>)
+func.func @f(%x: tensor<2x9x10x3xf32>,
+             %w: tensor<4x4x3x5xf32>)
+  -> tensor<2x15x16x5xf32> {
+  %0 = stablehlo.convolution(%x, %w)  // a window
+    dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = { stride = [1, 1], pad = [[6, 6], [6, 6]],
+               rhs_dilate = [2, 2] }
+    {
+      batch_group_count = 1 : i64,
+      feature_group_count = 1 : i64,
+      precision_config = [#stablehlo<precision DEFAULT>,
+                          #stablehlo<precision DEFAULT>]
+    } : (tensor<2x9x10x3xf32>, tensor<4x4x3x5xf32>) ->
+    (tensor<2x15x16x5xf32>)
+  %y, %z =
+    stablehlo.optimization_barrier %0,
+      %x : tensor<2x15x16x5xf32>, tensor<2x9x10x3xf32>
+  %1 = stablehlo.dot_general %y, %y,
+    batching_dims = [0] x [0],
+    contracting_dims = [1, 2] x [1, 2]
+    : (tensor<2x15x16x5xf32>, tensor<2x15x16x5xf32>)
+    -> tensor<2x5x5xf32>
+  return %0 : tensor<2x15x16x5xf32>
+}
+""")
+    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == [
+        "N=2 K=5 C=3 P=15 Q=16 R=4 S=4",
+        "B0=2 M=5 N=5 K0=15 K1=16",
+    ]
+    assert found.layers[1].after == (found.layers[0].name,)
+
+
+def test_tosa_with_groups_and_with_attributes_in_brackets() -> None:
+    found = read("""
+func.func @f(%x: tensor<1x8x8x4xf32>, %w: tensor<6x3x3x2xf32>, %v: tensor<6x3x3x4xf32>, %b: tensor<6xf32>) {
+  %0 = tosa.conv2d %x, %w, %b {dilation = array<i64: 1, 1>, group = 2 : i64, pad = array<i64: 1, 1, 1, 1>, stride = array<i64: 1, 1>}
+    : (tensor<1x8x8x4xf32>, tensor<6x3x3x2xf32>, tensor<6xf32>) -> tensor<1x8x8x6xf32>
+  %1 = tosa.conv2d %x, %v, %b pad([1, 1, 1, 1]) stride([2, 2]) dilation([1, 1]) acc_type(f32)
+    : (tensor<1x8x8x4xf32>, tensor<6x3x3x4xf32>, tensor<6xf32>) -> tensor<1x4x4x6xf32>
+  return
+}
+""")
+    assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == [
+        "N=1 G=2 K=3 C=2 P=8 Q=8 R=3 S=3",
+        "N=1 K=6 C=4 P=4 Q=4 R=3 S=3",
+    ]
+
+
+def test_a_product_without_shapes_is_listed() -> None:
+    with pytest.raises(InputError, match="tosa.matmul: the shape of an operand is not known"):
+        read(
+            "func.func @f(%x: tensor<*xf32>) {\n  %0 = tosa.matmul %x, %x : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>\n}"
+        )
+
+
 def test_the_form_for_storage_is_refused_with_the_command() -> None:
     with pytest.raises(InputError, match="vhlo is a form for storage") as caught:
         read('"builtin.module"() ({\n  "vhlo.func_v1"() : () -> ()\n}) : () -> ()')
     assert "--vhlo-legalize-to-stablehlo" in (caught.value.hint or "")
+
+
+SQUARE = "func.func @f(%x: tensor<4x4xf32>) {\n"
 
 
 @pytest.mark.parametrize(
@@ -193,11 +289,11 @@ def test_the_form_for_storage_is_refused_with_the_command() -> None:
         (")\ntosa.abs\n", "net.mlir:1:1: unexpected '\\)'"),
         ("tosa.abs {\n" * 2000, "regions are nested too deeply"),
         (
-            "%0 = stablehlo.dot_general %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>",
+            SQUARE + "%0 = stablehlo.dot_general %x, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n}",
             "it has no dot_dimension_numbers",
         ),
         (
-            "%0 = stablehlo.convolution(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>",
+            SQUARE + "%0 = stablehlo.convolution(%x, %x) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n}",
             "it has no dimension_numbers",
         ),
     ],

@@ -66,7 +66,10 @@ def problems(
     builder = builder_of(kind.removeprefix("_") if kind == "_convolution" else kind)
     if builder is None:
         raise LookupError(f"{kind} has no loop nest")
-    return builder(Node(kind, "", arguments, tensors, (f"x{len(operation.operands)}",)), name)
+    try:
+        return builder(Node(kind, "", arguments, tensors, (f"x{len(operation.operands)}",)), name)
+    except KeyError:
+        raise Unsupported("the shape of an operand is not known") from None
 
 
 def _constant(value: Value, maker: Callable[[Value], Operation | None]) -> Attribute:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,16 +47,21 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
             itself, or nothing can be mapped.
     """
     top = module.regions[0] if module.regions else Block((), ())
-    functions = {
-        function.text("sym_name"): function
-        for function in top.operations
-        if function.kind == "func" and isinstance(function.attributes.get("sym_name"), str)
-    }
-    called = {_callee(each) for function in functions.values() for each in within(function)}
+    found = list(_functions(top))
+    functions = {function.text("sym_name"): function for function in found}
+    called = {_callee(each) for function in found for each in within(function)}
+    names = Counter(function.text("sym_name") for function in found)
+    if several := [name for name, count in names.items() if count > 1 and name in called]:
+        raise InputError(
+            f"{source}: it has {names[several[0]]} functions called '{several[0]}', and calls one of them",
+            hint="put each module of a split file into a file of its own",
+        )
     entries = [
         function
-        for symbol, function in functions.items()
-        if symbol not in called and function.attributes.get("sym_visibility") != "private" and function.regions
+        for function in found
+        if function.text("sym_name") not in called
+        and function.attributes.get("sym_visibility") != "private"
+        and function.regions
     ]
     reader = _Reader(source, functions)
     shapes = _argument_shapes(source, entries, batch, sizes)
@@ -71,6 +77,16 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
         layers=tuple(reader.layers),
         unmapped=tuple(reader.unmapped),
     )
+
+
+def _functions(block: Block) -> Iterator[Operation]:
+    """Yield the functions in a block and in the modules there; a split file has several modules."""
+    for operation in block.operations:
+        if operation.kind == "func" and isinstance(operation.attributes.get("sym_name"), str):
+            yield operation
+        elif operation.kind == "module":
+            for region in operation.regions:
+                yield from _functions(region)
 
 
 def _callee(operation: Operation) -> str | None:
@@ -269,7 +285,11 @@ class _Reader:
         if aten.operator_of(operation.name) is not None:
             return aten.problems(operation, self._shapes(operation, call), name, call.makers.get)
         builder = affine.linalg_nest if affine.has_maps(operation) else builder_of(operation.name)
-        return [] if builder is None else [builder(operation, self._shapes(operation, call), name)]
+        if builder is None:
+            return []
+        if builder is not affine.linalg_nest and None in [call.shape(value) for value in operation.operands[:2]]:
+            raise Unsupported("the shape of an operand is not known")
+        return [builder(operation, self._shapes(operation, call), name)]
 
     def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:
         """Return the shapes of operands and results; a scalar has an empty shape.

@@ -25,17 +25,14 @@ itself.
 # -----------------------------------------------------------------------------------------------------
 
 _LAYOUT = re.compile(r"\[([\w, ]*)\]x\[([\w, ]*)\]->\[([\w, ]*)\]")
+_RAW = re.compile(r"(\w+_dimensions?) = (\d+|\[[\d, ]*\])")
+_DIGITS = re.compile(r"\d+")
 _LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
 
 
 def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
     data, weight, result = shapes[0], shapes[1], shapes[-1]
-    layout = _LAYOUT.search(operation.text("dimension_numbers"))
-    if layout is None:
-        raise ValueError("dimension_numbers cannot be read")
-    of_data, of_weight, of_result = (
-        _places(part, shape) for part, shape in zip(layout.groups(), (data, weight, result), strict=True)
-    )
+    of_data, of_weight, of_result = _layouts(operation.text("dimension_numbers"), (data, weight, result))
     axes = [str(axis) for axis in range(len(data) - 2)]
     nests.check_axes(len(axes))
     batch, channels = data[of_data["b"]], data[of_data["f"]]
@@ -72,6 +69,26 @@ def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> P
         dilations,
         transposed,
     )
+
+
+def _layouts(text: str, shapes: Shapes) -> list[dict[str, int]]:
+    """Return letter -> position for input, weights and result, from either notation."""
+    if layout := _LAYOUT.search(text):
+        return [_places(part, shape) for part, shape in zip(layout.groups(), shapes, strict=True)]
+    if "raw" not in text:
+        raise ValueError("dimension_numbers cannot be read")
+    found = {key: [int(each) for each in _DIGITS.findall(numbers)] for key, numbers in _RAW.findall(text)}
+    kinds = {
+        "input": ("batch", "feature"),
+        "kernel": ("output_feature", "input_feature"),
+        "output": ("batch", "feature"),
+    }
+    layouts = []
+    for (tensor, pair), letters in zip(kinds.items(), ("bf", "oi", "bf"), strict=True):
+        axes = found[f"{tensor}_spatial_dimensions"]
+        named = {letter: found[f"{tensor}_{kind}_dimension"][0] for letter, kind in zip(letters, pair, strict=True)}
+        layouts.append(named | {str(axis): place for axis, place in enumerate(axes)})
+    return layouts
 
 
 def _places(text: str, shape: Shape) -> dict[str, int]:
@@ -155,11 +172,12 @@ def _dot(operation: Operation, shapes: Shapes, name: str) -> Problem:
 
 
 def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    """Return a convolution with layouts NHWC and OHWI."""
+    """Return a convolution with layouts NHWC and OHWI; rocMLIR's TOSA has groups."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
-    axes = len(data) - 2
+    axes, (groups,) = len(data) - 2, operation.integers("group", 1)
     nests.check_axes(axes)
-    equal(data[-1], weight[-1], "channels of the input and of the weights differ")
+    equal(data[-1], groups * weight[-1], "channels of the input and of the weights differ")
+    equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
     equal(result[-1], weight[0], "channels of the result and of the weights differ")
     strides, dilations, padding = (
         operation.integers("stride", axes),
@@ -168,7 +186,8 @@ def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Proble
     )
     padded = [data[1 + axis] + padding[2 * axis] + padding[2 * axis + 1] for axis in range(axes)]
     _check_positions(result[1:-1], padded, weight[1:-1], strides, dilations)
-    return nests.convolution(name, data[0], 1, (weight[0], weight[-1]), result[1:-1], weight[1:-1], strides, dilations)
+    channels = weight[0] // groups, weight[-1]
+    return nests.convolution(name, data[0], groups, channels, result[1:-1], weight[1:-1], strides, dilations)
 
 
 def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:

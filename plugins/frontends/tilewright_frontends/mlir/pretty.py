@@ -17,12 +17,14 @@ from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, 
 from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
 
 _READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
+_COMMENT = re.compile(r"//[^\n]*")
 _NOT_READ = re.compile(r"(?<![\w.\"!#@%])(?:linalg|affine)\.[a-z]")
 
 
 def recognises(text: str) -> bool:
     """Return whether the text has pretty operations that only this reader reads."""
-    return _READ.search(text) is not None and _NOT_READ.search(text) is None
+    code = _COMMENT.sub("", text)
+    return _READ.search(code) is not None and _NOT_READ.search(code) is None
 
 
 def read(text: str, labels: list[tuple[int, int, str]], name: str) -> Operation:
@@ -50,9 +52,10 @@ def read(text: str, labels: list[tuple[int, int, str]], name: str) -> Operation:
 
 _GAP = re.compile(r"(?:\s+|//[^\n]*|\{-#.*?#-\})+", re.DOTALL)
 _TOKEN = re.compile(rf"{STRING}|//[^\n]*|[()\[\]{{}}\n]")
-_REGION = re.compile(r"[ \t]*(?://[^\n]*)?(?:\n|\Z)")
-_FURTHER = re.compile(r"\s*+(?:cond|do|reducer|else|attributes)\b")
-"""Words that continue an operation in a new line."""
+_REGION = re.compile(r'[ \t]*(?://[^\n]*)?(?:\n|\Z)(?!\s*+(?:[\w.$]++|"[^"\n]*")\s*+[=,])')
+"""The start of a region: a new line that does not begin with an attribute."""
+_NEXT = re.compile(r'%|\^|\}|\)|"|#|!|\{-#|\Z|[a-zA-Z_]\w*\.[\w.$]|(?:return|call|func|module)\b')
+"""The start of an operation, of a block, or of a definition, or the end of a region."""
 _AFTER_TYPES = re.compile(r"\b(?:cond|do|reducer|else|attributes)\b")
 _NAME = r"%[\w$.\-]++"
 _STATEMENT = re.compile(rf'\s*((?:{_NAME}(?::\d+)?\s*+,?\s*+)+=)?\s*"?([\w.$]+)"?')
@@ -120,7 +123,7 @@ class _Reader:
                     self.place = match.start()
                     break
                 depth -= 1
-            elif token == "\n" and depth == 0 and not _FURTHER.match(self.text, self.place):
+            elif token == "\n" and depth == 0 and not self._continues(start, match.start()):
                 break
         else:
             self.place = len(self.text)
@@ -130,6 +133,12 @@ class _Reader:
             raise self.error(f"unexpected '{self.text[start]}'", start)
         pieces.append(self.text[last : self.place])
         return start, "".join(pieces), regions
+
+    def _continues(self, start: int, end: int) -> bool:
+        """Return whether a statement continues after a line that ends at `end`."""
+        line = _COMMENT.sub("", self.text[max(start, self.text.rfind("\n", start, end)) : end]).rstrip()
+        gap = _GAP.match(self.text, end)
+        return line.endswith((",", "=", ":", "->")) or not _NEXT.match(self.text, gap.end() if gap else end)
 
     def _region(self, head: str, scope: Scope, start: int) -> Block:
         """Read a region; the values outside are visible inside, except in a function."""
@@ -240,6 +249,7 @@ _VALUE = re.compile(
 )
 _WHOLE = re.compile(r"(?<![\w:])-?\d{1,18}")
 _DIMS = re.compile(r"(batching|contracting)_dims = \[([\d, ]*)\] x \[([\d, ]*)\]")
+_IN_BRACKETS = re.compile(r"\b(pad|stride|dilation|out_pad)\(\[([-\d, ]*)\]\)")
 _LAYOUT = re.compile(r"dim_numbers = (\[[^\]]*\]x\[[^\]]*\]->\[[^\]]*\])")
 _WINDOW = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation"}
 _SCALAR = re.compile(r"\s*dense<(-?\d+)>\s*$")
@@ -259,6 +269,7 @@ def _attributes(name: str, text: str) -> dict[str, Attribute]:
         value = None if match is None else match[3].strip('"') if match[3] else _number(match[1] or match[2])
         return {"value": value} if "=" not in text else {key: value for key, value in _values(text)}
     found = dict(_values(text))
+    found |= {key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in _IN_BRACKETS.findall(text)}
     if name == "torch.operator" and (kind := re.match(rf"\s*({STRING})", text)):
         found["name"] = kind[1].strip('"')
     if callee := _CALLEE.search(text):
