@@ -230,8 +230,8 @@ func.func @f(%x: tensor<2x9x10x3xf32>,
     } : (tensor<2x9x10x3xf32>, tensor<4x4x3x5xf32>) ->
     (tensor<2x15x16x5xf32>)
   %y, %z =
-    stablehlo.optimization_barrier %0,
-      %x : tensor<2x15x16x5xf32>, tensor<2x9x10x3xf32>
+    stablehlo.optimization_barrier
+      %0, %x : tensor<2x15x16x5xf32>, tensor<2x9x10x3xf32>
   %1 = stablehlo.dot_general %y, %y,
     batching_dims = [0] x [0],
     contracting_dims = [1, 2] x [1, 2]
