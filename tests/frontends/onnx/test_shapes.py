@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from support.onnx_models import Shape, model_of, save
 from tilewright.errors import InputError
@@ -180,3 +180,82 @@ def test_a_branch_that_a_number_decides_is_read_if_the_number_is_given(tmp_path:
     )
     with pytest.raises(InputError, match="called 'rat'; it has: rate; did you mean 'rate'"):
         load(model, tmp_path, rat=1)
+
+
+# -- loops -----------------------------------------------------------------------------------------------------------
+
+
+def typed(name: str, shape: list[int] | None, element: int = TensorProto.FLOAT) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def step(*more: NodeProto) -> list[NodeProto]:
+    """One step of a recurrent network: `h` becomes `next`."""
+    return [
+        node("MatMul", "xt wx", "a"),
+        node("MatMul", "h wh", "b", name="state"),
+        node("Add", "a b", "c"),
+        node("Tanh", "c", "next"),
+        node("Identity", "next", "yt"),
+        *more,
+    ]
+
+
+RECURRENT = {"wx": np.zeros((3, 4), np.float32), "wh": np.zeros((4, 4), np.float32), "h0": np.zeros((2, 4), np.float32)}
+
+
+def test_the_body_of_a_scan_counts_its_steps(tmp_path: Path) -> None:
+    body = helper.make_graph(
+        step(), "body", [typed("h", [2, 4]), typed("xt", [2, 3])], [typed("next", None), typed("yt", None)]
+    )
+    nodes = [node("Scan", "h0 x", "hn ys", body=body, num_scan_inputs=1), node("MatMul", "ys wh", "y", name="behind")]
+    workload = load(model_of(nodes, {"x": ("steps", 2, 3)}, "y", constants=RECURRENT), tmp_path, steps=7)
+    assert [(layer.count, layer.problem.macs) for layer in workload.layers] == [
+        (7, 2 * 3 * 4),
+        (7, 2 * 4 * 4),
+        (1, 7 * 2 * 4 * 4),
+    ]
+    assert workload.layers[2].after == (workload.layers[0].name, "state")
+    assert sum(each.operations or 0 for each in workload.unmapped if each.operator == "Tanh") == 7 * 2 * 4 * 4
+
+
+def looping(*more: NodeProto, keep: str = "again") -> ModelProto:
+    steps = step(node("Identity", "again", "keep"), node("Gather", "x i", "xt", axis=0), *more)
+    inputs = [typed("i", [], TensorProto.INT64), typed("again", [], TensorProto.BOOL), typed("h", [2, 4])]
+    outputs = [typed(keep, [], TensorProto.BOOL), typed("next", None), typed("yt", None)]
+    body = helper.make_graph(steps, "body", inputs, outputs)
+    loop = [
+        node("Shape", "x", "s"),
+        node("Gather", "s zero", "n", axis=0),
+        node("Loop", "n - h0", "hn ys", name="loop", body=body),
+        node("MatMul", "ys wh", "y", name="behind"),
+    ]
+    return model_of(loop, {"x": ("steps", 2, 3)}, "y", constants=RECURRENT | WHOLE)
+
+
+def test_the_body_of_a_loop_counts_its_iterations(tmp_path: Path) -> None:
+    workload = load(looping(), tmp_path, steps=7)
+    assert [layer.count for layer in workload.layers] == [7, 7, 1]
+    assert workload.macs == 7 * 2 * (3 * 4 + 4 * 4) + 7 * 2 * 4 * 4
+
+
+def test_a_loop_that_may_end_early_is_listed_with_its_products(tmp_path: Path) -> None:
+    early = [node("ReduceMax", "next", "most", keepdims=0), node("Less", "most limit", "keep_going")]
+    model = looping(*early, keep="keep_going")
+    model.graph.initializer.extend(model_of([], {}, constants={"limit": np.float32(1)}).graph.initializer)
+    workload = load(model, tmp_path, steps=7)
+    (loop,) = [each for each in workload.unmapped if each.operator == "Loop"]
+    assert "with MatMul (2), ReduceMax, are not read" in loop.reason
+
+
+def test_a_state_that_grows_is_not_read_as_if_it_did_not(tmp_path: Path) -> None:
+    body = helper.make_graph(
+        [node("Concat", "h xt", "next", axis=0), node("MatMul", "next wh", "yt")],
+        "body",
+        [typed("h", None), typed("xt", [2, 4])],
+        [typed("next", None), typed("yt", None)],
+    )
+    nodes = [node("Scan", "h0 x", "hn ys", body=body, num_scan_inputs=1)]
+    workload = load(model_of(nodes, {"x": (7, 2, 4)}, "hn", constants=RECURRENT), tmp_path)
+    assert not workload.layers
+    assert "with MatMul, are not read" in workload.unmapped[0].reason

@@ -54,7 +54,9 @@ _GAP = re.compile(r"(?:\s+|//[^\n]*|\{-#.*?#-\})+", re.DOTALL)
 _TOKEN = re.compile(rf"{STRING}|//[^\n]*|[()\[\]{{}}\n]")
 _REGION = re.compile(r'[ \t]*(?://[^\n]*)?(?:\n|\Z)(?!\s*+(?:[\w.$]++|"[^"\n]*")\s*+[=,])')
 """The start of a region: a new line that does not begin with an attribute."""
-_NEXT = re.compile(r'(?:%[\w$.\-]++(?::\d++)?\s*+,?\s*+)++=|\^|\}|\)|"|#|!|\{-#|\Z|[a-zA-Z_]\w*\.[\w.$]|(?:return|call|func|module)\b')
+_NEXT = re.compile(
+    r'(?:%[\w$.\-]++(?::\d++)?\s*+,?\s*+)++=|\^|\}|\)|"|#|!|\{-#|\Z|[a-zA-Z_]\w*\.[\w.$]|(?:return|call|func|module)\b'
+)
 """The start of an operation, of a block, or of a definition, or the end of a region."""
 _AFTER_TYPES = re.compile(r"\b(?:cond|do|reducer|else|attributes)\b")
 _NAME = r"%[\w$.\-]++"

@@ -1,7 +1,7 @@
 """`onnx`: convolutions and matrix products of an ONNX graph.
 
-Every other operator is listed with its reason. Nothing is executed and no weight is read, because
-shapes are sufficient. A child process with limits of time and memory reads the file, because it
+Every other operator is listed with its reason. No weight is read, because shapes are sufficient,
+and only operators that compute shapes are evaluated. A child process with limits of time and memory reads the file, because it
 runs onnx's C++ code.
 """
 
@@ -94,14 +94,15 @@ def _workload(graph: Graph, source: str) -> Workload:
     unmapped: list[Unmapped] = []
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     taken: set[str] = set()
-    for index, node in enumerate(graph.nodes):
+    for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken)
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
         for place, part in enumerate(_read(graph, node, name)):
             found = part if isinstance(part, Unmapped) else part.problem
             label = found.name if found.name == name and not place else unique_name(found.name, taken)
             if isinstance(part, Unmapped):
-                unmapped.append(part.model_copy(update={"name": label}))
+                operations = None if part.operations is None else times * part.operations
+                unmapped.append(part.model_copy(update={"name": label, "operations": operations}))
             else:
                 names = tuple(layers[index].name for index in _ones(before))
                 before = 1 << len(layers)
@@ -109,7 +110,7 @@ def _workload(graph: Graph, source: str) -> Workload:
                 problem = part.problem.model_copy(
                     update={"name": label} | ({"source": f"{operator_of(node)}, {told}"} if told else {})
                 )
-                layers.append(Layer(problem=problem, after=names, count=part.count))
+                layers.append(Layer(problem=problem, after=names, count=times * part.count))
         origin |= {value: before for value in node.output if value}
     return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))
 

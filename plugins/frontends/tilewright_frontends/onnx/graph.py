@@ -47,6 +47,7 @@ class Graph:
         open: names of dimensions that the inputs leave open -> whether one is an input's first
             dimension.
         elements: value -> element type, a number of TensorProto.DataType.
+        times: how often each operator is executed; more than once in a loop.
         numbers: inputs of one whole number without a value.
     """
 
@@ -56,6 +57,7 @@ class Graph:
     partial: Mapping[str, OpenShape]
     open: Mapping[str, bool]
     elements: Mapping[str, int]
+    times: tuple[int, ...]
     numbers: tuple[str, ...] = ()
 
     @cached_property
@@ -272,7 +274,7 @@ def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Grap
             else:
                 partial[value] = shape
     elements = {value: each.tensor_type.elem_type for value, each in found.types.items()}
-    return Graph(name, tuple(found.nodes), shapes, partial, open_sizes, elements)
+    return Graph(name, tuple(found.nodes), shapes, partial, open_sizes, elements, tuple(found.times))
 
 
 # -- another batch size for a model with a fixed one

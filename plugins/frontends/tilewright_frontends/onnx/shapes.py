@@ -8,7 +8,7 @@ is computed. Here one pass in execution order infers each operator and evaluates
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from onnx import GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypePro
 from onnx.shape_inference import infer_node_outputs
 
 from tilewright_frontends.onnx import microsoft
-from tilewright_frontends.onnx.node import graphs_of, in_order, is_standard
+from tilewright_frontends.onnx.node import attributes_of, graphs_of, in_order, is_standard
 
 SMALL = 1024
 """Maximum number of elements of a value that is evaluated; targets of reshapes have a few."""
@@ -46,24 +46,29 @@ class Pass:
         types: value -> type; sizes may be open.
         values: value -> data, if known and small.
         nodes: operators met so far, with the branches of decided `If`s in their place.
+        times: how often each of them is executed.
     """
 
     opsets: list[OperatorSetIdProto]
     types: dict[str, TypeProto]
     values: dict[str, TensorProto] = field(default_factory=dict)
     nodes: list[NodeProto] = field(default_factory=list)
+    times: list[int] = field(default_factory=list)
 
     def run(self, graph: GraphProto) -> None:
         """Read a graph, and the branches it decides on."""
         self._add(graph.initializer)
-        waiting = list(reversed(in_order(graph.node)))
+        self._run(in_order(graph.node))
+
+    def _run(self, nodes: Sequence[NodeProto]) -> None:
+        waiting = list(reversed(nodes))
         while waiting:
             node = waiting.pop()
             branch = self._branch(node)
-            if branch is None:
-                self._read(node)
-            else:
+            if branch is not None:
                 waiting += reversed(self._inlined(node, branch))
+            elif not self._repeated(node):
+                self._read(node)
 
     def _add(self, tensors: Iterable[TensorProto]) -> None:
         for tensor in tensors:
@@ -71,10 +76,14 @@ class Pass:
             if is_small(tensor):
                 self.values[tensor.name] = tensor
 
+    def _list(self, *nodes: NodeProto) -> None:
+        self.nodes += nodes
+        self.times += [1] * len(nodes)
+
     # -- one operator
 
     def _read(self, node: NodeProto) -> None:
-        self.nodes.append(node)
+        self._list(node)
         read = [value for value in node.input if value]
         made = [value for value in node.output if value]
         unknown = any(value not in self.types or size_of(self.types[value]) is None for value in made)
@@ -161,13 +170,7 @@ class Pass:
 
         Values of the branch get new names, because another branch may use the same ones.
         """
-        inner = [*(each.name for each in branch.initializer), *(value for each in branch.node for value in each.output)]
-        names = {value: f"{node.output[0]}.{value}" for value in inner if value}
-        for tensor in branch.initializer:
-            renamed = TensorProto()
-            renamed.CopyFrom(tensor)
-            renamed.name = names[tensor.name]
-            self._add([renamed])
+        names = self._renaming(node, branch)
         results = [names.get(each.name, each.name) for each in branch.output]
         ends = [
             helper.make_node("Identity", [inside], [outside], f"{node.name or 'If'}_{index}")
@@ -177,6 +180,100 @@ class Pass:
         for end in ends:
             self.types.pop(end.output[0], None)  # the branches may differ in shape
         return [*(_renamed(each, names) for each in in_order(branch.node)), *ends]
+
+    def _renaming(self, node: NodeProto, graph: GraphProto) -> dict[str, str]:
+        """Return new names for the values of a subgraph, and add its constants under them."""
+        prefix = next((value for value in node.output if value), node.name)
+        made = (value for each in graph.node for value in each.output)
+        inner = [*(each.name for each in (*graph.input, *graph.initializer)), *made]
+        names = {value: f"{prefix}.{value}" for value in inner if value}
+        for tensor in graph.initializer:
+            renamed = TensorProto()
+            renamed.CopyFrom(tensor)
+            renamed.name = names[tensor.name]
+            self._add([renamed])
+        return names
+
+    # -- loops
+
+    def _repeated(self, node: NodeProto) -> bool:
+        """Read the body of a loop once and return True, if all iterations are alike and their number is known."""
+        if node.op_type not in ("Loop", "Scan") or not is_standard(node):
+            return False
+        attributes = attributes_of(node)
+        body = attributes.get("body")
+        scanned = int(attributes.get("num_scan_inputs", 0))
+        axes = attributes.get("scan_input_axes") or [0] * scanned
+        if body is None or any(attributes.get("scan_output_axes", ())):
+            return False
+        first = 2 if node.op_type == "Loop" else 0
+        outer = list(node.input[first:])
+        times = self._trips(node, body) if first else self._steps(outer[len(outer) - scanned :], axes)
+        types = [self.types.get(value) for value in outer]
+        if not times or any(each is None or size_of(each) is None for each in types):
+            return False
+        inner = Pass(self.opsets, dict(self.types), dict(self.values))
+        names = inner._renaming(node, body)
+        inside = [names[each.name] for each in body.input[first:]]
+        states = len(outer) - scanned
+        for place, (value, found) in enumerate(zip(inside, types, strict=False)):
+            shape = [each.dim_value for each in found.tensor_type.shape.dim] if found else []
+            if place >= states:
+                del shape[axes[place - states]]
+            inner.types[value] = helper.make_tensor_type_proto(found.tensor_type.elem_type if found else 0, shape)
+        for value in body.input[:first]:
+            inner.types[names[value.name]] = value.type
+        inner._run([_renamed(each, names) for each in in_order(body.node)])
+        results = [names.get(each.name, each.name) for each in body.output[first // 2 :]]
+        if any(inner.types.get(new) != inner.types[old] for new, old in zip(results, inside[:states], strict=False)):
+            return False  # a state that grows: the iterations differ
+        for place, (value, result) in enumerate(zip(node.output, results, strict=False)):
+            found = inner.types.get(result)
+            if value and found is not None and size_of(found) is not None:
+                shape = [times] * (place >= states) + [each.dim_value for each in found.tensor_type.shape.dim]
+                self.types[value] = helper.make_tensor_type_proto(found.tensor_type.elem_type, shape)
+        label = node.name or node.op_type
+        self._list(*_links(outer, inside, f"{label}_input"))
+        self.nodes += inner.nodes
+        self.times += [times * each for each in inner.times]
+        self._list(*_links(results, node.output, f"{label}_output"))
+        self.types = inner.types | self.types
+        return True
+
+    def _steps(self, scanned: list[str], axes: Sequence[int]) -> int | None:
+        """Return the number of iterations of a Scan: the size of what it scans."""
+        sizes = [
+            self.types[value].tensor_type.shape.dim[axis].dim_value
+            for value, axis in zip(scanned, axes, strict=True)
+            if value in self.types and size_of(self.types[value]) is not None
+        ]
+        return sizes[0] if len(sizes) == len(scanned) and sizes else None
+
+    def _trips(self, node: NodeProto, body: GraphProto) -> int | None:
+        """Return the number of iterations of a Loop whose condition always holds."""
+        count, condition = self.values.get(node.input[0]), self.values.get(node.input[1])
+        if count is None or (node.input[1] and (condition is None or not numpy_helper.to_array(condition).all())):
+            return None
+        makers = {value: each for each in body.node for value in each.output}
+        kept = body.output[0].name
+        while kept in makers and makers[kept].op_type in ("Identity", "Cast"):
+            kept = makers[kept].input[0]
+        constants = Pass(self.opsets, {}, dict(self.values))
+        constants._add(body.initializer)
+        constants._run([makers[kept]] if kept in makers else [])
+        always = constants.values.get(kept)
+        if kept != body.input[1].name and (always is None or not numpy_helper.to_array(always).all()):
+            return None
+        return int(numpy_helper.to_array(count).reshape(-1)[0])
+
+
+def _links(values: Iterable[str], names: Iterable[str], label: str) -> list[NodeProto]:
+    """Return operators that connect values inside and outside of a loop."""
+    return [
+        helper.make_node("Identity", [value], [name], f"{label}_{place}")
+        for place, (value, name) in enumerate(zip(values, names, strict=False))
+        if value and name
+    ]
 
 
 def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
