@@ -1,8 +1,8 @@
 """`onnx`: convolutions and matrix products of an ONNX graph.
 
 Every other operator is listed with its reason. No weight is read, because shapes are sufficient,
-and only operators that compute shapes are evaluated. A child process with limits of time and memory reads the file, because it
-runs onnx's C++ code.
+and only operators that compute shapes are evaluated. A child process with limits of time and
+memory reads the file, because it runs onnx's C++ code.
 """
 
 from __future__ import annotations
