@@ -255,9 +255,12 @@ def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any
 def _mappable(workload: Workload) -> Workload:
     """Return the workload, or raise InputError if it has no layer."""
     if not workload.layers:
-        operators = ", ".join(dict.fromkeys(each.operator for each in workload.unmapped))
+        because: dict[str, dict[str, None]] = {}
+        for each in workload.unmapped:
+            because.setdefault(each.reason, {})[each.operator] = None
+        lines = "".join(f"\n  {', '.join(operators)}: {reason}" for reason, operators in because.items())
         raise InputError(
-            f"{workload.name} has no layer that can be mapped{operators and f': its operators are {operators}'}",
+            f"{workload.name} has no layer that can be mapped{lines and f'; its operators are{lines}'}",
             hint="layers are convolutions and products of matrices or tensors",
         )
     return workload
