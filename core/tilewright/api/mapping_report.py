@@ -13,6 +13,7 @@ from tilewright.algorithms.expansion import Expansion
 from tilewright.algorithms.printed import offer_rows, offer_table
 from tilewright.algorithms.totals import Choice, Cost, choices
 from tilewright.api.page.contents import folder_page
+from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer
@@ -228,7 +229,8 @@ class MappingReport(Tabular):
             ],
             "algorithms": offer_rows(self.choices),
             "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after],
-            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp},
+            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp}
+            | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
         }
 
     def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
@@ -238,6 +240,7 @@ class MappingReport(Tabular):
             "layers": list(layer.distinct.layers),
             "count": layer.count,
             "macs": layer.problem.macs,
+            "dimensions": dict(layer.problem.dimensions),
             "best": {
                 "valid": layer.report is not None,
                 "cycles": layer.cycles,
@@ -249,6 +252,7 @@ class MappingReport(Tabular):
             },
             "mapping": None if layer.mapping is None else layer.mapping.to_data(),
             "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
+            "levels": [] if layer.mapping is None else [each.model_dump() for each in layer.mapping.levels()],
             "energy": [] if layer.report is None else layer.report.rows(),
             "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
             "search": {
@@ -263,6 +267,7 @@ class MappingReport(Tabular):
                 "gap": result.gap if result else None,
                 "figures": result.figures if result else {},
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
+                "history": [list(each) for each in result.history] if result else [],
                 "cached": layer.cached,
             },
             "error": None if layer.error is None else str(layer.error),
@@ -281,6 +286,11 @@ class MappingReport(Tabular):
             f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
             for words, names in told.items()
         ]
+
+    @property
+    def plot(self) -> NetworkPlots:
+        """Charts of the report, such as `plot.energy()`."""
+        return NetworkPlots(self.data())
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
