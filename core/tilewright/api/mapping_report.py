@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.algorithms.expansion import Expansion
 from tilewright.algorithms.printed import offer_rows, offer_table
 from tilewright.algorithms.totals import Choice, Cost, choices
-from tilewright.api.page.contents import folder_page
+from tilewright.api.page.network import network_page
 from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
@@ -36,6 +36,9 @@ from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,7 +200,7 @@ class MappingReport(Tabular):
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
-        folder.write("report.html", folder_page(data, folder.path))
+        folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -320,7 +323,8 @@ class MappingReport(Tabular):
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
         found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
-        return [*found, *folder_message(self.folder, self.unwritten)]
+        page = [f"open {self.folder / PAGE}"] if self.folder is not None and self.unwritten is None else []
+        return [*found, *folder_message(self.folder, self.unwritten), *page]
 
     @property
     def is_one(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tilewright.api.call_arguments import checked, one_of
 from tilewright.api.evaluation import evaluate
 from tilewright.api.hardware.exploration import explored
 from tilewright.api.load import load, load_architecture
-from tilewright.api.plots import ComparisonPlots, FrontPlots, NetworkPlots
+from tilewright.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
 from tilewright.drawing.drawing import Drawing
 from tilewright.errors import InputError
 from tilewright.files import is_file, read_text
@@ -70,13 +71,18 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
         return _methods(explored(path, exploration).plot)
     found = load(source) if is_file(source) else load_architecture(source)
     if isinstance(found, MappedProblem):
-        charts = {"energy": "energy", "latency": "latency", "roofline": "roofline"}
-        return {"mapping": found.draw, "architecture": found.architecture.draw} | {
-            kind: lambda name=name: getattr(evaluate(found).plot, name)() for kind, name in charts.items()
-        }
+        drawings: dict[str, Callable[[], Drawing]] = {"mapping": found.draw, "architecture": found.architecture.draw}
+        return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}
     if isinstance(found, Architecture):
         return {"architecture": found.draw}
     raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
+
+
+def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:
+    """Return a chart of a mapping's report by the default cost model."""
+    found = getattr(evaluate(mapping).plot, kind)()
+    assert isinstance(found, Drawing)
+    return found
 
 
 def summary_of(file: Path) -> dict[str, Any]:
@@ -103,4 +109,4 @@ def _methods(plots: Any, file: Path | None = None) -> dict[str, Callable[[], Dra
         assert isinstance(found, Drawing)
         return found
 
-    return {kind: lambda kind=kind: drawn(kind) for kind in plots.kinds}
+    return {kind: partial(drawn, kind) for kind in plots.kinds}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
 from tilewright.errors import InputError, printable
+from tilewright.tables import common_unit
 from tilewright.tables import figure as text_of
 
 if TYPE_CHECKING:
@@ -43,25 +44,30 @@ def bars(
     sums = [math.fsum(each or 0.0 for each in row) for row in values]
     if not any(each is not None for row in values for each in row):
         raise InputError(f"{title}: there is nothing to draw", hint="a mapping with figures is needed")
+    from matplotlib.patches import Patch
+
     marks, bar = {}, 0.75 if stacked else 0.8 / len(series)
     with styled():
         figure, axes = blank(6.0, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3)
+        handles = []
         for number, name in enumerate(series):
             lefts = [math.fsum(part or 0.0 for part in each[:number]) if stacked else 0.0 for each in values]
             places = [row if stacked else row - 0.4 + bar * (number + 0.5) for row in range(len(rows))]
             colour, hatch = COLOURS[number % len(COLOURS)], "//" if number >= len(COLOURS) else None
             lengths = [each[number] or 0.0 for each in values]
-            drawn = axes.barh(places, lengths, bar, lefts, color=colour, hatch=hatch, label=printable(name))
+            drawn = axes.barh(places, lengths, bar, lefts, color=colour, hatch=hatch)
+            handles.append(Patch(facecolor=colour, hatch=hatch, label=printable(name)))
             for row, (patch, value) in enumerate(zip(drawn, lengths, strict=True)):
                 patch.set_gid(f"bar-{row}-{number}")
                 patch.set_visible(value > 0)
                 share = f", {100 * value / sums[row]:.3g} %" if stacked and len(series) > 1 and value else ""
                 marks[f"bar-{row}-{number}"] = f"{rows[row]}, {name}: {text_of(value)} {unit}{share}"
         for row, each in enumerate(values):
-            for number, value in enumerate([sums[row]] if stacked else each):
-                if value is not None:
+            ends: Sequence[float | None] = [sums[row]] if stacked else each
+            for number, end in enumerate(ends):
+                if end is not None:
                     at = row if stacked else row - 0.4 + bar * (number + 0.5)
-                    axes.annotate(_rounded(value), (value, at), (3, 0), textcoords="offset points", va="center", size=7)
+                    axes.annotate(_rounded(end), (end, at), (3, 0), textcoords="offset points", va="center", size=7)
         axes.set_yticks(range(len(rows)), [_cut(name) for name in rows])
         axes.tick_params("y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -70,7 +76,14 @@ def bars(
         _plain(axes.xaxis)
         axes.grid(axis="x")
         if len(series) > 1 or not stacked:
-            axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=min(5, len(series)), fontsize=8, handlelength=1)
+            axes.legend(
+                handles=handles,
+                loc="lower left",
+                bbox_to_anchor=(0, 1),
+                ncols=min(5, len(series)),
+                fontsize=8,
+                handlelength=1,
+            )
     most = max(range(len(rows)), key=sums.__getitem__)
     description = f"{len(rows)} rows of bars in {unit}; the longest is {rows[most]}. The table has all numbers."
     return Drawing(figure, title, description, marks)
@@ -130,7 +143,11 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
         + (f" and {text_of(rate)} words per cycle" if rate else "")
         + f"; {fastest.name} is the fastest, with {text_of(fastest.speed)} MACs per cycle."
     )
-    return Drawing(figure, title, description)
+    marks = {
+        f"marks/{at}": f"{each.name}: {text_of(each.speed)} MACs per cycle, {text_of(each.intensity)} per word"
+        for at, each in enumerate(points)
+    }
+    return Drawing(figure, title, description, marks)
 
 
 @dataclass(frozen=True)
@@ -205,7 +222,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
                 if min(values) > 0 and max(values) > 30 * min(values):
                     scale("log")
                 else:
-                    _plain(axis)
+                    _plain(axis, 3 if columns > 1 and axis is axes.xaxis else 5)
             if axes.get_xscale() == "log" or axes.get_yscale() == "log":
                 _log_ticks(axes)
             axes.margins(0.08)
@@ -236,26 +253,30 @@ def convergence(
     found = {name: history for name, history in searches.items() if history}
     if not found:
         raise InputError(f"{title}: no improvements are recorded", hint="--no-cache searches again and records them")
-    one = len(found) == 1
-    marks = {}
+    one, marks = len(found) == 1, {}
+    step, unit = (
+        common_unit([value for history in found.values() for _, value in history], unit) if one else (1.0, unit)
+    )
     with styled():
         figure, axes = blank(6.0, 3.2)
         last = max(each[-1][0] for each in found.values())
         for number, (name, history) in enumerate(found.items()):
-            scale = 1.0 if one else history[-1][1] or 1.0
+            scale = step if one else history[-1][1] or 1.0
             xs, ys = [*(at for at, _ in history), last], [value / scale for _, value in (*history, history[-1])]
             style = ("-", "--", ":", "-.")[number // len(COLOURS) % 4]
             colour, gid = COLOURS[number % len(COLOURS)], f"line-{number}"
             axes.plot(xs, ys, style, drawstyle="steps-post", color=colour, label=_cut(name), gid=gid, linewidth=1.3)
             axes.plot(xs[:-1], ys[:-1], ".", color=colour, markersize=4)
-            marks[gid] = f"{name}: {text_of(history[-1][1])} {unit} after {history[-1][0]:,} mappings"
+            marks[gid] = f"{name}: {text_of(history[-1][1] / step)} {unit} after {history[-1][0]:,} mappings"
         if one and bound:
-            axes.axhline(bound, color=PALE, linestyle="--", linewidth=1)
-            axes.annotate("proved lower bound", (1, bound), (2, 3), textcoords="offset points", size=8)
+            axes.axhline(bound / step, color=PALE, linestyle="--", linewidth=1)
+            axes.annotate("proved lower bound", (1, bound / step), (2, 3), textcoords="offset points", size=8)
         axes.set_xscale("log")
         highest, lowest = axes.get_ylim()[1], axes.dataLim.ymin
         if lowest > 0 and highest > 30 * lowest:
             axes.set_yscale("log")
+        else:
+            _plain(axes.yaxis)
         _log_ticks(axes)
         axes.set_xlabel("mappings evaluated")
         axes.set_ylabel(unit if one else "times the last value")
@@ -277,13 +298,13 @@ def _rounded(value: float) -> str:
     return text_of(value) if value >= 1e7 else f"{float(f'{value:.4g}'):,.10g}"
 
 
-def _plain(axis: object) -> None:
+def _plain(axis: object, most: int = 5) -> None:
     """Write the ticks of an axis as numbers with thousands separators and without a common factor."""
     from matplotlib.axis import Axis
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     assert isinstance(axis, Axis)
-    axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_locator(MaxNLocator(most))
     axis.set_major_formatter(FuncFormatter(lambda value, _: text_of(round(value, 12))))
 
 

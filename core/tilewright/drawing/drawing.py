@@ -25,7 +25,7 @@ INK, PALE = "#1b1f24", "#8a94a3"
 """Colours of text and of what stands behind the data. Pages replace the first by that of their text."""
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#994f00", "#8899ff", "#117733")
 """Colours of series: Paul Tol's bright scheme, and three more."""
-STYLE = {
+STYLE: dict[Any, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "tilewright", "text.parse_math": False, "font.size": 9,
     "font.sans-serif": ["DejaVu Sans"], "font.monospace": ["DejaVu Sans Mono"], "axes.facecolor": "none", "text.color": INK,
     "axes.edgecolor": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK, "axes.titlecolor": INK,
@@ -64,7 +64,8 @@ class Drawing:
         figure: The figure of matplotlib, to change or to combine.
         title: What it shows, in one line.
         description: Text for those who cannot see it.
-        marks: Text of each mark, by the mark's `gid`. Browsers show it under the pointer.
+        marks: Text of each mark, by the mark's `gid`, or `GID/INDEX` for those of a group. Browsers
+            show it under the pointer.
     """
 
     figure: Figure
@@ -126,8 +127,11 @@ class Drawing:
         for each in root.iter():
             _shorten(each)
             own = each.attrib.pop("id", None)
-            if own in self.marks:
+            if own is not None and own in self.marks:
                 _text(each, "title", self.marks[own])
+            if own is not None and f"{own}/0" in self.marks:
+                for at, mark in enumerate(each.iter(f"{{{SVG}}}use")):
+                    _text(mark, "title", self.marks[f"{own}/{at}"])
             if own is not None and (own in used or own.startswith("marks")):
                 each.set("id", f"{name}-{own}")
             for key, value in each.attrib.items():

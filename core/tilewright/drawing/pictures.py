@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
 from tilewright.errors import printable
@@ -122,5 +122,5 @@ def _draw(axes: Axes, box: Box, x: float, y: float, tall: float) -> None:
         _write(axes, x + 1, first + number, line.text, **how)
 
 
-def _write(axes: Axes, x: float, y: float, text: str, **how: object) -> None:
+def _write(axes: Axes, x: float, y: float, text: str, **how: Any) -> None:
     axes.text(x, y, printable(text), family="monospace", size=8.5, va="center", **how)
