@@ -75,7 +75,7 @@ class Told:
             page = exploration_page(report)
         layers = [{name: value for name, value in row.items() if name != "cpu_seconds"} for row in report.layer_rows()]
         page = re.sub("CPU seconds.*?</td>", "", page)
-        return cls(*(json.dumps(each, allow_nan=False) for each in (report.data(), layers)), page)
+        return cls(json.dumps(report.data(), allow_nan=False), json.dumps(layers, allow_nan=False), page)
 
 
 def flipped(random: Random, data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from tilewright.api.page.network import network_page
 from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
+from tilewright.interrupts import stop_requested
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer
 from tilewright.run.artifacts.summaries import (
     fallback_message,
@@ -192,7 +193,7 @@ class MappingReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> MappingReport:
-        """Write the summaries and the page, and return the report with its folder."""
+        """Write the summaries and, unless Ctrl-C was pressed, the page; return the report with its folder."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
@@ -200,7 +201,8 @@ class MappingReport(Tabular):
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
-        folder.write(PAGE, network_page(data, folder.path))
+        if not stop_requested():  # after Ctrl-C the program ends within two seconds, half of which charts would take
+            folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -255,7 +257,9 @@ class MappingReport(Tabular):
             },
             "mapping": None if layer.mapping is None else layer.mapping.to_data(),
             "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
-            "levels": [] if layer.mapping is None else [each.model_dump() for each in layer.mapping.levels()],
+            "levels": []
+            if layer.mapping is None
+            else [each.model_dump(mode="json") for each in layer.mapping.levels()],
             "energy": [] if layer.report is None else layer.report.rows(),
             "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
             "search": {
@@ -323,8 +327,11 @@ class MappingReport(Tabular):
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
         found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
-        page = [f"open {self.folder / PAGE}"] if self.folder is not None and self.unwritten is None else []
-        return [*found, *folder_message(self.folder, self.unwritten), *page]
+        found += folder_message(self.folder, self.unwritten)
+        if self.folder is not None and self.unwritten is None:
+            page = self.folder / PAGE
+            found.append(f"open {page}" if page.is_file() else f"tilewright report {self.folder} writes a page of it")
+        return found
 
     @property
     def is_one(self) -> bool:

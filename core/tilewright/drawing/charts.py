@@ -72,7 +72,7 @@ def bars(
         axes.tick_params("y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(0, 1.12 * max(sums if stacked else (each or 0.0 for row in values for each in row)) or 1.0)
-        axes.set_xlabel(unit)
+        axes.set_xlabel(printable(unit))
         _plain(axes.xaxis)
         axes.grid(axis="x")
         if len(series) > 1 or not stacked:

@@ -81,7 +81,8 @@ def picture(rows: Sequence[Row], title: str, description: str) -> Drawing:
                 axes.plot(start, [top + 0.95] * 2, color=PALE, linestyle=":", linewidth=1)
             elif row.text:
                 colour, weight = (COLOURS[5], "bold") if row.spatial else (INK, "normal")
-                _write(axes, 0.5, top + 0.5, row.text, color=colour, fontweight=weight)
+                shown = row.text.lstrip()  # SVG drops leading blanks
+                _write(axes, 0.5 + len(row.text) - len(shown), top + 0.5, shown, color=colour, fontweight=weight)
             if row.boxes:
                 middle = left + 3.0
                 if before is not None:
