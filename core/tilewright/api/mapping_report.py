@@ -201,7 +201,7 @@ class MappingReport(Tabular):
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
-        if not stop_requested():  # after Ctrl-C the program ends within two seconds, half of which charts would take
+        if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 

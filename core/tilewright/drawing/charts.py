@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MAX_NAME = 32
 """Maximum number of characters of a name in a chart; tables show it in full."""
 PANELS = 3
-"""Maximum number of panels side by side."""
+"""Maximum number of panels in a row."""
 
 
 def bars(

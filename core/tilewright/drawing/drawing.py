@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"(\d+\.\d)\d+")
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply the style of all drawings, whatever the user's settings of matplotlib."""
+    """Apply the style of all drawings in place of the user's settings of matplotlib."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -83,7 +83,7 @@ class Drawing:
         """Write the drawing as SVG or PNG, by the suffix of the file. Equal drawings give equal files.
 
         Raises:
-            InputError: The suffix is neither.
+            InputError: The suffix is another one.
             OutputError: The file cannot be written.
         """
         path = Path(file)

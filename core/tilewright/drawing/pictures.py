@@ -48,9 +48,9 @@ class Box:
 
 @dataclass(frozen=True)
 class Row:
-    """Line of text at the left, or boxes side by side, to which a line leads from the end of a blank text.
+    """Line of text at the left, or boxes in a row, to which a line leads from the end of a blank text.
 
-    `link` stands beside the line down to the next boxes.
+    `link` is the text at the line down to the next boxes.
     """
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""Pages of mapped networks: one, or two side by side."""
+"""Pages of mapped networks: one, or a comparison of two."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
 
 
 def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
-    """Return the page of two mapped networks side by side."""
+    """Return the page that compares two mapped networks."""
     (first, one), (second, other) = runs
     names = [f"A: {first.name}", f"B: {second.name}"]
     found = [dict(_totals(each)) for _, each in runs]

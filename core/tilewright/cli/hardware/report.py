@@ -1,4 +1,4 @@
-"""Command `tilewright report`: HTML page of a mapped network, of two side by side, or of an exploration."""
+"""Command `tilewright report`: HTML page of a mapped network, of two that it compares, or of an exploration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def report_command(
         list[Path],
         typer.Argument(
             metavar="FOLDER|STORE [FOLDER]",
-            help="folder of `map -o`, two such folders side by side, or store of `explore --store`",
+            help="folder of `map -o`, two such folders to compare, or store of `explore --store`",
             show_default=False,
         ),
     ],

@@ -85,10 +85,10 @@ class BoundMapping(Mapping):
         return self._architecture
 
     def draw(self, file: str | os.PathLike[str] | None = None) -> Drawing:
-        """Return a picture of the loop nest beside the memories of the architecture; write it to a file if given.
+        """Return a picture of the loop nest beside the memories; write it to a file if given.
 
-        It shows the tiles that each memory keeps, in words, how many iterations in a row each is
-        stationary for, and the tensors that bypass a memory.
+        It shows the tiles that each memory keeps, in words, and the tensors that bypass it. A
+        stationary tile has the number of iterations in a row for which it stays.
 
         Raises:
             InputError: The file is neither SVG nor PNG, or a tensor or a cluster does not exist.
