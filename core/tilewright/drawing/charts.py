@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tilewright.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
 from tilewright.errors import InputError, printable
 from tilewright.tables import common_unit
-from tilewright.tables import figure as text_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +60,7 @@ def bars(
                 patch.set_gid(f"bar-{row}-{number}")
                 patch.set_visible(value > 0)
                 share = f", {100 * value / sums[row]:.3g} %" if stacked and len(series) > 1 and value else ""
-                marks[f"bar-{row}-{number}"] = f"{rows[row]}, {name}: {text_of(value)} {unit}{share}"
+                marks[f"bar-{row}-{number}"] = f"{rows[row]}, {name}: {_rounded(value, 6)} {unit}{share}"
         for row, each in enumerate(values):
             ends: Sequence[float | None] = [sums[row]] if stacked else each
             for number, end in enumerate(ends):
@@ -75,7 +74,7 @@ def bars(
         axes.set_xlabel(printable(unit))
         _plain(axes.xaxis)
         axes.grid(axis="x")
-        if len(series) > 1 or not stacked:
+        if any(series):
             axes.legend(
                 handles=handles,
                 loc="lower left",
@@ -117,10 +116,10 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
         figure, axes = blank(6.0, 3.2)
         roof = [(low, units), (high, units)] if rate is None or knee is None else [(low, low * rate), (knee, units), (high, units)]  # fmt: skip
         axes.plot(*zip(*roof, strict=True), color=PALE, linewidth=1.5, zorder=1)
-        axes.annotate(f"{text_of(units)} compute units", (low, units), (4, 3), textcoords="offset points", size=8)
+        axes.annotate(f"{_rounded(units, 12)} compute units", (low, units), (4, 3), textcoords="offset points", size=8)
         if rate is not None:
             axes.annotate(
-                f"{text_of(rate)} words per cycle",
+                f"{_rounded(rate, 6)} words per cycle",
                 (low, low * rate),
                 (4, -2),
                 textcoords="offset points",
@@ -139,12 +138,12 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
         _label(axes, [(x, y) for x, y in zip(xs, ys, strict=True)], [each.name for each in points])
     fastest = max(points, key=lambda each: each.speed)
     description = (
-        f"{len(points)} layers below a roof of {text_of(units)} MACs per cycle"
-        + (f" and {text_of(rate)} words per cycle" if rate else "")
-        + f"; {fastest.name} is the fastest, with {text_of(fastest.speed)} MACs per cycle."
+        f"{len(points)} layers below a roof of {_rounded(units, 12)} MACs per cycle"
+        + (f" and {_rounded(rate, 6)} words per cycle" if rate else "")
+        + f"; {fastest.name} is the fastest, with {_rounded(fastest.speed)} MACs per cycle."
     )
     marks = {
-        f"marks/{at}": f"{each.name}: {text_of(each.speed)} MACs per cycle, {text_of(each.intensity)} per word"
+        f"marks/{at}": f"{each.name}: {_rounded(each.speed)} MACs per cycle, {_rounded(each.intensity)} per word"
         for at, each in enumerate(points)
     }
     return Drawing(figure, title, description, marks)
@@ -267,7 +266,7 @@ def convergence(
             colour, gid = COLOURS[number % len(COLOURS)], f"line-{number}"
             axes.plot(xs, ys, style, drawstyle="steps-post", color=colour, label=_cut(name), gid=gid, linewidth=1.3)
             axes.plot(xs[:-1], ys[:-1], ".", color=colour, markersize=4)
-            marks[gid] = f"{name}: {text_of(history[-1][1] / step)} {unit} after {history[-1][0]:,} mappings"
+            marks[gid] = f"{name}: {_rounded(history[-1][1] / step)} {unit} after {history[-1][0]:,} mappings"
         if one and bound:
             axes.axhline(bound / step, color=PALE, linestyle="--", linewidth=1)
             axes.annotate("proved lower bound", (1, bound / step), (2, 3), textcoords="offset points", size=8)
@@ -293,9 +292,9 @@ def _cut(name: str) -> str:
     return name if len(name) <= MAX_NAME else f"{name[: MAX_NAME // 2]}\u2026{name[1 - MAX_NAME // 2 :]}"
 
 
-def _rounded(value: float) -> str:
-    """Return a number with four digits and thousands separators."""
-    return text_of(value) if value >= 1e7 else f"{float(f'{value:.4g}'):,.10g}"
+def _rounded(value: float, digits: int = 4) -> str:
+    """Return a number with thousands separators, rounded to some digits."""
+    return f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
 def _plain(axis: object, most: int = 5) -> None:
@@ -305,7 +304,7 @@ def _plain(axis: object, most: int = 5) -> None:
 
     assert isinstance(axis, Axis)
     axis.set_major_locator(MaxNLocator(most))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: text_of(round(value, 12))))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value, 6)))
 
 
 def _log_ticks(axes: Axes) -> None:
@@ -319,7 +318,7 @@ def _log_ticks(axes: Axes) -> None:
         if scale == "log":
             decades = math.log10(high / low) if low > 0 else 9
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: text_of(value)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value)))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
 
