@@ -16,12 +16,16 @@ from tilewright.api.load import load, load_architecture
 from tilewright.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
 from tilewright.drawing.drawing import Drawing
 from tilewright.errors import InputError
-from tilewright.files import is_file, read_text
+from tilewright.files import is_file, read_bytes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import MappedProblem
 
 KINDS = ("energy", "latency", "roofline", "pareto", "convergence", "mapping", "architecture")
 SUMMARIES = {"summary.json": NetworkPlots, "front.json": FrontPlots, "compare.json": ComparisonPlots}
+MAX_BYTES = 64 * 2**20
+"""Maximum size of a summary, which grows by some 20 kB for each layer."""
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""Errors of a summary that was not written by Tilewright."""
 STORES = (".sqlite", ".sqlite3", ".db")
 
 
@@ -88,8 +92,10 @@ def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:
 def summary_of(file: Path) -> dict[str, Any]:
     """Return the document in a summary file; raise InputError if it is not one."""
     try:
-        data = json.loads(read_text(file))
-    except ValueError as error:
+        data = json.loads(read_bytes(file, MAX_BYTES))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{file} is damaged: {error}") from None
     if not isinstance(data, dict):
         raise InputError(f"{file} was not written by tilewright", hint="give a folder that `-o` wrote")
@@ -102,7 +108,7 @@ def _methods(plots: Any, file: Path | None = None) -> dict[str, Callable[[], Dra
     def drawn(kind: str) -> Drawing:
         try:
             found = getattr(plots, kind)()
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        except DAMAGED as error:
             if file is None or isinstance(error, InputError):
                 raise
             raise InputError(f"{file} was not written by tilewright: {type(error).__name__}: {error}") from None

@@ -166,7 +166,9 @@ def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
         tw.page([folder] * 3)
     with pytest.raises(OutputError):
         tw.page(folder, tmp_path / "none" / "page.html")
-    for text in ("[]", "{", '{"layers": [{}]}'):
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    written["layers"][0]["best"]["energy_pj"] = float("inf")
+    for text in ("[]", "{", '{"layers": [{}]}', "[" * 100_000, json.dumps(written)):
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
         with pytest.raises(InputError, match="was not written by|is damaged"):
             tw.page(tmp_path)

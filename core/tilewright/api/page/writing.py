@@ -11,7 +11,7 @@ from tilewright.api.call_arguments import checked
 from tilewright.api.hardware.exploration import explored
 from tilewright.api.page.exploration import exploration_page
 from tilewright.api.page.network import network_page, two_networks_page
-from tilewright.api.plotting import summary_of
+from tilewright.api.plotting import DAMAGED, summary_of
 from tilewright.errors import InputError
 from tilewright.files import write_text
 
@@ -65,6 +65,6 @@ def _of_folders(paths: Sequence[Path]) -> str:
         runs.append((path, summary_of(path / SUMMARY)))
     try:
         return network_page(runs[0][1], paths[0]) if len(runs) == 1 else two_networks_page(runs)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except DAMAGED as error:
         names = " or ".join(str(path / SUMMARY) for path in paths)
         raise InputError(f"{names} was not written by `tilewright map`:  {type(error).__name__}: {error}") from None
