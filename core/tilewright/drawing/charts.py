@@ -45,6 +45,7 @@ def bars(
         raise InputError(f"{title}: there is nothing to draw", hint="a mapping with figures is needed")
     from matplotlib.patches import Patch
 
+    _bounded(title, sums)
     marks, bar = {}, 0.75 if stacked else 0.8 / len(series)
     with styled():
         figure, axes = blank(6.0, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3)
@@ -110,6 +111,7 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
     if not points:
         raise InputError(f"{title}: there is nothing to draw", hint="the cost model reports no words of ports")
     xs, ys = [each.intensity for each in points], [each.speed for each in points]
+    _bounded(title, [*xs, *ys, units, rate or 0.0])
     knee = units / rate if rate else None
     low, high = 0.5 * min([*xs, knee or xs[0]]), 2 * max([*xs, knee or xs[0]])
     with styled():
@@ -187,6 +189,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     panels = [each for each in panels if each.points]
     if not panels:
         raise InputError(f"{title}: there is nothing to draw", hint="no point has figures")
+    _bounded(title, [value for panel in panels for point in panel.points for value in point])
     columns = min(PANELS, len(panels))
     lines = -(-len(panels) // columns)
     wide = 6.0 if columns == 1 else 3.4 * columns
@@ -252,6 +255,7 @@ def convergence(
     found = {name: history for name, history in searches.items() if history}
     if not found:
         raise InputError(f"{title}: no improvements are recorded", hint="--no-cache searches again and records them")
+    _bounded(title, [value for history in found.values() for step in history for value in step])
     one, marks = len(found) == 1, {}
     step, unit = (
         common_unit([value for history in found.values() for _, value in history], unit) if one else (1.0, unit)
@@ -284,6 +288,12 @@ def convergence(
             axes.legend(fontsize=7, ncols=1 + len(found) // 16, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     ends = "; ".join(f"{name or 'it'} ends after {each[-1][0]:,} mappings" for name, each in list(found.items())[:5])
     return Drawing(figure, title, f"The best value over the number of evaluated mappings: {ends}.", marks)
+
+
+def _bounded(title: str, numbers: Sequence[float]) -> None:
+    """Raise InputError for numbers that no result has, and that a chart cannot show."""
+    if not all(abs(each) < 1e100 for each in numbers):
+        raise InputError(f"{title}: a number is infinite or too large", hint="check that the files are undamaged")
 
 
 def _cut(name: str) -> str:

@@ -88,6 +88,11 @@ def test_nothing_to_draw_is_told() -> None:
             draw()
 
 
+def test_numbers_of_damaged_files_are_refused() -> None:
+    with pytest.raises(InputError, match="infinite or too large"):
+        bars("t", ["a"], ["s"], [[1e200]], "pJ")
+
+
 def test_equal_drawings_are_equal_files_whatever_the_user_has_set(tmp_path: Path) -> None:
     first = stacked().save(tmp_path / "a.svg").read_bytes()
     with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path", "text.usetex": False, "axes.grid": True}):
