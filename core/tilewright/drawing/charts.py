@@ -214,7 +214,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
                 if which:
                     axes.scatter(
                         [panel.points[at][0] for at in which], [panel.points[at][1] for at in which], s=26 if chosen else 13,
-                        color=COLOURS[1] if chosen else COLOURS[0], alpha=1.0 if chosen else 0.5, linewidths=0,
+                        color=COLOURS[1] if chosen else COLOURS[0], alpha=1.0 if chosen else 0.7, linewidths=0,
                         gid=f"marks-{number}-{'chosen' if chosen else 'others'}", zorder=3,
                     )  # fmt: skip
             for scale, axis, values in (

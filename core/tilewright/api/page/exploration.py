@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import choice_column
 from tilewright.api.page.document import document
-from tilewright.api.page.parts import chart, escaped, facts, section, table, totals
+from tilewright.api.page.parts import FORM, chart, escaped, facts, section, table, totals
 from tilewright.drawing.charts import bars
 from tilewright.drawing.drawing import Drawing
 from tilewright.exploration.records import ExploredPoint, FoundLayer
+from tilewright.exploration.space import Choice
 from tilewright.schema.report import UNITS
 from tilewright.tables import Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
@@ -68,7 +69,7 @@ def points_table(report: ExplorationReport) -> str:
     )  # fmt: skip
     front = {each.index for each in report.front}
     for each in report.found:
-        values = [value if isinstance(value, str) else f"{value:,.10g}" for value in each.values.values()]
+        values = [_choice(value) for value in each.values.values()]
         area = None if each.area_um2 is None else each.area_um2 * 1e-6
         is_best = "front" if each.index in front else ""
         made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of("edp"), area, is_best)
@@ -92,11 +93,7 @@ def _beside(report: ExplorationReport) -> str:
         "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
     )
     for name in report.record.choices:
-        made.add_row(
-            name,
-            *(f"{value:,.10g}" if not isinstance(value := each.values[name], str) else value for each in (best, base)),
-            None,
-        )
+        made.add_row(name, _choice(best.values[name]), _choice(base.values[name]), None)
     for name, unit, values in (
         ("energy", "pJ", (best.energy_pj, base.energy_pj)),
         ("cycles", "", (best.cycles, base.cycles)),
@@ -104,6 +101,10 @@ def _beside(report: ExplorationReport) -> str:
     ):
         made.add_row(name, *(quantity(each, unit) for each in values), values[1] / values[0] if values[0] else None)
     return table(made, "best")
+
+
+def _choice(value: Choice) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"
 
 
 def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
@@ -125,7 +126,7 @@ def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
                 found.cycles,
                 found.binds or "-",
             )
-        choices = ", ".join(f"{name} {value}" for name, value in point.values.items())
+        choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
         nests = "".join(_nest(layer.name, found) for layer, found in point.layers) if number < NESTED else ""
         yield (
             f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
@@ -170,6 +171,8 @@ def _provenance(report: ExplorationReport) -> Iterator[tuple[str, object]]:
     yield "exploration", record.key
     yield "method", record.method
     for name, value in data["space"].items():
+        if name in FORM:
+            continue
         if name == "choices":
             yield from ((f"choice {choice}", values) for choice, values in value.items())
         else:

@@ -12,6 +12,8 @@ from tilewright.tables import Table
 
 FEW, MANY = 8, 30
 """Number of rows up to which a table has no filter, and up to which it does not scroll."""
+FORM = ("schema_version", "kind")
+"""Keys of data that tell nothing about a run."""
 WIDE = 40
 """Number of characters up to which a cell is not wrapped."""
 
@@ -42,7 +44,7 @@ def facts(rows: Iterable[tuple[str, object]]) -> str:
 def readable(value: object) -> str:
     """Return nested data as words: names before their values, parts in brackets."""
     if isinstance(value, Mapping):
-        parts = [f"{k} {readable(v)}" for k, v in value.items() if v not in (None, "", [], {}, ())]
+        parts = [f"{k} {readable(v)}" for k, v in value.items() if v not in (None, "", [], {}) and k not in FORM]
         return ", ".join(parts)
     if isinstance(value, list | tuple):
         return f"({', '.join(map(readable, value))})"
