@@ -5,7 +5,7 @@
     python benchmarks/mappers.py -o DIR --mappers optimal --seconds 60    # into the same folder: distances from the optimum
     python benchmarks/mappers.py -o DIR --report         # only the summary and the plots of what there is
 
-`DIR/mappers.csv` has one row per search; `DIR/summary.md` and, with matplotlib (extra `plots`), `DIR/*.svg` are made
+`DIR/mappers.csv` has one row per search; `DIR/summary.md` and `DIR/*.svg` are made
 from it. All mappings are evaluated by one model, under the dataflow that belongs to each accelerator. Mappings that
 FactorFlow and Sunstone found (tests/data/mappers) are evaluated beside them, with the CPU seconds it took them. Where a mapper proved
 the optimum of a space, the distance of all from it is told.
@@ -424,15 +424,12 @@ def _curve(row: Row, times: np.ndarray, best: float) -> list[float]:
 
 
 def report(rows: Sequence[Row], folder: Path) -> None:
-    """Summary on the screen and in the folder, and plots where matplotlib is installed."""
+    """Summary on the screen and in the folder, and plots."""
     text = table(summarise(rows))
     whole = "\n".join([text, side_by_side(rows), beside(rows)])
     (folder / "summary.md").write_text(whole, encoding="utf-8")
     print(text)
-    try:
-        plot(rows, folder)
-    except ModuleNotFoundError as error:
-        print(f"no plots: {error.name} is missing; pip install {error.name}", file=sys.stderr)
+    plot(rows, folder)
     print(f"written to {folder}")
 
 

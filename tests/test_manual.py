@@ -2,6 +2,7 @@
 
 import json
 import re
+import runpy
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -75,6 +76,19 @@ def test_blocks_run(page: str) -> None:
 
 def test_no_page_with_python_is_left_out() -> None:
     assert {page for page in ALL if blocks(page)} == {*PAGES, *WITH_A_PACKAGE}
+
+
+def test_the_pictures_of_the_manual_are_those_that_the_script_draws(tmp_path: Path) -> None:
+    runpy.run_path(str(ROOT / "docs/pictures.py"))["main"](tmp_path / "pictures")
+    shown = set(
+        re.findall(r"pictures/([\w-]+\.svg)", "".join((ROOT / page).read_text(encoding="utf-8") for page in ALL))
+    )
+
+    assert (
+        {path.name for path in (tmp_path / "pictures").iterdir()}
+        == {path.name for path in (ROOT / "docs/pictures").iterdir()}
+        == shown
+    )
 
 
 @pytest.mark.parametrize("door", [tilewright, tilewright.plugin, tilewright.testing], ids=lambda door: door.__name__)

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport
     from tilewright.api.page.writing import page
+    from tilewright.api.plotting import plot
     from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
     from tilewright.conversion.conversion import Conversion
+    from tilewright.drawing.drawing import Drawing
     from tilewright.errors import TilewrightError
     from tilewright.exploration.space import ArchitectureSpace
     from tilewright.mapspace.space import MapSpace
@@ -61,6 +63,7 @@ __all__ = [
     "ComponentReport",
     "Constraints",
     "Conversion",
+    "Drawing",
     "EvaluationReport",
     "ExplorationReport",
     "FitReport",
@@ -96,6 +99,7 @@ __all__ = [
     "load",
     "map",
     "page",
+    "plot",
     "space",
     "verify",
     "verify_certificate",

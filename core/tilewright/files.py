@@ -119,7 +119,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a UTF-8 text atomically, in place of an existing file.
+    """Write a UTF-8 text; see `write_bytes`."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file atomically, in place of an existing one.
 
     Either the old or the new file exists at any time.
 
@@ -130,8 +135,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
             os.chmod(name, _mode(path))
             os.replace(name, path)
         except BaseException:

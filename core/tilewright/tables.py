@@ -192,6 +192,16 @@ class _Form:
         return f"<{10.0**-self.decimals:.{self.decimals}f}" if value > 0 and not text.strip("0.") else text
 
 
+def common_unit(values: Sequence[int | float], unit: str) -> tuple[float, str]:
+    """Return the factor and name of the unit in which a column shows the values.
+
+    >>> common_unit([4.2e6, 1e9], "pJ")
+    (1000000.0, 'uJ')
+    """
+    form = _Form.of(values, unit)
+    return form.step, form.unit
+
+
 def quantity(value: float | None, unit: str) -> str:
     """Return a number with its unit, for a line of text.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.hardware.fits import Fit, fit_table, refused_models
+from tilewright.api.plots import ComparisonPlots
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.run.artifacts.layers import mapping_file
@@ -147,6 +148,11 @@ class ComparisonReport(Tabular):
                 for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
             ],
         }
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Charts of the report, such as `plot.energy()`."""
+        return ComparisonPlots(self.data())
 
     @cached_property
     def _distances(self) -> list[list[Distance | None]]:

@@ -12,6 +12,7 @@ from typing import Any
 from tilewright.api.call_arguments import checked, names_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
 from tilewright.api.load.kinds import is_file_name
+from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
 from tilewright.errors import InputError
 from tilewright.files import is_file
@@ -110,6 +111,21 @@ class EvaluationReport(Tabular):
             | {"reason": "; ".join(map(str, report.reasons))}
             for report in self.reports
         ]
+
+    @property
+    def plot(self) -> NetworkPlots:
+        """Charts with a row per model or layer, such as `plot.energy()`; refused mappings have no row."""
+        several = len({report.problem for report in self.reports}) > 1
+        return report_plots(
+            [
+                {
+                    "name": report.problem if several else report.model,
+                    "report": report.model_dump(),
+                    "energy": report.rows(),
+                }
+                for report in self.reports
+            ]
+        )
 
     def tables(self) -> Sequence[Table | str]:
         several = len(self.reports) > 1

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tilewright.algorithms.expansion import Expansion
 from tilewright.algorithms.printed import offer_rows, offer_table
 from tilewright.algorithms.totals import Choice, Cost, choices
-from tilewright.api.page.contents import folder_page
+from tilewright.api.page.network import network_page
+from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
+from tilewright.interrupts import stop_requested
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer
 from tilewright.run.artifacts.summaries import (
     fallback_message,
@@ -35,6 +37,9 @@ from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True, repr=False)
@@ -188,7 +193,7 @@ class MappingReport(Tabular):
         return run.path
 
     def summarised(self, folder: RunFolder | None) -> MappingReport:
-        """Write the summaries and the page, and return the report with its folder."""
+        """Write the summaries and, unless Ctrl-C was pressed, the page; return the report with its folder."""
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
@@ -196,7 +201,8 @@ class MappingReport(Tabular):
         keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
-        folder.write("report.html", folder_page(data, folder.path))
+        if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
+            folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -228,7 +234,8 @@ class MappingReport(Tabular):
             ],
             "algorithms": offer_rows(self.choices),
             "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after],
-            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp},
+            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp}
+            | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
         }
 
     def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
@@ -238,6 +245,7 @@ class MappingReport(Tabular):
             "layers": list(layer.distinct.layers),
             "count": layer.count,
             "macs": layer.problem.macs,
+            "dimensions": dict(layer.problem.dimensions),
             "best": {
                 "valid": layer.report is not None,
                 "cycles": layer.cycles,
@@ -249,6 +257,9 @@ class MappingReport(Tabular):
             },
             "mapping": None if layer.mapping is None else layer.mapping.to_data(),
             "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
+            "levels": []
+            if layer.mapping is None
+            else [each.model_dump(mode="json") for each in layer.mapping.levels()],
             "energy": [] if layer.report is None else layer.report.rows(),
             "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
             "search": {
@@ -263,6 +274,7 @@ class MappingReport(Tabular):
                 "gap": result.gap if result else None,
                 "figures": result.figures if result else {},
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
+                "history": [list(each) for each in result.history] if result else [],
                 "cached": layer.cached,
             },
             "error": None if layer.error is None else str(layer.error),
@@ -281,6 +293,11 @@ class MappingReport(Tabular):
             f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
             for words, names in told.items()
         ]
+
+    @property
+    def plot(self) -> NetworkPlots:
+        """Charts of the report, such as `plot.energy()`."""
+        return NetworkPlots(self.data())
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
@@ -310,7 +327,11 @@ class MappingReport(Tabular):
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
         found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
-        return [*found, *folder_message(self.folder, self.unwritten)]
+        found += folder_message(self.folder, self.unwritten)
+        if self.folder is not None and self.unwritten is None:
+            page = self.folder / PAGE
+            found.append(f"open {page}" if page.is_file() else f"tilewright report {self.folder} writes a page of it")
+        return found
 
     @property
     def is_one(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tilewright.cli import compare, convert, evaluate, library, mapping, plugins, schema, verify
+from tilewright.cli import compare, convert, evaluate, library, mapping, plot, plugins, schema, verify
 from tilewright.cli.common import exit_with_code, named_estimators
 from tilewright.cli.hardware import estimate, explore, export, report, space
 from tilewright.cli.options import names_of, with_traceback
@@ -27,6 +27,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "estimate": estimate.estimate_command,
     "explore": explore.explore_command,
     "export": export.export_command,
+    "plot": plot.plot_command,
     "report": report.report_command,
     "space": space.space_command,
     "convert": convert.convert_command,

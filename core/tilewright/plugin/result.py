@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tilewright.drawing.charts import convergence
+from tilewright.drawing.drawing import Drawing
 from tilewright.errors import TilewrightError
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.mapping import Mapping
@@ -96,6 +98,13 @@ class Result:
     rejections: Rejections | None = None
     """Reasons why no valid mapping was found."""
     error: TilewrightError | None = None
+    history: tuple[tuple[int, float], ...] = ()
+    """(Number of evaluated mappings, objective) of each new best mapping."""
+
+    @property
+    def plot(self) -> ResultPlots:
+        """Chart of the search: `plot.convergence()`."""
+        return ResultPlots(self)
 
     @property
     def told(self) -> str:
@@ -112,6 +121,21 @@ class Result:
     def proved(self) -> str | None:
         """The gap as text; see `proof`."""
         return proof(self.gap)
+
+
+@dataclass(frozen=True)
+class ResultPlots:
+    """Chart of a search."""
+
+    result: Result
+
+    def convergence(self) -> Drawing:
+        """Return the best objective over the number of evaluated mappings, and the proved lower bound.
+
+        Raises:
+            InputError: No mapping was found.
+        """
+        return convergence("convergence", {"": self.result.history}, "objective", self.result.lower_bound)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ class Entry(Model):
     seed: int
     lower_bound: Finite | None = None
     figures: dict[str, Finite] = {}
+    history: tuple[tuple[int, Finite], ...] = ()
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:

@@ -312,6 +312,7 @@ def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> Map
         wall_seconds=known.wall_seconds,
         seed=one.configuration.seed,
         error=error,
+        history=() if best is None else best.history,
     )
     report = None if best is None else _report_of(best, space, one.configuration.model)
     return MappedLayer(one.distinct, space.architecture, result, report, error, constrained)

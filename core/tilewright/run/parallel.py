@@ -61,13 +61,14 @@ class SearchEnded:
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A new best mapping, its costs, and the number of illegal proposals before it."""
+    """A new best mapping, its costs, the number of illegal proposals before it, and all improvements so far."""
 
     mapping: Mapping
     value: float
     energy_pj: float
     cycles: float
     rejected: int
+    history: tuple[tuple[int, float], ...] = ()
 
 
 @dataclass(frozen=True)

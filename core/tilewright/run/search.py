@@ -71,6 +71,7 @@ def search(
             lower_bound=loop.lower_bound,
             figures=loop.figures,
             rejections=rejections,
+            history=tuple(loop.history),
             error=error,
         )
 
@@ -98,6 +99,7 @@ class _Loop:
         self.figures: dict[str, float] = {}
         self.best: Mapping | None = None
         self.value = np.inf
+        self.history: list[tuple[int, float]] = []
         self.valid = self.rejected = 0
         self.improved_at = self.batch_began = 0
         self.piece = FIRST_PIECE
@@ -204,8 +206,9 @@ class _Loop:
                 self._check_constraints(mapping)
                 self.best, self.value = mapping, float(values[index])
                 self.improved_at = self.batch_began
+                self.history.append((self.own.evaluated + index + 1, self.value))
                 energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
-                report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected))
+                report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected, tuple(self.history)))
                 mark_result_found()
                 return
             self.rejected += 1  # a model may accept mappings that break the rules

@@ -8,6 +8,7 @@ siblings, such as the parts of a partitioned buffer.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from functools import cached_property
@@ -15,12 +16,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from tilewright.drawing.drawing import COLOURS, Drawing
+from tilewright.drawing.pictures import Box, Line, Row, picture
 from tilewright.errors import InputError
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Tensor
 from tilewright.schema.replace import Place, paths_below, replaced
+from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
 
 MAX_FANOUT, MAX_UNITS = 2**20, 2**40
@@ -190,6 +194,17 @@ class Memory(Model):
         """Energy of one accumulating write: `update_energy_pj` if given, otherwise that of a write."""
         return self.write_energy_pj if self.update_energy_pj is None else self.update_energy_pj
 
+    def summary(self) -> list[str]:
+        """Return capacity, energies, bandwidths and contents as short lines of text."""
+        size = "any number" if self.capacity_words is None else f"{self.capacity_words:,}"
+        reads, writes = ("unlimited" if rate is None else figure(rate) for _, rate in self.bandwidths)
+        return [
+            f"{size} x {self.word_bits} bits",
+            f"{figure(self.read_energy_pj)} / {figure(self.write_energy_pj)} pJ per access",
+            *([f"{reads} / {writes} words per cycle"] if {reads, writes} != {"unlimited"} else []),
+            *([f"only {', '.join(self.holds)}"] if self.holds else []),
+        ]
+
     def may_hold(self, tensor: Tensor) -> bool:
         return self.holds is None or tensor.role in self.holds or tensor.name in self.holds
 
@@ -350,6 +365,37 @@ class Architecture(FileModel):
         gates = {each.name: each.power_gated_at or each.name for each in self.memories}
         shared = exist[memory] / exist[gates[memory]]
         return (gates[memory], shared) if shared > 1 else (memory, 1.0)
+
+    def draw(self, file: str | os.PathLike[str] | None = None) -> Drawing:
+        """Return a picture of memories, fanouts and compute units; write it to a file if given.
+
+        Raises:
+            InputError: The file is neither SVG nor PNG.
+            OutputError: The file cannot be written.
+        """
+        rows, told = [], []
+        for cluster in self.clusters:
+            fanout = cluster.fanout
+            kinds = [
+                kind for kind, has in (("multicast", fanout.multicast), ("reduction", fanout.reduction)) if not has
+            ]
+            without = f", no {' or '.join(kinds)}" if kinds else ""
+            link = f"x {fanout.size:,} along {fanout.axis}{without}" if fanout.size > 1 else ""
+            boxes = [Box(each.name, [Line(text) for text in each.summary()]) for each in cluster.memories]
+            rows.append(Row(boxes=boxes, link=link))
+            told.append(
+                f"{cluster.name}: {', '.join(each.title for each in boxes) or 'no memory'}{', ' * bool(link)}{link}"
+            )
+        unit = self.compute
+        lines = [
+            Line(f"{figure(unit.energy_per_operation_pj)} pJ per operation"),
+            Line(f"{self.compute_instances:,} in total"),
+        ]
+        rows.append(Row(boxes=[Box(unit.name, lines, colour=COLOURS[3])]))
+        drawing = picture(rows, f"architecture {self.name}", "\n".join(told))
+        if file is not None:
+            drawing.save(file)
+        return drawing
 
     def replace(self, changes: MappingOf[str, Any]) -> Self:
         """Return a copy with changed values.

@@ -1,25 +1,44 @@
-"""Pages: self-contained, of bounded size, and no name is markup."""
+"""Pages: self-contained, of bounded size, no name is markup, and figures are those of the reports."""
 
 import json
 import re
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import tilewright as tw
 from support.pages import made_up
-from tilewright.api.page.contents import of_exploration
-from tilewright.api.page.document import document
+from tilewright.api.page.exploration import exploration_page
 from tilewright.errors import InputError, OutputError
 
-HOSTILE = "</script><script>alert(1)</script>&<img src=x onerror=alert(2)>"
+HOSTILE = "</script><script>alert(1)</script>&<img src=x onerror=alert(2)>$x^{2"
 
 
-def embedded(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, flags=re.DOTALL)
-    assert found is not None
-    return json.loads(found[1])
+class Tables(HTMLParser):
+    """Rows of the tables of a page, by identifier."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self.name = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.name = dict(attrs).get("id") or ""
+        if tag == "tr" and self.name:
+            self.rows.setdefault(self.name, []).append([])
+        if tag in ("td", "th") and self.name:
+            self.rows[self.name][-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.name and self.rows.get(self.name):
+            self.rows[self.name][-1][-1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.name = ""
 
 
 @pytest.fixture(scope="module")
@@ -29,58 +48,109 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_page_loads_nothing_from_elsewhere() -> None:
-    page = document(of_exploration(made_up(20)))
+def test_a_page_loads_nothing_from_elsewhere(folder: Path) -> None:
+    for page in (exploration_page(made_up(20)), (folder / "report.html").read_text(encoding="utf-8")):
+        assert "default-src 'none'" in page and re.search(r"script-src 'sha256-[^']+'", page)
+        assert set(re.findall(r"https?://[^\"']*", page)) == {
+            "http://www.w3.org/2000/svg",
+            "http://www.w3.org/1999/xlink",
+        }
+        assert not re.search(r"<(link|img|iframe|script)[^>]*(src|href)=", page)
+        assert "<metadata" not in page and page.count("<style") == 1
 
-    assert "default-src 'none'" in page
-    assert re.findall(r"https?://[^\"']*", page) == ["http://www.w3.org/2000/svg"] * 1
-    assert not re.search(r"<(link|img|iframe|script)[^>]+(src|href)=", page)
+
+def test_identifiers_are_unique_and_every_reference_leads_somewhere(folder: Path) -> None:
+    for page in (exploration_page(made_up(20)), (folder / "report.html").read_text(encoding="utf-8")):
+        names = re.findall(r'\bid="([^"]+)"', page)
+        used = (
+            re.findall(r'(?:href="#|url\(#)([\w-]+)', page)
+            + " ".join(re.findall(r'aria-labelledby="([^"]+)"', page)).split()
+        )
+
+        assert len(names) == len(set(names)) and used and set(used) <= set(names)
 
 
 @pytest.mark.exhaustive
 def test_two_thousand_points_stay_below_two_megabytes() -> None:
     report = made_up(2000, layers=24)
-    page = document(of_exploration(report))
+    page = exploration_page(report)
 
     assert len(page.encode()) < 2_000_000
-    assert len(embedded(page)["points"]) == len(report.found) == 1800
+    assert len(Tables(page).rows["points"]) - 1 == len(report.found) == 1800
 
 
 def test_names_are_never_markup() -> None:
-    data = of_exploration(made_up(20, name=HOSTILE))
-    page = document(data)
+    page = exploration_page(made_up(20, name=HOSTILE))
 
-    assert embedded(page) == json.loads(json.dumps(data)) and HOSTILE in data["title"]
-    assert page.count("<script") == page.count("</script>") == 2 and "<img" not in page
+    assert page.count("<script") == page.count("</script>") == 1 and "<img" not in page
+    assert "&lt;img src=x" in page and "$x^{2" in page
 
 
-def test_what_it_shows_is_what_the_report_says() -> None:
+def test_the_points_are_those_of_the_report() -> None:
     report = made_up(50)
-    data = of_exploration(report)
+    page = exploration_page(report)
+    rows = Tables(page).rows["points"]
+    front = {row[0] for row in rows[1:] if row[-1] == "front"}
 
-    assert {point[0] for point in data["points"] if point[1]} == {each.index for each in report.front}
-    assert data["best"] == [report.found[0].index] and data["baseline"] == [0]
-    assert [row[:2] for row in data["without"]] == [["words < 4", 5]]
-    assert all(len(row) == len(data["places"]) for each in data["detailed"] for row in each["energies"])
+    assert front == {str(each.index) for each in report.front}
+    assert [row[0] for row in rows[1:]] == [str(each.index) for each in report.found]
+    assert rows[0][4:6] == ["energy, uJ", "cycles"] and float(rows[1][4]) == pytest.approx(
+        report.found[0].energy_pj / 1e6, rel=1e-3
+    )
+    assert Tables(page).rows["without"][1][:2] == ["words < 4", "5"]
+
+
+def test_marks_of_a_chart_belong_to_rows() -> None:
+    report = made_up(50)
+    page = exploration_page(report)
+    marks = re.findall(r'<tr data-mark="(\w+)-(\d+)"', page)
+    chart = page[page.index("<svg") : page.index("</svg>")]
+
+    assert sorted(int(at) for group, at in marks if group == "chosen") == list(range(len(report.front)))
+    assert len(marks) == len(report.found)
+    assert (
+        sum(chart.count(f'id="front-marks-{panel}-{group}"') for panel in range(3) for group in ("chosen", "others"))
+        == 6
+    )
 
 
 def test_a_mapped_network_has_a_page(folder: Path, tmp_path: Path) -> None:
-    data = embedded(tw.page(folder, tmp_path / "page.html").read_text(encoding="utf-8"))
-    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))["layers"][0]
-    (layer,) = data["layers"]
+    page = tw.page(folder, tmp_path / "page.html").read_text(encoding="utf-8")
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    (layer,) = written["layers"]
+    head, row = Tables(page).rows["layers"]
+    shown = dict(zip(head, row, strict=True))
 
-    assert sum(layer["energies"]) == pytest.approx(written["best"]["energy_pj"])
-    assert layer["nest"] == written["nest"] and layer["binds"]
-    assert layer["speed"] <= min(data["units"], layer["intensity"] * data["rate"]) * (1 + 1e-9)  # under the roof
-    assert ["tilewright", tw.__version__] in data["provenance"]
+    assert shown["layer"] == layer["name"] and shown["dimensions longer than 1"] == "n=8 k=8 m=8"
+    assert shown["cycles"] == f"{layer['best']['cycles']:,}" and shown["proved"] == "no"
+    unit = next(name for name in head if name.startswith("energy, "))
+    chart = page[page.index("<svg") : page.index("</svg>")]
+    assert f">{unit.partition(', ')[2]}</text>" in chart  # the chart has the unit of the table
+    assert all(text in page for text in ("GlobalBuffer", "stationary for", "<dt>EDP</dt>", tw.__version__))
+    assert page == (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_two_networks_have_a_page_side_by_side(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    tw.map("nk,km->nm; n=8 k=8 m=16", "eyeriss", evaluations=60, folder=other, cache=False, progress=False)
+    page = tw.page([folder, other], tmp_path / "page.html").read_text(encoding="utf-8")
+    totals = {row[0]: row[1:] for row in Tables(page).rows["totals"]}
+    energies = [
+        json.loads((each / "summary.json").read_text(encoding="utf-8"))["totals"]["energy_pj"]
+        for each in (folder, other)
+    ]
+
+    assert totals["MACs"] == ["512", "1,024", "2.000"]
+    assert float(totals["energy"][2]) == pytest.approx(energies[1] / energies[0], abs=1e-3)
+    assert totals["figure"][:2] == ["A: run", "B: other"]
 
 
 def test_a_store_has_a_page(tmp_path: Path) -> None:
     space = {"kind": "space", "name": "s", "base": "eyeriss", "choices": {"GlobalBuffer.capacity_words": [64, 4096]}}
     tw.explore("nk,km->nm; n=8 k=8 m=8", space, evaluations=40, store=tmp_path / "s.sqlite", progress=False)
-    data = embedded(tw.page(tmp_path / "s.sqlite", tmp_path / "page.html").read_text(encoding="utf-8"))
+    page = tw.page(tmp_path / "s.sqlite", tmp_path / "page.html").read_text(encoding="utf-8")
 
-    assert data["kind"] == "exploration" and len(data["points"]) == 2
+    assert len(Tables(page).rows["points"]) == 3 and "for k in" in page
 
 
 def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
@@ -90,9 +160,15 @@ def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
         tw.page(tmp_path / "none.sqlite")
     with pytest.raises(InputError, match="has no explorations"):
         tw.page(folder, exploration="a")
+    with pytest.raises(InputError, match="two runs must be folders"):
+        tw.page([folder, tmp_path / "none.sqlite"])
+    with pytest.raises(InputError, match="one or two runs, not 3"):
+        tw.page([folder] * 3)
     with pytest.raises(OutputError):
         tw.page(folder, tmp_path / "none" / "page.html")
-    for text in ("[]", "{", '{"layers": [{}]}'):
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    written["layers"][0]["best"]["energy_pj"] = float("inf")
+    for text in ("[]", "{", '{"layers": [{}]}', "[" * 100_000, json.dumps(written)):
         (tmp_path / "summary.json").write_text(text, encoding="utf-8")
-        with pytest.raises(InputError, match="was not written by"):
+        with pytest.raises(InputError, match="was not written by|is damaged"):
             tw.page(tmp_path)

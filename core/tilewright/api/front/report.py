@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.front.points import Front
+from tilewright.api.plots import FrontPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.artifacts.layers import certificate_beside, certificate_of, mapping_file
@@ -105,6 +106,11 @@ class FrontReport(Tabular):
                 for number, front in enumerate(self.fronts, start=1)
             ],
         }
+
+    @property
+    def plot(self) -> FrontPlots:
+        """Charts of the report, such as `plot.pareto()`."""
+        return FrontPlots(self.data())
 
     def tables(self) -> Sequence[Table | str]:
         table = Table(

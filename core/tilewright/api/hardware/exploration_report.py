@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.hardware.spaces import choice_column
+from tilewright.api.plots import ExplorationPlots
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.files import write_text
@@ -94,6 +95,11 @@ class ExplorationReport(Tabular):
             "objective": self.record.objective,
             "points": self.rows(),
         } | ({} if self.failure is None else {"error": self.failure.data()})
+
+    @property
+    def plot(self) -> ExplorationPlots:
+        """Charts of the report, such as `plot.pareto()`."""
+        return ExplorationPlots(self.rows())
 
     def save(self, file: str | Path, *, layers: bool = False) -> Path:
         """Write the rows, or those of all layers, as comma-separated values or Parquet.

@@ -1,5 +1,5 @@
-"""Self-contained HTML page of an exploration or a mapped network.
+"""Self-contained HTML pages of a mapped network, of two that it compares, or of an exploration.
 
-The page embeds the data as JSON, and Tilewright's script draws them as SVG. Names are set as text,
-never as markup.
+matplotlib draws the charts as SVG, so that a page needs no library in the browser. The tables beside
+them have all numbers; a short script sorts and filters these. Names are escaped, never markup.
 """

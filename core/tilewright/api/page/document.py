@@ -1,32 +1,25 @@
-"""HTML document of a page: data, script and style in one text."""
+"""HTML document of a page: title, contents, style and script in one text."""
 
 from __future__ import annotations
 
-import html
-import json
+import base64
+import hashlib
 from importlib import resources
-from typing import Any
 
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-)
-"""Content policy of the page: the browser loads nothing."""
+from tilewright.api.page.parts import escaped
 
 
-def document(data: dict[str, Any]) -> str:
-    """Return the page for data that include `title` and `kind`; raise ValueError for infinite numbers."""
+def document(title: str, *contents: str) -> str:
+    """Return the page. Its policy lets the browser load nothing, and run only the page's own script."""
     style, script = (resources.files(__package__).joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))  # fmt: skip
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{html.escape(data['title'])}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        '<main id="page"></main>\n'
-        f'<script type="application/json" id="data">{_embedded(data)}</script>\n<script>\n{script}</script>\n</body>\n</html>\n'
+        f"<title>{escaped(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f'<header><h1>{escaped(title)}</h1><button type="button" id="theme" hidden>Dark</button></header>\n<main>\n'
+        + "\n".join(contents)
+        + f"\n</main>\n<script>{script}</script>\n</body>\n</html>\n"
     )
-
-
-def _embedded(data: dict[str, Any]) -> str:
-    """Return JSON that an HTML parser cannot mistake for markup."""
-    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,26 +1,35 @@
-"""`page`: writes the HTML page of a store or a folder."""
+"""`page`: writes the HTML page of a folder, of two folders, or of a store."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tilewright.api.call_arguments import checked
 from tilewright.api.hardware.exploration import explored
-from tilewright.api.page.contents import of_exploration, of_folder
-from tilewright.api.page.document import document
+from tilewright.api.page.exploration import exploration_page
+from tilewright.api.page.network import network_page, two_networks_page
+from tilewright.api.plotting import DAMAGED, summary_of
 from tilewright.errors import InputError
 from tilewright.files import write_text
+
+SUMMARY = "summary.json"
 
 
 @checked
 def page(
-    source: str | os.PathLike[str], file: str | os.PathLike[str] = "report.html", *, exploration: str | None = None
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    file: str | os.PathLike[str] = "report.html",
+    *,
+    exploration: str | None = None,
 ) -> Path:
     """Write a self-contained HTML page, as `tilewright report` does.
 
     Args:
-        source: A folder that `map` wrote, or a store that `explore` wrote.
+        source: A folder that `map` wrote, two such folders for a page that compares them, or a
+            store that `explore` wrote.
         file: The page to write.
         exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
 
@@ -28,9 +37,34 @@ def page(
         InputError, UnknownNameError: The source has nothing to show.
         OutputError: The page cannot be written.
     """
-    path = Path(source)
-    if path.is_dir() and exploration is not None:
-        raise InputError(f"{path} is a folder of mapping files, which has no explorations", hint="omit exploration")
-    data = of_folder(path) if path.is_dir() else of_exploration(explored(path, exploration))
-    write_text(file, document(data))
+    paths = [Path(each) for each in ([source] if isinstance(source, str | os.PathLike) else source)]
+    if not 1 <= len(paths) <= 2:
+        raise InputError(f"a page shows one or two runs, not {len(paths)}", hint="give one folder or two")
+    if exploration is not None and (len(paths) == 2 or paths[0].is_dir()):
+        raise InputError(f"{paths[0]} is a folder of mapping files, which has no explorations", hint="omit exploration")
+    if len(paths) == 1 and not paths[0].is_dir():
+        text = exploration_page(explored(paths[0], exploration))
+    else:
+        text = _of_folders(paths)
+    write_text(file, text)
     return Path(file)
+
+
+def _of_folders(paths: Sequence[Path]) -> str:
+    """Return the page of one folder or two; raise InputError if `map` did not write one."""
+    runs: list[tuple[Path, Mapping[str, Any]]] = []
+    for path in paths:
+        if not path.is_dir():
+            raise InputError(
+                f"{path} is no folder; two runs must be folders of `map -o`", hint="explorations have a page each"
+            )
+        if not (path / SUMMARY).is_file():
+            raise InputError(
+                f"{path} has no {SUMMARY}", hint="give a folder that `tilewright map -o` wrote, or a store"
+            )
+        runs.append((path, summary_of(path / SUMMARY)))
+    try:
+        return network_page(runs[0][1], paths[0]) if len(runs) == 1 else two_networks_page(runs)
+    except DAMAGED as error:
+        names = " or ".join(str(path / SUMMARY) for path in paths)
+        raise InputError(f"{names} was not written by `tilewright map`:  {type(error).__name__}: {error}") from None

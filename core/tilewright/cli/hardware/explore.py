@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +41,8 @@ def explore_command(
     if output is not None:
         note(f"written to {report.save(output)}")
     print_result(report, flags.json, flags.quiet, report.messages())
+    if settings["store"] is not None and report.found and not flags.quiet:
+        note(f"a page of it: tilewright report {shlex.quote(str(settings['store']))}")
     if report.failure is not None:
         raise typer.Exit(report.failure.exit_code)
     if not report.complete:

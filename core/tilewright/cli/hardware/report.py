@@ -1,4 +1,4 @@
-"""Command `tilewright report`: HTML page of a mapped network or an exploration."""
+"""Command `tilewright report`: HTML page of a mapped network, of two that it compares, or of an exploration."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import typer
 
 
 def report_command(
-    source: Annotated[
-        Path,
+    sources: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FOLDER|STORE", help="folder of `map -o`, or store of `explore --store`", show_default=False
+            metavar="FOLDER|STORE [FOLDER]",
+            help="folder of `map -o`, two such folders to compare, or store of `explore --store`",
+            show_default=False,
         ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="page to write")] = Path("report.html"),
@@ -20,8 +22,8 @@ def report_command(
         str | None, typer.Option(metavar="KEY", help="prefix of an exploration's key [default: the last one begun]")
     ] = None,
 ) -> None:
-    """Write a self-contained HTML page of a mapped network or an exploration."""
+    """Write a self-contained HTML page of a mapped network, of two, or of an exploration."""
     import tilewright as tw
     from tilewright.cli.common import note
 
-    note(f"written to {tw.page(source, output, exploration=exploration)}")
+    note(f"open {tw.page(sources, output, exploration=exploration)}")

@@ -1,0 +1,180 @@
+"""Page of an exploration in a store."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tilewright.api.hardware.exploration_report import ExplorationReport
+from tilewright.api.hardware.spaces import choice_column
+from tilewright.api.page.document import document
+from tilewright.api.page.parts import FORM, chart, escaped, facts, section, table, totals
+from tilewright.drawing.charts import bars
+from tilewright.drawing.drawing import Drawing
+from tilewright.exploration.records import ExploredPoint, FoundLayer
+from tilewright.exploration.space import Choice
+from tilewright.schema.report import UNITS
+from tilewright.tables import Column, Table, common_unit, numbers, quantity
+from tilewright.version import __version__
+
+DETAILED = 20
+"""Maximum number of points whose layers are shown."""
+NESTED = 3
+"""Maximum number of points whose loop nests are shown."""
+
+
+def exploration_page(report: ExplorationReport) -> str:
+    """Return the page of an exploration."""
+    record, best = report.record, sorted(report.front, key=lambda each: each.of(report.record.objective))
+    return document(
+        f"{record.workload} on {record.space['name']}",
+        totals(_totals(report)),
+        section(
+            "Pareto front", chart(report.plot.pareto, "front"),
+            note="Red points are on the front of all quantities: no other point is at least as good in all and better in one. "
+            "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
+        ),
+        section("Points", points_table(report)),
+        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective}, all executions of each layer."),
+        section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
+        section("Layers of the points on the front", *_details(best)),
+        section("Points without figures", _without(report.points)),
+        section("Provenance", facts(_provenance(report))),
+    )  # fmt: skip
+
+
+def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
+    record, found = report.record, report.found
+    yield "points tried", f"{len(report.points):,} of {record.size:,}"
+    yield "with mappings", f"{len(found):,}"
+    yield "on the front", f"{len(report.front):,}"
+    yield "dominated by bounds, not searched", f"{sum(each.outcome == 'bounded' for each in report.points):,}"
+    if found:
+        value = found[0].of(record.objective)
+        yield f"least {record.objective}", quantity(value, UNITS[record.objective])
+
+
+def points_table(report: ExplorationReport) -> str:
+    """Return the table of all points with figures, the best first, connected to the marks of the chart."""
+    rows = [each for each in report.rows() if each["energy_pj"] is not None]
+    marks, counts = {}, Counter[str]()
+    for row in rows:  # the order in which the chart draws them
+        group = "chosen" if row["on_front"] else "others"
+        marks[row["point"]] = f"{group}-{counts[group]}"
+        counts[group] += 1
+    made = Table(
+        numbers("point"), *map(choice_column, report.record.choices), numbers("energy", "pJ"), numbers("cycles"),
+        numbers("EDP", "pJ x cycles"), numbers("area", "mm2", decimals=4), "front",
+    )  # fmt: skip
+    front = {each.index for each in report.front}
+    for each in report.found:
+        values = [_choice(value) for value in each.values.values()]
+        area = None if each.area_um2 is None else each.area_um2 * 1e-6
+        is_best = "front" if each.index in front else ""
+        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of("edp"), area, is_best)
+    return table(made, "points", marks=[marks[each.index] for each in report.found]) if rows else ""
+
+
+def _energies(report: ExplorationReport) -> Drawing:
+    layers = report.found[0].layers if report.found else ()
+    places = list(dict.fromkeys(place for _, found in layers for place in found.places))
+    values = [[found.places.get(place, 0.0) * layer.count for place in places] for layer, found in layers]
+    step, unit = common_unit([math.fsum(each) for each in values], "pJ")
+    names = [f"{layer.name} x{layer.count}" if layer.count > 1 else layer.name for layer, _ in layers]
+    return bars("energy of the best point", names, places, [[each / step for each in row] for row in values], unit)
+
+
+def _beside(report: ExplorationReport) -> str:
+    if not report.found:
+        return ""
+    best, base = report.found[0], min(report.found, key=lambda each: each.index)
+    made = Table(
+        "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
+    )
+    for name in report.record.choices:
+        made.add_row(name, _choice(best.values[name]), _choice(base.values[name]), None)
+    for name, unit, values in (
+        ("energy", "pJ", (best.energy_pj, base.energy_pj)),
+        ("cycles", "", (best.cycles, base.cycles)),
+        ("EDP", "pJ x cycles", (best.of("edp"), base.of("edp"))),
+    ):
+        made.add_row(name, *(quantity(each, unit) for each in values), values[1] / values[0] if values[0] else None)
+    return table(made, "best")
+
+
+def _choice(value: Choice) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"
+
+
+def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
+    """Yield the layers of each point: energies by component, limits and, for some points, loop nests."""
+    for number, point in enumerate(points[:DETAILED]):
+        places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
+        made = Table(
+            "layer",
+            numbers("count"),
+            *(numbers(place, "pJ", like="energy") for place in places),
+            numbers("cycles"),
+            Column("limited by"),
+        )
+        for layer, found in point.layers:
+            made.add_row(
+                layer.name,
+                layer.count,
+                *(found.places.get(place, 0.0) for place in places),
+                found.cycles,
+                found.binds or "-",
+            )
+        choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
+        nests = "".join(_nest(layer.name, found) for layer, found in point.layers) if number < NESTED else ""
+        yield (
+            f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
+            f"{table(made, f'point-{point.index}')}{nests}</details>"
+        )
+
+
+def _nest(name: str, found: FoundLayer) -> str:
+    try:
+        loops = found.loops()
+    except ValueError:
+        return ""
+    text = "" if loops is None else escaped(loops)
+    return text and f'<h3>{escaped(name)}</h3><pre tabindex="0">{text}</pre>'
+
+
+def _without(points: Sequence[ExploredPoint]) -> str:
+    """Return the reasons for missing figures, the most frequent first; empty without any."""
+    lacking = [each for each in points if not math.isfinite(each.energy_pj)]
+    kinds = {each.index: (each.told or "").partition(": ")[0] for each in lacking}
+    made = Table("reason", numbers("points"), "example")
+    for kind, count in Counter(kinds.values()).most_common():
+        made.add_row(
+            kind, count, next(f"point {each.index}: {each.told}" for each in lacking if kinds[each.index] == kind)
+        )
+    return table(made, "without") if lacking else ""
+
+
+def _provenance(report: ExplorationReport) -> Iterator[tuple[str, object]]:
+    record = report.record
+    data = record.model_dump(mode="json")
+    for name in ("tilewright", "mapper", "model", "objective", "constraints", "budget", "seed"):
+        value = data["methods"].get(name)
+        if value is not None:
+            yield name, value
+    yield "strategy", record.strategy
+    yield "workload", f"{record.workload}: {len(record.layers)} distinct layers"
+    yield (
+        "CPU seconds of the searches",
+        f"{math.fsum(one.cpu_seconds for each in report.points for _, one in each.layers):,.1f}",
+    )
+    yield "exploration", record.key
+    yield "method", record.method
+    for name, value in data["space"].items():
+        if name in FORM:
+            continue
+        if name == "choices":
+            yield from ((f"choice {choice}", values) for choice, values in value.items())
+        else:
+            yield f"space, {name}", value
+    yield "page by tilewright", __version__

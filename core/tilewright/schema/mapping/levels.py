@@ -1,0 +1,202 @@
+"""Levels of a mapping: its loops beside the memories of its architecture, for pictures and pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tilewright.drawing.drawing import COLOURS, PALE, Drawing
+from tilewright.drawing.pictures import Box, Line, Row, picture
+from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Loop, Mapping
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.values import Model
+
+
+class Tile(Model):
+    """Tile of a tensor in a memory.
+
+    The tile is stationary for `steps` iterations in a row: those of `loops`, the loops directly
+    outside it that do not move the tensor. 1: every iteration brings another tile.
+    """
+
+    tensor: str
+    words: int
+    steps: int = 1
+    loops: tuple[str, ...] = ()
+
+
+class MemoryUse(Model):
+    """Memory, the tiles that it keeps at one level, and the tensors that it could keep but never does.
+
+    `used_words` counts the tiles of all levels. `instances` are all that exist.
+    """
+
+    name: str
+    instances: int
+    capacity_words: int | None = None
+    used_words: int = 0
+    tiles: tuple[Tile, ...] = ()
+    bypassed: tuple[str, ...] = ()
+
+
+class Level(Model):
+    """Temporal loops, the memories that keep tiles inside them, and the unrolled loops inside these."""
+
+    loops: tuple[str, ...] = ()
+    memories: tuple[MemoryUse, ...] = ()
+    unrolled: tuple[str, ...] = ()
+
+
+def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) -> tuple[Level, ...]:
+    """Return the levels of a mapping, outermost first.
+
+    A memory that keeps nothing has a level of its own, or is at that of its cluster.
+
+    Raises:
+        InputError: The mapping names a cluster or a tensor that does not exist.
+    """
+    clusters, tensors = architecture.cluster_index, {each.name: each for each in problem.tensors}
+    for entry in mapping.entries:
+        wrong = (
+            [entry.target]
+            if entry.target not in clusters
+            else [each for each in entry.keep or () if each not in tensors]
+        )
+        if wrong or set(entry.temporal_tile_sizes) != set(problem.dimension_names):
+            what = f"{wrong[0]} does not exist" if wrong else "it has other dimensions than the problem"
+            raise InputError(f"the mapping cannot be drawn: {what}", hint="evaluate reports every broken rule")
+    loops, kept = list(mapping.loops()), list(_kept(mapping, architecture, tensors))
+    found: list[Level] = []
+    following = 0
+    for index, entry in enumerate(mapping.entries):
+        here = clusters[entry.target]
+        for cluster in range(following, here):
+            found += _unused(cluster, kept, architecture, problem)
+        following = max(following, here)
+        memories = []
+        for memory in architecture.clusters[here].memories:
+            tiles = [
+                _tile(index, tensor, mapping, problem, loops)
+                for at, name, tensor in kept
+                if (at, name) == (index, memory.name)
+            ]
+            if tiles:
+                memories.append(_use(memory, architecture.instances[here], tiles, mapping, problem, kept))
+        last = not any(later.target == entry.target for later in mapping.entries[index + 1 :])
+        if last:
+            memories += [memory for level in _unused(here, kept, architecture, problem) for memory in level.memories]
+            following = here + 1
+        mine = [each for each in loops if each.entry == index]
+        found.append(
+            Level(
+                loops=tuple(f"for {each.dimension} in {each.trips}" for each in mine if not each.spatial),
+                memories=tuple(memories),
+                unrolled=tuple(f"parallel for {each.dimension} in {each.trips} over {entry.target}" for each in mine if each.spatial),
+            )
+        )  # fmt: skip
+    for cluster in range(following, len(architecture.clusters)):
+        found += _unused(cluster, kept, architecture, problem)
+    return tuple(each for each in found if each.loops or each.memories or each.unrolled)
+
+
+Kept = tuple[int, str, Tensor]
+"""Entry, memory and tensor of a tile."""
+
+
+def _kept(mapping: Mapping, architecture: Architecture, tensors: dict[str, Tensor]) -> Iterator[Kept]:
+    for index, entry in enumerate(mapping.entries):
+        for name in entry.keep or ():
+            able = [each for each in architecture.cluster(entry.target).memories if each.may_hold(tensors[name])]
+            if able:
+                yield index, able[0].name, tensors[name]
+
+
+def _use(
+    memory: Memory, instances: int, tiles: Sequence[Tile], mapping: Mapping, problem: Problem, kept: Sequence[Kept]
+) -> MemoryUse:
+    mine = [(index, tensor) for index, name, tensor in kept if name == memory.name]
+    words = (
+        problem.tile_words(tensor, mapping.entries[index].temporal_tile_sizes) * memory.words_of(tensor)
+        for index, tensor in mine
+    )
+    present = {tensor.name for _, tensor in mine}
+    return MemoryUse(
+        name=memory.name,
+        instances=instances,
+        capacity_words=memory.usable_words,
+        used_words=math.ceil(math.fsum(words)),
+        tiles=tuple(tiles),
+        bypassed=tuple(each.name for each in problem.tensors if memory.may_hold(each) and each.name not in present),
+    )
+
+
+def _unused(cluster: int, kept: Sequence[Kept], architecture: Architecture, problem: Problem) -> list[Level]:
+    """Return a level with the memories of a cluster that keep nothing; none if there are none."""
+    used = {name for _, name, _ in kept}
+    memories = tuple(
+        MemoryUse(
+            name=memory.name,
+            instances=architecture.instances[cluster],
+            capacity_words=memory.usable_words,
+            bypassed=tuple(each.name for each in problem.tensors if memory.may_hold(each)),
+        )
+        for memory in architecture.clusters[cluster].memories
+        if memory.name not in used
+    )
+    return [Level(memories=memories)] if memories else []
+
+
+def _tile(index: int, tensor: Tensor, mapping: Mapping, problem: Problem, loops: Sequence[Loop]) -> Tile:
+    still: list[Loop] = []
+    for loop in reversed([each for each in loops if each.entry <= index and not each.spatial]):
+        if loop.dimension in tensor.dimensions:
+            break
+        still.insert(0, loop)
+    return Tile(
+        tensor=tensor.name,
+        words=problem.tile_words(tensor, mapping.entries[index].temporal_tile_sizes),
+        steps=math.prod(each.trips for each in still),
+        loops=tuple(f"{each.dimension} {each.trips}" for each in still),
+    )
+
+
+def nest_picture(mapping: Mapping, problem: Problem, architecture: Architecture) -> Drawing:
+    """Return a picture of the loop nest beside the memories, as `draw` does.
+
+    Raises:
+        InputError: The mapping does not match the problem or the architecture.
+    """
+    rows: list[Row] = []
+    depth = 0
+    for level in levels_of(mapping, problem, architecture):
+        for text in level.loops:
+            rows.append(Row("  " * depth + text))
+            depth += 1
+        if level.memories:
+            rows.append(Row("  " * depth, [_box(each) for each in level.memories]))
+        for text in level.unrolled:
+            rows.append(Row("  " * depth + text, spatial=True))
+            depth += 1
+    operation = Line(f"{problem.unit_operation}: {str(problem).partition(';')[0]}")
+    rows.append(
+        Row(
+            "  " * depth,
+            [Box(f"{architecture.compute.name} x {architecture.compute_instances:,}", [operation], colour=COLOURS[3])],
+        )
+    )
+    title = f"{problem.name} on {architecture.name}: loop nest and memories"
+    return picture(rows, title, mapping.nest(problem, architecture))
+
+
+def _box(memory: MemoryUse) -> Box:
+    count = "" if memory.instances == 1 else f" x {memory.instances:,}"
+    share = None if memory.capacity_words is None else memory.used_words / memory.capacity_words
+    full = "" if share is None else f", {100 * share:.3g} % of {memory.capacity_words:,} words"
+    lines = [
+        Line(f"{each.tensor} {each.words:,}" + (f", stationary for {each.steps:,} steps" if each.steps > 1 else ""), each.steps > 1)
+        for each in memory.tiles
+    ]  # fmt: skip
+    bypassed = [Line(f"{each} bypasses", dashed=True) for each in memory.bypassed]
+    return Box(f"{memory.name}{count}{full}", [*lines, *bypassed], share, COLOURS[0] if memory.tiles else PALE)

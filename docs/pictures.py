@@ -1,0 +1,26 @@
+"""Draw the pictures of the manual: `python docs/pictures.py` writes `docs/pictures/`.
+
+They are the library's architectures, and the mapping and the charts that pages show.
+"""
+
+from pathlib import Path
+
+import tilewright as tw
+
+FOLDER = Path(__file__).parent / "pictures"
+
+
+def main(folder: Path = FOLDER) -> None:
+    """Write all pictures into a folder."""
+    folder.mkdir(exist_ok=True)
+    for name in tw.library.names("architectures"):
+        tw.load(name, "architecture").draw(folder / f"{name}.svg")
+    layer = tw.map("quickflow_convs/V", arch="eyeriss", progress=False).layers[0]
+    assert layer.mapping is not None
+    layer.mapping.draw(folder / "tutorial-mapping.svg")
+    network = tw.map("quickflow_convs", arch="eyeriss", mapper="quickflow", evaluations=2000, progress=False)
+    network.plot.energy().save(folder / "energy.svg")
+
+
+if __name__ == "__main__":
+    main()
