@@ -148,6 +148,29 @@ def _memory(
     if "O" in operands and widest < precision["O"]:  # ZigZag ends with an assertion where a value does not pass at once
         widest = finest * 8
     ways = {"read": ("tl", "th"), "write": ("fh", "fl")}
+    ports = [
+        {
+            "name": f"{kind[0]}_port_1",
+            "type": kind,
+            "bandwidth_min": finest,
+            "bandwidth_max": widest,
+            "allocation": [f"{each}, {inner}" for each in operands] + [f"O, {outer}"] * ("O" in operands),
+        }
+        for kind, (inner, outer) in ways.items()
+    ]
+    if draw(st.integers(0, 3)) == 0:  # a port for each operand towards the array, and one towards the outer memory
+        towards = [[f"{each}, tl", *(["O, fl"] if each == "O" else [])] for each in operands]
+        outwards = [f"{each}, fh" for each in operands] + ["O, th"] * ("O" in operands)
+        ports = [
+            {
+                "name": f"rw_port_{number + 1}",
+                "type": "read_write",
+                "bandwidth_min": finest,
+                "bandwidth_max": widest * draw(st.sampled_from([1, 2, 4])),
+                "allocation": allocation,
+            }
+            for number, allocation in enumerate([*towards, outwards])
+        ]
     return {
         "size": size,
         "r_cost": draw(st.sampled_from([0.5, 2.0, 100.0])),
@@ -156,16 +179,7 @@ def _memory(
         "latency": 1,
         "force_double_buffering": draw(st.integers(0, 3)) == 0,
         "operands": operands,
-        "ports": [
-            {
-                "name": f"{kind[0]}_port_1",
-                "type": kind,
-                "bandwidth_min": finest,
-                "bandwidth_max": widest,
-                "allocation": [f"{each}, {inner}" for each in operands] + [f"O, {outer}"] * ("O" in operands),
-            }
-            for kind, (inner, outer) in ways.items()
-        ],
+        "ports": ports,
         "served_dimensions": served,
     }
 

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.architecture import Port as MemoryPort
@@ -22,6 +23,8 @@ from tilewright_notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES
 ROLES = {"I1": "input", "I2": "weight", "O": "output"}
 """Memory operand -> role of the tensors that are put there."""
 DEFAULT_BITS = 8
+READS = ("reads", "drains")
+"""Kinds of traffic that read a memory."""
 
 
 @dataclass(frozen=True)
@@ -306,16 +309,18 @@ def _memory(
         write_energy_pj=_energy(writing, block * word_bits) / copies,
         read_bandwidth_words_per_cycle=reading.total / word_bits,
         write_bandwidth_words_per_cycle=writing.total / word_bits,
-        ports=_ports(data, word_bits),
+        ports=_ports(data, word_bits, reading, writing),
         block_words=block,
         multiple_buffering=2.0 if double else 1.0,
     )
 
 
-def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
+def _ports(data: MemoryData, word_bits: int, reading: Width, writing: Width) -> tuple[MemoryPort, ...]:
     """Return the ports, if there is more than one for reads and one for writes.
 
-    A direction listed at several ports counts at the last.
+    A direction listed at several ports counts at the last. An access of full width costs the same at
+    every port, so a part of it costs less at a wider one. `reading` and `writing` are the directions
+    that the memory's energies stand for.
     """
     at: dict[tuple[str, str], str] = {}
     bits: dict[str, int] = {}
@@ -333,6 +338,7 @@ def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
     if sorted(map(list, ways)) in ([[True]], [[False]], [[False], [True]]):
         return ()
     ours = {way: action for action, way in WAYS.items()}
+    named = all(isinstance(port, Port) for port in data.ports)  # older files have one energy for all ports
     found = []
     for name, width in bits.items():
         moves: dict[str, list[str]] = {}
@@ -340,7 +346,11 @@ def _ports(data: MemoryData, word_bits: int) -> tuple[MemoryPort, ...]:
             if each == name:
                 moves.setdefault(ROLES[which], []).append(ours[way])
         if moves:
-            found.append({"moves": moves, "words_per_cycle": width / word_bits})
+            row: dict[str, Any] = {"moves": moves, "words_per_cycle": width / word_bits}
+            for way, direction in (("read", reading), ("write", writing)) if named else ():
+                if any((action in READS) == (way == "read") for actions in moves.values() for action in actions):
+                    row[f"{way}_energy_factor"] = direction.most / width
+            found.append(row)
     return tuple(MemoryPort.model_validate(each) for each in found)
 
 
@@ -383,8 +393,6 @@ def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Widt
         named = [port for port in ports if any(each.endswith(ends) for each in port.allocation)]
         used = named or [port for port in ports if port.type != kind] or ports
         dearest = max(used, key=lambda port: (port.bandwidth_min / port.bandwidth_max, port.bandwidth_min))
-        if len({(port.bandwidth_min, port.bandwidth_max) for port in used}) > 1:
-            warnings.append(f"ports of {name} differ in width: the access energy of {dearest.name} is used")
         total = sum(port.bandwidth_max for port in used)
         found.append(Width(dearest.bandwidth_max, dearest.bandwidth_min, total, cost))
     return found[0], found[1]

@@ -159,7 +159,7 @@ def explain(
     ported = [memory.name for memory in architecture.memories if memory.ports]
     if not ported or model.capabilities.memory_ports or not report.valid:
         return report
-    uncounted = f"ports of {', '.join(ported)} are not counted: reads have one bandwidth, writes another"
+    uncounted = f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
     return report.model_copy(update={"warnings": (*report.warnings, uncounted)})
 
 

@@ -90,6 +90,10 @@ class Port(Model):
     moves: FrozenDict[str, tuple[Literal["reads", "drains", "fills", "updates"], ...]]
     words_per_cycle: Rate | None = None
     """Bandwidth in words per cycle; None: unlimited."""
+    read_energy_factor: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
+    """Energy of a read through this port, as a multiple of the memory's."""
+    write_energy_factor: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
+    """Energy of a write through this port, as a multiple of the memory's."""
 
 
 class Memory(Model):

@@ -36,6 +36,9 @@ def test_ports_are_read() -> None:
         {"input": ("fills",), "weight": ("fills",), "output": ("fills", "drains")},
     ]
     assert [port.words_per_cycle for port in near.ports] == [64, 64, 256, 64]
+    # an access of full width costs the same, so a word costs a quarter at the port that is four times as wide
+    assert [port.read_energy_factor for port in near.ports] == [1, 1, 0.25, 1]
+    assert [port.write_energy_factor for port in near.ports] == [1, 1, 0.25, 1]
     assert len(registers.ports) == 4
 
 

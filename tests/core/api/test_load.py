@@ -207,5 +207,7 @@ def test_the_notation_that_reads_furthest_complains_first(tmp_path: Path) -> Non
 
 def test_a_workload_without_layers_cannot_be_mapped() -> None:
     unmapped = [{"name": "r", "operator": "Relu", "reason": "works element by element", "operations": 3}]
-    with pytest.raises(tw.errors.InputError, match="nothing has no layer that can be mapped; its operators are\n  Relu"):
+    with pytest.raises(
+        tw.errors.InputError, match="nothing has no layer that can be mapped; its operators are\n  Relu"
+    ):
         tw.map({"kind": "workload", "name": "nothing", "layers": [], "unmapped": unmapped}, arch="eyeriss")

@@ -7,7 +7,7 @@ from collections.abc import Mapping as MappingOf
 from fractions import Fraction
 from typing import Any
 
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Memory, Port
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_notations.operand_loops import (
@@ -130,14 +130,18 @@ def _accelerator(
 def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, parts: int | None) -> dict[str, Any]:
     """Return one memory of the accelerator.
 
-    For energies it has one read and one write port for all operands, because every port costs the
-    same.
+    For energies it has one read and one write port for all operands, if every port costs the same.
     """
     names = [MEMORY_OPERANDS[operand] for operand in held]
     ways = {name: tuple(WAYS.values()) if name == "O" else ("tl", "fh") for name in names}
     directions = {f"{name}, {way}" for name in names for way in ways[name]}
-    ports = []
-    for port in memory.ports if parts is not None else ():
+    ports: list[tuple[list[str], float | None, float]] = []
+    factors = [(port.read_energy_factor, port.write_energy_factor) for port in memory.ports]
+    # ZigZag has one factor for both directions of a port; the file's ports have one ratio of the two
+    ratio = next(
+        (write / read for port, (read, write) in zip(memory.ports, factors, strict=True) if _is_shared(port)), 1.0
+    )
+    for port in memory.ports if parts is not None or any(each != (1, 1) for each in factors) else ():
         allocated = [
             f"{MEMORY_OPERANDS[operand]}, {WAYS[action]}"
             for operand, tensor in operands(problem).items()
@@ -145,17 +149,22 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
             for action in actions
             if name in (tensor.role, tensor.name)
         ]
-        ports.append((sorted(directions & set(allocated)), port.words_per_cycle))
+        allocation = sorted(directions & set(allocated))
+        reads = any(each.endswith(READS_AND_WRITES[0]) for each in allocation)
+        factor = port.read_energy_factor if reads else port.write_energy_factor / ratio
+        ports.append((allocation, port.words_per_cycle, factor))
         directions -= set(allocated)
     for (_, width), ends in zip(memory.bandwidths, READS_AND_WRITES, strict=True):
-        ports.append((sorted(each for each in directions if each.endswith(ends)), width))
+        ports.append((sorted(each for each in directions if each.endswith(ends)), width, 1.0))
     port_rows: list[dict[str, Any]] = []
-    for allocation, width in ports:
+    for allocation, width, factor in ports:
         if allocation:
             moved = memory.block_words * word_bits
+            # ZigZag charges the part of a full access that the smallest access is
+            full = moved if factor == 1 else round(moved / factor)
             if parts is not None:
-                moved = _UNLIMITED if width is None else max(1, round(width * word_bits * parts))
-            bandwidth = {"bandwidth_min": moved, "bandwidth_max": moved}
+                moved = full = _UNLIMITED if width is None else max(1, round(width * word_bits * parts))
+            bandwidth = {"bandwidth_min": moved, "bandwidth_max": full}
             kinds = [all(each.endswith(ends) for each in allocation) for ends in READS_AND_WRITES]
             kind = "read" if kinds[0] else "write" if kinds[1] else "read_write"
             name = f"{_PREFIX[kind]}_port_{len(port_rows) + 1}"
@@ -163,7 +172,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
     return {
         "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * word_bits * (parts or 1),
         "r_cost": memory.read_energy_pj,
-        "w_cost": memory.write_energy_pj,
+        "w_cost": memory.write_energy_pj * ratio,
         "area": 0.0,
         "latency": 1,
         "mem_type": "sram",
@@ -173,6 +182,12 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
         "ports": port_rows,
         "served_dimensions": ["D1"],
     }
+
+
+def _is_shared(port: Port) -> bool:
+    """Return whether a port both reads and writes."""
+    actions = {WAYS[action] for actions in port.moves.values() for action in actions}
+    return all(any(each.endswith(ends) for each in actions) for ends in READS_AND_WRITES)
 
 
 def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[Loop]]:
