@@ -24,6 +24,7 @@ from tilewright_adapters.zigzag.mapping import (
     constraints,
     linked,
     ordering,
+    single_buffered,
     unrolled,
     within_reach,
 )
@@ -191,7 +192,11 @@ def _mapped(
         names = ", ".join(open_loops)
         warnings.append(f"temporal_ordering does not fix the loops of {names}: read as one loop over the rest")
     mapping, summing = build(accelerator, stores, layer, unrolling, order)
-    return replace(inputs, architecture=accelerator.holding(summing), mapping=mapping, warnings=tuple(warnings))
+    architecture, single = single_buffered(accelerator.holding(summing), layer.problem, mapping)
+    if single:
+        memories = ", ".join(single)
+        warnings.append(f"{memories}: keeps whole tensors, which ZigZag does not double: read as single-buffered")
+    return replace(inputs, architecture=architecture, mapping=mapping, warnings=tuple(warnings))
 
 
 def _constrained(

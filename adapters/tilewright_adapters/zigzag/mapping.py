@@ -262,6 +262,38 @@ def nest(
     return mapping_of(problem, blocks)
 
 
+def single_buffered(
+    architecture: Architecture, problem: Problem, mapping: Mapping
+) -> tuple[Architecture, tuple[str, ...]]:
+    """Return the architecture without double buffering where all kept tensors are whole, and these memories.
+
+    ZigZag's allocation rule doubles a tile only if it is a part of the tensor.
+    """
+    whole: dict[str, bool] = {}
+    for entry in mapping.entries:
+        for name in entry.keep or ():
+            tensor = problem.tensor(name)
+            memory = architecture.cluster(entry.target).memory_for(tensor)
+            assert memory is not None, "the rule keeps what a memory may hold"
+            is_whole = all(entry.temporal_tile_sizes[each] == problem.dimensions[each] for each in tensor.dimensions)
+            whole[memory.name] = whole.get(memory.name, True) and is_whole
+    single = {
+        memory.name for memory in architecture.memories if memory.multiple_buffering > 1 and whole.get(memory.name)
+    }
+    clusters = tuple(
+        cluster.model_copy(
+            update={
+                "memories": tuple(
+                    memory.model_copy(update={"multiple_buffering": 1.0}) if memory.name in single else memory
+                    for memory in cluster.memories
+                )
+            }
+        )
+        for cluster in architecture.clusters
+    )
+    return architecture.model_copy(update={"clusters": clusters}), tuple(sorted(single))
+
+
 def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:
     """Return the constraints of a mapping without an order of loops.
 

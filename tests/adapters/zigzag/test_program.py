@@ -18,7 +18,7 @@ from zigzag.opt.loma.engine import LomaEngine, NoValidLoopOrderingFoundException
 from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, MemoryTooSmallException
 
 from support import DATA
-from support.zigzag_files import RUNS, Files, files, searched
+from support.zigzag_files import RUNS, SEARCHED, Files, files, searched
 from tilewright.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.registry import installed
@@ -92,6 +92,9 @@ def test_the_same_figures_or_no_place_for_either(folder: Path, found: Files) -> 
         return
     assert theirs is not None and inputs.problem and inputs.architecture and inputs.mapping
     report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    if any("AssertionError: Reduction" in reason.message for reason in report.reasons):
+        event("ZigZag ends with an assertion")  # of its own, as above
+        return
     if not report.valid:
         assert {reason.code for reason in report.reasons} == {"capacity"}
         return
@@ -134,6 +137,34 @@ def test_what_zigzag_found_costs_what_it_cost(tmp_path: Path, run: dict[str, Any
     assert report.valid and report.cycles is not None
     assert report.energy_pj == pytest.approx(run["energy_pj"], rel=2e-6)
     assert report.cycles == pytest.approx(run["cycles"], rel=0.084)
+
+
+@pytest.mark.parametrize(
+    ("accelerator", "energy_pj", "cycles"), [("gemm_l1", 511_349.76, 8191), ("gemm_l1_l3", 19_769_466.88, 8704)]
+)
+def test_ports_of_different_widths_cost_what_they_cost_in_zigzag(
+    tmp_path: Path, accelerator: str, energy_pj: float, cycles: int
+) -> None:
+    """A product of 128 x 128 x 128 by a fixed order of loops; figures that ZigZag 3.9.1 printed for its own files."""
+    layer = {
+        "id": 0,
+        "name": "gemm",
+        "operator_type": "Gemm",
+        "equation": "O[d0][d1]+=I[d0][d2]*W[d2][d1]",
+        "loop_dims": ["D0", "D1", "D2"],
+        "loop_sizes": [128, 128, 128],
+        "operand_precision": {"W": 8, "I": 8, "O": 32, "O_final": 8},
+    }
+    said = {
+        "name": "default",
+        "spatial_mapping": {"D1": ["D0, 8"], "D2": ["D2, 8"], "D3": ["D1, 8"]},
+        "temporal_ordering": [["D1", 16], ["D2", 16], ["D0", 16]],
+    }
+    contents = zip(NAMES, ([layer], SEARCHED["accelerators"][accelerator], [said]), strict=True)
+    inputs = ADAPTER.parse(write_files(tmp_path, {name: dump_yaml(data) for name, data in contents}))
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    report = installed().make(CostModelSpec, "zigzag").bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    assert report.energy_pj == pytest.approx(energy_pj, rel=1e-9) and report.cycles == cycles
 
 
 def test_what_its_searches_find_costs_the_same() -> None:
