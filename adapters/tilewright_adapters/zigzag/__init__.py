@@ -214,10 +214,15 @@ def _precision(data: LayerData, links: Mapping[str, str]) -> Precision:
 
 
 def _other_precisions(document: Document | None, links: Mapping[str, str]) -> list[LayerData]:
-    """Return one layer per precision of a workload, or none if all layers have the same."""
+    """Return one layer per precision of a workload, or none if all layers have the same.
+
+    Operands of 0 bits, such as the weights of a pooling, do not count.
+    """
     layers = validate(WorkloadFile, document).root if document is not None else ()
-    found = {tuple(_tensor_names(each, links).values()): each for each in layers}
-    return [*found.values()] if len(found) > 1 else []
+    bits = [tuple(each.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for each in layers]
+    if all(len({each for each in of_operand if each}) <= 1 for of_operand in zip(*bits, strict=True)):
+        return []
+    return [*{tuple(_tensor_names(each, links).values()): each for each in layers}.values()]
 
 
 def _tensor_names(data: LayerData, links: Mapping[str, str]) -> dict[str, str]:

@@ -242,6 +242,13 @@ def test_layers_of_different_precisions_share_one_architecture(tilewright: Comma
     assert ran.code == 0 and all(layer["best"]["valid"] for layer in ran.data["layers"])
 
 
+def test_an_operand_of_no_bits_is_no_other_precision(sample: Path) -> None:
+    text = (sample / NAMES[1]).read_text()
+    (sample / NAMES[1]).write_text("W: 0, I".join(text.rsplit("W: 8, I", 1)))
+    found = parse(sample, "Layer1")
+    assert found.problem is not None and found.problem.tensor_names == ("I", "W", "O")
+
+
 def test_the_files_are_evaluated_and_converted_as_they_are(tilewright: Command, sample: Path) -> None:
     files = [sample / NAMES[0], sample / NAMES[1] / "conv", sample / NAMES[2]]
     costs_the_same_as_a_loop_nest(tilewright, "zigzag", files, sample)
