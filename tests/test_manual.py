@@ -3,6 +3,7 @@
 import json
 import re
 import runpy
+import shlex
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -125,6 +126,20 @@ def test_what_commands_are_said_to_print_is_what_they_print(
         assert (ran.out + ran.err).strip() == shown.strip(), words
 
     assert told and all(len(line) <= 120 for _, shown in told for line in shown.splitlines())
+
+
+def test_the_table_of_compare_is_what_compare_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All of it but the seconds."""
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
+    (words,) = re.findall(r"^```sh\ntilewright (compare .*?)```", text, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(three_layers .*?)```", text, re.DOTALL | re.MULTILINE)
+    ran = command(monkeypatch, capsys)(*shlex.split(words.replace("\\\n", " ")))
+
+    seconds = re.compile(r" +<?\d+\.\d(?= |$)", re.MULTILINE)
+    assert seconds.sub(" S", shown) == seconds.sub(" S", ran.out)
 
 
 def test_the_tutorial_shows_what_map_prints(

@@ -42,7 +42,7 @@ class Column:
         unit: Unit of the numbers, shown below the name. `pJ` and `pJ x cycles` get a common prefix.
         rank: Order of omission on narrow terminals, highest first. 0 means never.
         right: Whether cells are right-aligned, as numbers are.
-        wrapped: Whether texts may continue on further lines.
+        wrapped: Whether texts may continue on further lines. A ranked column is wrapped before it is omitted.
         decimals: Number of decimals. None: enough for four digits of the smallest number.
         like: Group name. Columns of one group share unit and decimals.
     """
@@ -59,6 +59,10 @@ class Column:
 def numbers(name: str, unit: str = "", rank: int = 0, *, decimals: int | None = None, like: str = "") -> Column:
     """Return a column of numbers."""
     return Column(name, unit, rank, right=True, decimals=decimals, like=like)
+
+
+SIZES = Column("sizes", rank=1, wrapped=True)
+"""Column of dimensions longer than 1 (`problem.long_dimensions`), which identify a layer."""
 
 
 class Table:
@@ -116,13 +120,19 @@ class Table:
 
     def _shown(self, widths: Sequence[int], width: int | None) -> list[int]:
         """Return the indices of the columns that fit the width."""
-        least = [min(size, WRAPPED) if col.wrapped else size for size, col in zip(widths, self.columns, strict=True)]
+        least = [
+            min(size, WRAPPED) if column.wrapped and not column.rank else size
+            for size, column in zip(widths, self.columns, strict=True)
+        ]
         shown = list(range(len(self.columns)))
         while width is not None and sum(least[index] + 2 for index in shown) - 2 > width:
             last = max(shown, key=lambda index: (self.columns[index].rank, index))
             if not self.columns[last].rank:
                 break
-            shown.remove(last)
+            if self.columns[last].wrapped and least[last] > WRAPPED:
+                least[last] = WRAPPED
+            else:
+                shown.remove(last)
         return shown
 
     def _wrap(self, widths: list[int], shown: Sequence[int], width: int) -> None:

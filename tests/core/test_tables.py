@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.tables import Cell, Column, Table, Tabular, numbers, quantity
+from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers, quantity
 
 
 class Two(Tabular):
@@ -63,6 +63,18 @@ def test_columns_that_are_alike_share_their_unit() -> None:
     table.add_row(2e6, 3e9)
 
     assert table.written() == (["uJ", "uJ"], [["2.000", "3,000.000"]])
+
+
+def test_sizes_are_wrapped_after_other_columns_are_omitted() -> None:
+    table = Table("layer", SIZES, numbers("MACs", rank=2), numbers("cycles"))
+    table.add_row("a", "K=64 C=3 P=112 Q=112 R=7 S=7", 1, 2)
+
+    assert table.lines(46)[1].split() == ["a", "K=64", "C=3", "P=112", "Q=112", "R=7", "S=7", "2"]
+    assert [line.split() for line in table.lines(30)[1:3]] == [
+        ["a", "K=64", "C=3", "P=112", "2"],
+        ["Q=112", "R=7", "S=7"],
+    ]
+    assert "sizes" not in table.lines(20)[0]
 
 
 def test_numbers_in_lines() -> None:

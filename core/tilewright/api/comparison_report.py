@@ -23,10 +23,10 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload
-from tilewright.tables import Cell, Column, Table, Tabular, numbers
+from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
 
 COLUMNS = (
-    "layer", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
+    "layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
     "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "mapping_file", "reason",
 )  # fmt: skip
 
@@ -94,8 +94,9 @@ class ComparisonReport(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per search and model."""
         found = []
-        for row in self.data()["rows"]:
-            shared = {key: row[key] for key in ("layer", "count", "macs", "mapper", "guide", "mapping_file")}
+        for search, row in zip(self.searches, self.data()["rows"], strict=True):
+            shared = {"layer": row["layer"], "sizes": search.layer.problem.long_dimensions}
+            shared |= {key: row[key] for key in ("count", "macs", "mapper", "guide", "mapping_file")}
             shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap")}
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
@@ -125,6 +126,7 @@ class ComparisonReport(Tabular):
             "layers": list(row.layer.distinct.layers),
             "count": row.layer.count,
             "macs": row.layer.problem.macs,
+            "dimensions": dict(row.layer.problem.dimensions),
             "mapper": row.point.mapper,
             "guide": row.point.model,
             "valid": bool(row.reports),
@@ -213,7 +215,7 @@ class ComparisonReport(Tabular):
             column
             for n in shown
             for column in (
-                numbers(self.models[n].name, UNITS[self.objective], rank=1, like="figure"),
+                numbers(self.models[n].name, UNITS[self.objective], rank=2, like="figure"),
                 numbers(self.models[n].name, "x best", decimals=2),
                 *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
             )
@@ -223,11 +225,20 @@ class ComparisonReport(Tabular):
             "and how many times the layer's best by that model"
             + (", and the proved optimum" if any(told.values()) else "")
         )
-        seconds = numbers("seconds", rank=2, decimals=1)
+        seconds = numbers("seconds", rank=3, decimals=1)
         results = [row.layer.result for row in self.searches]
         proofs = ["proved"] if any(result and result.proved for result in results) else []
         table = Table(
-            "layer", "search by", "mapper", *columns, *proofs, seconds, "remarks", title=title, more="--json or -o"
+            "layer",
+            SIZES,
+            "search by",
+            "mapper",
+            *columns,
+            *proofs,
+            seconds,
+            "remarks",
+            title=title,
+            more="--json or -o",
         )
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
@@ -243,7 +254,8 @@ class ComparisonReport(Tabular):
                     value, far = self._value(row, n), distances[n]
                     costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
                     costs += [None if far is None else str(far)] if told[n] else []
-                table.add_row(layer if index == 0 else "", *self._cells(row, costs, notes, bool(proofs)))
+                named = ("", "") if index else (layer, row.layer.problem.long_dimensions)
+                table.add_row(*named, *self._cells(row, costs, notes, bool(proofs)))
         left_out = [fit for fit in self.fits if fit.model in refused]
         without = (
             [fit_table(left_out, self.fits, f"left out: no layer fits on {self.architecture.name}")] if left_out else []

@@ -33,7 +33,7 @@ from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload, costed_graph
-from tilewright.tables import Column, Table, Tabular, numbers, quantity
+from tilewright.tables import SIZES, Column, Table, Tabular, numbers, quantity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -198,7 +198,7 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         data = saved.data()
-        keys = ("layer", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
+        keys = ("layer", "sizes", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
@@ -206,13 +206,14 @@ class MappingReport(Tabular):
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one dict per distinct problem."""
+        """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text."""
         found = []
-        for row in self.data()["layers"]:
+        for layer, row in zip(self.layers, self.data()["layers"], strict=True):
             best, how = row["best"], row["search"]
             keys = ("energy_pj", "cycles", "edp", "utilization")
             found.append(
-                {"layer": row["name"], "count": row["count"], "macs": row["macs"], "valid": best["valid"]}
+                {"layer": row["name"], "sizes": layer.problem.long_dimensions, "count": row["count"]}
+                | {"macs": row["macs"], "valid": best["valid"]}
                 | {key: best[key] for key in keys}
                 | {key: how[key] for key in ("evaluated", "stop", "stopped_by", "gap")}
                 | {"mapping_file": best["mapping_file"]}
@@ -367,10 +368,10 @@ class MappingReport(Tabular):
 
     def _table(self) -> Table:
         table = Table(
-            "layer", numbers("count", rank=4), numbers("MACs", rank=6), numbers("energy", "pJ"), numbers("cycles"),
-            numbers("utilization", rank=2), numbers("EDP", "pJ x cycles", rank=3),
-            numbers("% of energy", rank=5, decimals=1), Column("limited by", rank=1), *(["proved"] if self._proofs else []),
-            Column("dimensions longer than 1", rank=7), title=self._title, more="--json or -o",
+            "layer", SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
+            numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
+            numbers("% of energy", rank=6, decimals=1), Column("limited by", rank=2), *(["proved"] if self._proofs else []),
+            title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
             whole = None if self.expansion else self.energy_pj
@@ -378,12 +379,20 @@ class MappingReport(Tabular):
             figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
             proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
-            row = layer.name, layer.count, layer.problem.macs, *figures, limit, *proof, layer.problem.long_dimensions
-            table.add_row(*row)
+            problem = layer.problem
+            table.add_row(layer.name, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *proof)
         if self.expansion is None:
             count = sum(layer.count for layer in self.layers)
             table.add_row(
-                "total", count, self.macs, self.energy_pj, self.cycles, "", self.edp, *[""] * (3 + bool(self._proofs))
+                "total",
+                "",
+                count,
+                self.macs,
+                self.energy_pj,
+                self.cycles,
+                "",
+                self.edp,
+                *[""] * (2 + bool(self._proofs)),
             )
         return table
 

@@ -134,7 +134,7 @@ def _print_layers(workload: Workload, json: bool) -> None:
         "layer",
         numbers("count"),
         numbers("MACs"),
-        Column("dimensions longer than 1", wrapped=True),
+        Column("sizes", wrapped=True),
         Column("reads results of", wrapped=True),
     )
     for layer in workload.layers:

@@ -22,6 +22,7 @@ def test_it_prints_and_is_saved(tmp_path: Path) -> None:
     assert report._repr_html_().startswith("<table><caption>einsum on union_edge")
     assert repr(report) == "<ComparisonReport of einsum on union_edge: 4 searches>"
     frame = report.to_frame()
+    assert set(frame["sizes"]) == {"n=4 k=4 m=4"} and report.data()["rows"][0]["dimensions"] == {"n": 4, "k": 4, "m": 4}
     assert len(frame) == 8 and set(frame["model"]) == {"timeloop", "oracle"} and (frame["edp"] > 0).all()
     with (report.save(tmp_path) / "compare.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 8

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.tables import Table
 
 GEMM = "nk,km->nm; n=8 k=6 m=6"
 
@@ -48,6 +49,16 @@ def test_reports_print(report: tw.MappingReport) -> None:
     assert repr(report) == "<MappingReport of einsum on eyeriss: 1 layers>"
     frame = report.to_frame()
     assert list(frame["layer"]) == ["einsum"] and frame["edp"][0] == report.edp
+
+
+def test_a_layer_keeps_its_sizes_in_rows_and_on_a_narrow_terminal() -> None:
+    report = tw.map("resnet50", "eyeriss", mapper="random", evaluations=20)
+    (table, *_) = [part for part in report.tables() if isinstance(part, Table)]
+
+    assert report.rows()[0]["sizes"] == report.layers[0].problem.long_dimensions == "K=64 C=3 P=112 Q=112 R=7 S=7"
+    for layer in report.layers:
+        (line,) = (line for line in table.lines(80) if line.startswith(f"{layer.name} "))
+        assert layer.problem.long_dimensions in line
 
 
 def test_saved_files_and_rows_agree(report: tw.MappingReport, tmp_path: Path) -> None:

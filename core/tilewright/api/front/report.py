@@ -23,9 +23,11 @@ from tilewright.run.artifacts.summaries import (
 )
 from tilewright.run.configuration import RunConfiguration, acquire
 from tilewright.schema.workload import Workload
-from tilewright.tables import Table, Tabular, numbers
+from tilewright.tables import SIZES, Table, Tabular, numbers
 
-COLUMNS = "layer count cycles energy_pj edp utilization most_cycles gap whole mapping_file certificate_file".split()
+COLUMNS = (
+    "layer sizes count cycles energy_pj edp utilization most_cycles gap whole mapping_file certificate_file".split()
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +79,8 @@ class FrontReport(Tabular):
         for place, point in enumerate(front.points, start=1):
             name = None if self.folder is None else point_file(number, front, place)
             figures = (
-                front.distinct.problem.name, front.distinct.count, point.cycles, point.energy_pj, point.layer.edp,
+                front.distinct.problem.name, front.distinct.problem.long_dimensions, front.distinct.count,
+                point.cycles, point.energy_pj, point.layer.edp,
                 point.layer.utilization, None if point.most_cycles == math.inf else int(point.most_cycles), point.gap, front.whole,
                 name, None if name is None or point.gap is None else certificate_beside(name),
             )  # fmt: skip
@@ -94,10 +97,11 @@ class FrontReport(Tabular):
                 {
                     "name": front.distinct.problem.name,
                     "layers": list(front.distinct.layers),
+                    "dimensions": dict(front.distinct.problem.dimensions),
                     "count": front.distinct.count,
                     "whole": front.whole,
                     "points": [
-                        {name: row[name] for name in COLUMNS[2:] if name != "whole"}
+                        {name: row[name] for name in COLUMNS[3:] if name != "whole"}
                         | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
                         for row, point in zip(self._rows(number, front), front.points, strict=True)
                     ],
@@ -114,15 +118,16 @@ class FrontReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         table = Table(
-            "layer", numbers("cycles"), numbers("energy", "pJ"), numbers("EDP", "pJ x cycles", rank=1),
-            numbers("utilization", rank=2), numbers("least up to, cycles", rank=3), "proved",
+            "layer", SIZES, numbers("cycles"), numbers("energy", "pJ"), numbers("EDP", "pJ x cycles", rank=2),
+            numbers("utilization", rank=3), numbers("least up to, cycles", rank=4), "proved",
             title=title_of(self.workload, self.configuration, [each.fastest for each in self.fronts]), more="--json or -o",
         )  # fmt: skip
         for front in self.fronts:
             for point in front.points:
                 figures = point.cycles, point.energy_pj, point.layer.edp, point.layer.utilization
                 upto = "any" if point.most_cycles == math.inf else int(point.most_cycles)
-                table.add_row(front.distinct.problem.name, *figures, upto, point.proved)
+                problem = front.distinct.problem
+                table.add_row(problem.name, problem.long_dimensions, *figures, upto, point.proved)
         return [table]
 
     def messages(self) -> list[str]:
