@@ -78,6 +78,21 @@ def test_commands_run(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest
         assert ran.code == 0 and ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
 
 
+def test_pages_write_to_folders_of_their_own() -> None:
+    """So a user may read them in any order."""
+    texts = PAGES | {
+        path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/plugins").glob("*.md"))
+    }
+    written: dict[str, set[str]] = {}
+    for page, text in texts.items():
+        for name in re.findall(
+            r"(?: -o |--store |\bsave\(\"|folder=\")([\w./]+)", "".join(block for _, block in FENCE.findall(text))
+        ):
+            written.setdefault(name, set()).add(page)
+
+    assert {name: pages for name, pages in written.items() if len(pages) > 1 and not name.isupper()} == {}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_stands_where_it_is_tested_or_is_marked(page: str) -> None:
     unmarked = [text for mark, text in FENCE.findall(PAGES[page]) if mark not in ("sh", "sh pattern", "text")]
