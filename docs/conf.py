@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sphinx.ext.napoleon import Config, GoogleDocstring
@@ -57,6 +59,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
 
+AS_DIRECTIVES = runpy.run_path(str(Path(__file__).parent / "reference/summaries.py"))["as_directives"]
 GOOGLE = Config(napoleon_use_ivar=True)
 
 PUBLIC = {
@@ -94,8 +97,15 @@ def readable(
     return signature, returned
 
 
+def read_reference(app: Sphinx, page: str, source: list[str]) -> None:
+    """Replace the tables of the reference, which a code host shows, by their directives."""
+    if page.startswith("reference/"):
+        source[0] = AS_DIRECTIVES(source[0])
+
+
 def setup(app: Sphinx) -> None:
     """Connect the handlers to Sphinx."""
+    app.connect("source-read", read_reference)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", read_sections)
     app.connect("autodoc-process-signature", readable)

@@ -100,6 +100,16 @@ def test_every_public_name_is_in_the_reference(door: ModuleType) -> None:
     assert set(door.__all__) - {"__version__"} - documented == set()
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/reference").glob("*.md")), ids=lambda page: page.stem)
+def test_the_reference_has_the_summaries_of_docstrings(page: Path) -> None:
+    module = runpy.run_path(str(ROOT / "docs/reference/summaries.py"))
+    text = page.read_text(encoding="utf-8")
+
+    assert module["updated"](text) == text, "python docs/reference/summaries.py writes the tables"
+    assert "| name | summary |" in text and "{eval-rst}" not in text
+    assert module["updated"](text).count(".. auto") == module["as_directives"](text).count(".. auto") > 15
+
+
 @pytest.mark.usefixtures("searched_once")
 def test_comparisons_in_the_manual_are_true() -> None:
     """Lines that compare show what holds."""

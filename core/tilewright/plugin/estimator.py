@@ -14,6 +14,7 @@ from tilewright.errors import Reason
 from tilewright.values import Model
 
 Attribute = float | str
+"""Value of a component's attribute, such as a width in bits or a technology."""
 Figure = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 Said = Annotated[str, Field(min_length=1, max_length=500)]
 
