@@ -36,7 +36,7 @@ class ComparisonReport(Tabular):
     """Results of `compare`, with one row per search: a mapper under a model on a layer.
 
     `folder` contains the mapping files. `fits` records which models fit which layers. Models that
-    fit no layer are in a table of their own.
+    do not fit a layer are in a table of their own.
     """
 
     workload: Workload
@@ -245,7 +245,7 @@ class ComparisonReport(Tabular):
             rows = [
                 (row, far)
                 for row, far in zip(self.searches, self._distances, strict=True)
-                if row.layer.name == layer and row.point.model not in refused
+                if row.layer.name == layer and (row.point.model, layer) not in self._refused
             ]
             bests = {n: min((self._value(row, n) for row, _ in rows), default=math.inf) for n in shown}
             for index, (row, distances) in enumerate(rows):
@@ -256,10 +256,9 @@ class ComparisonReport(Tabular):
                     costs += [None if far is None else str(far)] if told[n] else []
                 named = ("", "") if index else (layer, row.layer.problem.long_dimensions)
                 table.add_row(*named, *self._cells(row, costs, notes, bool(proofs)))
-        left_out = [fit for fit in self.fits if fit.model in refused]
-        without = (
-            [fit_table(left_out, self.fits, f"left out: no layer fits on {self.architecture.name}")] if left_out else []
-        )
+        left_out = [fit for fit in self.fits if not fit.fits]
+        title = f"left out: cost models that do not fit on {self.architecture.name}"
+        without = [fit_table(left_out, self.fits, title)] if left_out else []
         return [*([table] if shown else []), *(f"  {mark}  {text}" for text, mark in notes.items()), *without]
 
     def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
@@ -270,6 +269,11 @@ class ComparisonReport(Tabular):
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 
+    @cached_property
+    def _refused(self) -> set[tuple[str, str]]:
+        """Pairs (model, layer) that do not fit. A table of their own names them once."""
+        return {(fit.model, fit.problem) for fit in self.fits if not fit.fits}
+
     def _value(self, row: SweepRow, model: int) -> float:
         """Return the objective by one model, inf if it has no value."""
         report: Report | None = row.reports[model] if row.reports else None
@@ -279,9 +283,9 @@ class ComparisonReport(Tabular):
     def _remarks(self, row: SweepRow) -> list[str]:
         """Return why there is no mapping, which models refuse it, and which limit ended the search."""
         found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
-        refused = refused_models(self.fits)
         for model, report in zip(self.models, row.reports, strict=False):
-            found += [f"{model.name}: {reason}" for reason in report.reasons if model.name not in refused]
+            if (model.name, row.layer.name) not in self._refused:
+                found += [f"{model.name}: {reason}" for reason in report.reasons]
         return found if row.limit is None else [*found, limit_message(row.limit, "")]
 
 

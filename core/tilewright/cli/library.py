@@ -25,7 +25,7 @@ def library_command(context: typer.Context, json: options.Json = False) -> None:
 
 @app.command("archs")
 def archs_command(json: options.Json = False) -> None:
-    """List architectures with their constraints."""
+    """List architectures with their constraints, and the cost models that fit with the default ones."""
     _list(json, workloads=False)
 
 
@@ -101,16 +101,23 @@ def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:
         return
     tables = []
     if rows:
-        units, memories = numbers("compute units"), Column("memories, outermost first", wrapped=True)
-        tables.append(Table("architecture", units, memories, Column("constraints (* by default)", wrapped=True)))
+        units, memories = numbers("compute units", rank=1), Column("memories, outermost first", wrapped=True)
+        tables.append(Table("architecture", units, memories, Column("constraints (* by default)", wrapped=True),
+                            Column("cost models that fit", wrapped=True), more="--json"))  # fmt: skip
         for row in rows:
             rules = [f"*{name}" if name == row["dataflow"] else name for name in row["constraints"]]
-            tables[-1].add_row(row["name"], row["compute_units"], ", ".join(row["memories"]), ", ".join(rules))
+            tables[-1].add_row(
+                row["name"],
+                row["compute_units"],
+                ", ".join(row["memories"]),
+                ", ".join(rules),
+                ", ".join(row["models"]),
+            )
     if names:
         tables.append(Table("workload", Column("source", wrapped=True)))
         for name, source in names.items():
             tables[-1].add_row(name, source)
-    print_tables(*tables)
+    print_tables(*tables, *(["tilewright plugins fit ARCH prints why other cost models do not fit"] if rows else []))
 
 
 def _print_layers(workload: Workload, json: bool) -> None:
@@ -166,7 +173,7 @@ def _write_graph(workload: Workload, path: Path) -> None:
 
 
 def _architectures() -> list[dict[str, Any]]:
-    from tilewright import library
+    from tilewright import fit, library
 
     rows: list[dict[str, Any]] = []
     for name in library.names("architectures"):
@@ -179,6 +186,7 @@ def _architectures() -> list[dict[str, Any]]:
                 "memories": [memory.name for memory in architecture.memories],
                 "constraints": sorted(library.constraints_for(name)),
                 "dataflow": dataflow.name if dataflow else None,
+                "models": fit(name).fitting,
                 "source": architecture.source,
             }
         )

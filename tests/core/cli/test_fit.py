@@ -34,7 +34,17 @@ def test_compare_names_models_that_fit_no_layer_before_the_search(
 ) -> None:
     line = ("compare", "nk,km->nm; n=4 k=4 m=4", "--arch", "tpu_v1", "--mappers", "local", "--models")
     done = tilewright(*line, "timeloop,maestro")
-    assert done.code == 0 and "left out: no layer fits on tpu_v1" in done.out
+    assert done.code == 0 and "left out: cost models that do not fit on tpu_v1" in done.out
     table, left_out = done.out.split("left out")
     assert "maestro" not in table and "bypass" in left_out and "use timeloop" in left_out
     assert "cost model maestro does not fit tpu_v1" in caplog.text
+
+
+def test_compare_names_a_model_that_does_not_fit_a_layer_once(tilewright: Command) -> None:
+    layers = "bert_base/encoder.attention.scores", "bert_base/pooler"
+    line = ("compare", *layers, "--arch", "union_edge", "--mappers", "random,local", "--models", "timeloop,maestro")
+    table, left_out = tilewright(*line, "--evaluations", 50).out.split("left out")
+    searches = [row.split() for row in table.splitlines() if " random " in row or " local " in row]
+
+    assert len(searches) == 6 and sum("maestro" in row for row in searches) == 2
+    assert "batched" not in table and left_out.count("batched") == 1

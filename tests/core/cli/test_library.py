@@ -18,6 +18,13 @@ def test_architectures_and_workloads_are_listed(tilewright: Command) -> None:
     assert "resnet50" not in tilewright("library", "archs").out
 
 
+def test_architectures_name_the_cost_models_that_fit(tilewright: Command) -> None:
+    models = {each["name"]: each["models"] for each in tilewright("library", "archs", "--json").data["archs"]}
+    assert "maestro" in models["union_edge"] and models == {name: tw.fit(name).fitting for name in models}
+    (line,) = (line for line in tilewright("library", "archs").out.splitlines() if line.startswith("tpu_v1 "))
+    assert line.endswith(", ".join(models["tpu_v1"])) and "maestro" not in line
+
+
 def test_a_workload_is_shown_with_what_feeds_what(tilewright: Command, tmp_path: Path) -> None:
     """In words, in JSON, and as a graph in two formats: always the same edges."""
     shown = tilewright("library", "layers", "resnet50", "--json").data["layers"]

@@ -27,7 +27,7 @@ COMMON = Workload.model_validate(
                 "problem": {
                     "name": "matrix product",
                     "operation": "gemm",
-                    "dimensions": {"M": 16, "N": 16, "K": 16},
+                    "dimensions": {"M": 8, "N": 8, "K": 8},
                     "tensors": [
                         {"name": "A", "role": "input", "projection": ["M", "K"]},
                         {"name": "B", "role": "weight", "projection": ["K", "N"]},
@@ -39,7 +39,7 @@ COMMON = Workload.model_validate(
                 "problem": {
                     "name": "convolution",
                     "operation": "conv2d",
-                    "dimensions": {"N": 1, "K": 16, "C": 8, "P": 8, "Q": 8, "R": 3, "S": 3},
+                    "dimensions": {"N": 1, "K": 8, "C": 4, "P": 4, "Q": 4, "R": 3, "S": 3},
                     "tensors": [
                         {"name": "I", "role": "input", "projection": ["N", "C", "P + R", "Q + S"]},
                         {"name": "W", "role": "weight", "projection": ["K", "C", "R", "S"]},
