@@ -15,6 +15,11 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
+    def __dir__(self) -> list[str]:
+        """Return the public names of the package's classes, without pydantic's, for tab completion."""
+        foreign = set(dir(BaseModel)) - {"model_copy"}
+        return [name for name in super().__dir__() if name.startswith("_") or name not in foreign]
+
     def model_dump(self, *arguments: Any, **how: Any) -> dict[str, Any]:
         """Return the model as a dict; like pydantic's method, but Ctrl-C raises KeyboardInterrupt."""
         with _interruptible():

@@ -99,7 +99,7 @@ limit       cycles  of the run  because
 DRAM reads      24       100.0  48 words at 2 per cycle
 compute          6        25.0  2 of 4 units work
 
-energy          A     B    all     all  filled
+energy          A     B    all  energy  filled
                 %     %      %  pJ/MAC       %
 DRAM         60.0  20.0   80.0   6.667
 NoC of Chip   8.0          8.0   0.667

@@ -25,7 +25,7 @@ def library_command(context: typer.Context, json: options.Json = False) -> None:
 
 @app.command("archs")
 def archs_command(json: options.Json = False) -> None:
-    """List architectures with their constraints, and the cost models that fit with the default ones."""
+    """List architectures, their constraints, and fitting cost models."""
     _list(json, workloads=False)
 
 
@@ -77,7 +77,7 @@ def layers_command(
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """List the layers of a workload, and the layers that each one reads."""
+    """List a workload's layers, and the results that they read."""
     from tilewright.api.load import load_workload
     from tilewright.cli.common import note
 

@@ -80,7 +80,7 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
         if layer.report is not None:
             words = [_of_layer(word, layer.name) if [word] == workload else word for word in sys.argv[1:]]
             if report.folder is not None:
-                words = ["evaluate", "--mapping", str(report.folder / layer_file(number, layer))]
+                words = ["evaluate", str(report.folder / layer_file(number, layer))]
             note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
             return
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate
 
 import typer
+from typer.core import TyperCommand
 
 from tilewright.api.keywords import REQUIRED, Setting, settings_of
 from tilewright.api.settings import Searches
@@ -18,6 +19,15 @@ from tilewright.api.settings import Searches
 if TYPE_CHECKING:
     from tilewright.schema.workload import Workload as LoadedWorkload
 
+PANELS = {
+    "Limits of a search": ("seconds", "evaluations", "patience", "seed"),
+    "Options of plugins": ("mapper_options", "model_options", "strategy_options"),
+    "Algorithms": ("algorithms", "movement", "algorithm_options"),
+    "The run": ("jobs", "cache", "resume", "folder", "force", "cluster", "store", "retry"),
+    "Input files": ("notation", "batch", "size", "values", "dense", "dataflow"),
+    "What is printed": ("graph", "json", "quiet", "traceback", "help"),
+}
+"""Headings of options in `--help`, with parameter names. Other options come first."""
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -25,6 +35,28 @@ def _hush(quiet: bool) -> bool:
     if quiet:
         logging.getLogger("tilewright").setLevel(logging.ERROR)
     return quiet
+
+
+class GroupedCommand(TyperCommand):
+    """Command whose `--help` lists options under the headings of `PANELS`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        headings = {name: heading for heading, names in PANELS.items() for name in names}
+        blocks: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Arguments", "Options", *PANELS)}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                is_argument = each.param_type_name == "argument"
+                blocks["Arguments" if is_argument else headings.get(each.name or "", "Options")].append(record)
+        for heading, records in blocks.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def first_line(command: Callable[..., Any]) -> str:
+    """Return a command's summary in full; a list of commands would cut a long one."""
+    return (command.__doc__ or "").partition("\n")[0]
 
 
 def names_of(kind: str) -> Callable[[str], list[str]]:

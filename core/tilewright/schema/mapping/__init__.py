@@ -148,13 +148,16 @@ class Mapping(Printed, FileModel):
         """Return the loop nest as text: loops of more than one trip, and each memory's tensors.
 
         With the problem, it shows the words of every tile. With the architecture, it names the
-        memories of a cluster.
+        memories of a cluster. An entry without tensors and loops has no line.
         """
         loops, lines, depth = list(self.loops()), [], 0
         for index, entry in enumerate(self.entries):
             for spatial in (False, True):
                 if spatial:
-                    lines += ["  " * depth + text for text in _holds(entry, problem, architecture)]
+                    held = list(_holds(entry, problem, architecture))
+                    if entry.keep == () and any(loop.entry == index for loop in loops):
+                        held = [f"{entry.target} holds nothing"]
+                    lines += ["  " * depth + text for text in held]
                 for loop in loops:
                     if (loop.entry, loop.spatial) == (index, spatial):
                         text = f"for {loop.dimension} in {loop.trips}"
@@ -192,8 +195,6 @@ def _holds(entry: Entry, problem: Problem | None, architecture: Architecture | N
         held.setdefault(_memory(entry, tensor, architecture), []).append(f"{name}{words}")
     for memory, tensors in held.items():
         yield f"{memory} holds {', '.join(tensors)}"
-    if not held:
-        yield f"{entry.target} holds nothing"
 
 
 def _memory(entry: Entry, tensor: Tensor | None, architecture: Architecture | None) -> str:

@@ -118,7 +118,7 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
     full = {level.name: level for level in report.levels}
     table = Table(
         Column("energy"), *(numbers(name, "%", rank=1, decimals=1) for name in tensors), numbers("all", "%", decimals=1),
-        numbers("all", "pJ/MAC", decimals=3), numbers("filled", "%", rank=2, decimals=1), more="--explain",
+        numbers("energy", "pJ/MAC", decimals=3), numbers("filled", "%", rank=2, decimals=1), more="--explain",
     )  # fmt: skip
     for place, parts in places.items():
         level = full.get(place)
