@@ -133,6 +133,10 @@ class InputError(TilewrightError, ValueError):
         return super().data() | {"location": None if self.location is None else asdict(self.location)}
 
 
+class UnsupportedError(InputError):
+    """A file of a known notation has a feature that would change results, and that Tilewright does not model."""
+
+
 class OptionError(InputError):
     """A plugin does not have an option, or does not accept its value."""
 

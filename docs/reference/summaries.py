@@ -14,7 +14,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"<!-- reference\n(.*?)-->\n.*?<!-- end -->", re.DOTALL)
 """Directives in a comment, and the table made from them."""
-DIRECTIVE = re.compile(r"^\.\. auto(\w+):: (\S+)", re.MULTILINE)
+DIRECTIVE = re.compile(r"^\.\. auto(\w+):: (\S+)((?:\n   :.*)*)", re.MULTILINE)
 
 
 def as_directives(text: str) -> str:
@@ -28,17 +28,18 @@ def updated(text: str) -> str:
 
 
 def _table(directives: str) -> str:
-    rows = [row for kind, path in DIRECTIVE.findall(directives) for row in _rows(kind, path)]
+    rows = [row for kind, path, options in DIRECTIVE.findall(directives) for row in _rows(kind, path, options)]
     return "\n".join(["| name | summary |", "| --- | --- |", *(f"| `{name}` | {text} |" for name, text in rows)])
 
 
-def _rows(kind: str, path: str) -> Iterator[tuple[str, str]]:
+def _rows(kind: str, path: str, options: str = "") -> Iterator[tuple[str, str]]:
     """Yield a signature and a summary for an object, and for the members that it defines."""
     if kind == "module":
         module = importlib.import_module(path)
         for name, each in vars(module).items():
-            if inspect.isfunction(each) and each.__module__ == path and not name.startswith("_"):
-                yield name, _summary(each.__doc__)
+            if getattr(each, "__module__", None) == path and not name.startswith("_") and name not in options:
+                if inspect.isfunction(each) or inspect.isclass(each):
+                    yield name, _summary(each.__doc__)
         return
     owner, _, name = path.rpartition(".")
     found = getattr(importlib.import_module(owner), name)

@@ -31,3 +31,7 @@ def test_ctrl_c_while_values_are_written_is_ctrl_c(written: Callable[[Model], An
         written(Outer(inner=(Loud(kind=KeyboardInterrupt),)))
     with pytest.raises(PydanticSerializationError, match="while it is written"):
         written(Outer(inner=(Loud(kind=ValueError),)))
+
+
+def test_tab_completion_has_the_names_of_the_package_only() -> None:
+    assert {"kind", "model_copy"} == {name for name in dir(Loud(kind=ValueError)) if not name.startswith("_")}

@@ -92,8 +92,9 @@ def test_what_is_no_store_is_not_opened(message: str, tmp_path: Path) -> None:
     store = tmp_path / "other.sqlite"
     store.write_bytes(HEADERS[message])
 
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as raised:
         tw.explored(store)
+    assert "version" in message or "tilewright explore --store FILE" in str(raised.value.hint)
     if message != "is empty":
         with pytest.raises(InputError, match=message):
             explored(store)

@@ -14,7 +14,7 @@ from tilewright.api.load import Source, load_architecture, load_mapping, load_pr
 from tilewright.api.load.kinds import is_file_name
 from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
-from tilewright.errors import InputError
+from tilewright.errors import InputError, UnsupportedError
 from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
@@ -329,7 +329,8 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
     try:
         return set_of(files, None if problem in files else problem, None if arch in files else arch)
     except InputError as unread:
-        raise (error if is_file_name(os.fspath(mapping)) else unread) from None
+        ours = is_file_name(os.fspath(mapping)) and not isinstance(unread, UnsupportedError)
+        raise (error if ours else unread) from None
 
 
 def _is_folder(mapping: object) -> bool:

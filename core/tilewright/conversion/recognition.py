@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tilewright.errors import InputError, OptionError, TilewrightError, shortened
+from tilewright.errors import InputError, OptionError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import Registration, Registry, check_options
@@ -68,6 +68,7 @@ def read_detected(
         unlike: long name of an adapter to avoid if another one reads the same content.
 
     Raises:
+        UnsupportedError: an adapter knows the files, and refuses a feature.
         InputError: no adapter reads the files (each adapter's error is listed), or several do with
             different results.
     """
@@ -86,10 +87,12 @@ def read_detected(
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
     reached: dict[str, tuple[int, int]] = {}
+    known: UnsupportedError | None = None
     for registration in _taking(options or {}, registry):
         try:
             fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
         except TilewrightError as error:
+            known = error if known is None and isinstance(error, UnsupportedError) else known
             said = str(error).partition("\n")[0]
             complaints.setdefault(said, []).append(registration.spec.name)
             hints.setdefault(said, set()).add(error.hint)
@@ -97,6 +100,9 @@ def read_detected(
     if not fits:
         _refuse_unreadable(here, complaints)
     named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+    if known is not None and not fits:
+        names = complaints[str(known).partition("\n")[0]]
+        raise UnsupportedError(f"read as {' and '.join(names)}: {known.message}", hint=known.hint)
     if not fits:
         raise _unread(named, complaints, hints, reached)
     contents = [replace(found, warnings=()) for _, found in fits]  # warnings do not count as content

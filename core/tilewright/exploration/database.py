@@ -42,7 +42,7 @@ _HINTS = {
     _CORRUPT: "if it was copied after a kill, copy the file that ends in -wal, too; else restore a copy, or give a new store",
     _FULL: "free some space; finished results stay in the store, and the same command continues with them",
     _CANTOPEN: "check that its folder exists and can be written to",
-    _NOTADB: "give another file, or a new one",
+    _NOTADB: "`tilewright explore --store FILE` writes a store to a new file; `report` also takes a folder of `tilewright map -o FOLDER`",
 }
 
 

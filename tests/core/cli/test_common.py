@@ -1,6 +1,8 @@
 """How commands end: one style of error, JSON where it is asked for, help and versions."""
 
+import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,10 @@ from support import EXAMPLE_FILES
 from support.command import Command
 from tilewright.cli import app
 from tilewright.cli.common import key_values
+from tilewright.cli.compare import compare_command
+from tilewright.cli.hardware.explore import explore_command
+from tilewright.cli.mapping import map_command
+from tilewright.cli.options import PANELS
 from tilewright.version import __version__
 
 MISUSES = [
@@ -48,6 +54,19 @@ def test_several_reasons_are_a_list(tilewright: Command) -> None:
 @pytest.mark.parametrize("words", [("--version",), ("-V",)])
 def test_the_version(tilewright: Command, words: tuple[str, ...]) -> None:
     assert tilewright(*words).out == f"tilewright {__version__}\n"
+
+
+def test_help_has_whole_summaries_and_options_under_headings(tilewright: Command) -> None:
+    listed = " ".join(tilewright("--help").out.split())
+    for command in (map_command, compare_command, explore_command):
+        assert (command.__doc__ or "").partition("\n")[0] in listed
+    assert "..." not in listed.partition("Commands:")[2]
+    blocks = dict(re.findall(r"^(\S.*):\n((?:  .*\n|\n(?=  ))*)", tilewright("map", "--help").out, flags=re.MULTILINE))
+    assert {"Arguments", "Options", *PANELS} == blocks.keys()
+    assert "--seconds" in blocks["Limits of a search"] and "--arch" in blocks["Options"]
+    names = {each.name for each in inspect.signature(map_command).parameters.values()}
+    names |= inspect.signature(explore_command).parameters.keys() | {"traceback", "help"}
+    assert {name for panel in PANELS.values() for name in panel} <= names
 
 
 @pytest.mark.parametrize("words", [(), ("-h",), ("--help",)])

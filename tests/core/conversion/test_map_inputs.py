@@ -11,7 +11,7 @@ import pytest
 import tilewright as tw
 from tilewright.api.plan import Plan
 from tilewright.api.settings import Searches
-from tilewright.errors import InputError
+from tilewright.errors import InputError, UnsupportedError
 from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, Variant
@@ -238,3 +238,21 @@ def test_files_without_a_mapping_are_told_to_be_searched(tmp_path: Path) -> None
     with pytest.raises(InputError, match="no mapping in these files: temporal_ordering is incomplete") as raised:
         tw.evaluate([folder / "accelerator.yaml", folder / "workload.yaml" / "fc", mapping], notation="zigzag")
     assert raised.value.hint is not None and "tilewright map" in raised.value.hint
+
+
+def test_sparse_hardware_is_refused_as_its_own_notation(tmp_path: Path) -> None:
+    """The message has nothing about other notations."""
+    (tmp_path / "problem.yaml").write_text(SHAPE.replace("SIZE", "8"))
+    sparse = "sparse_optimizations:\n  targets:\n  - {name: Buffer, action-optimization: [{type: skipping}]}\n"
+    whole = tmp_path / "whole.yaml"
+    whole.write_text(ARCH + SHAPE.replace("SIZE", "8") + sparse)
+    calls = [
+        lambda: tw.evaluate(whole),
+        lambda: tw.load(whole, "workload"),
+        lambda: tw.map(tmp_path / "problem.yaml", whole),
+        lambda: tw.convert([whole], target="tilewright"),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedError, match=r"^read as timeloop.*whole.yaml:\d+:\d+: sparse") as raised:
+            call()
+        assert "\n" not in raised.value.message and str(raised.value.hint).startswith("--dense")

@@ -47,6 +47,19 @@ def test_a_mapping_may_leave_out_what_it_inherits() -> None:
     assert not mapping.is_perfect
 
 
+def test_levels_without_tensors_and_loops_are_no_lines_of_the_nest() -> None:
+    mapping = Mapping.from_yaml(
+        """
+        entries:
+          - {target: D, keep: [A], temporal_tile_sizes: {M: 8}}
+          - {target: links, keep: []}
+          - {target: B, keep: [], temporal_tile_sizes: {M: 2}}
+          - {target: R, keep: [A], temporal_tile_sizes: {M: 1}}
+        """
+    )
+    assert str(mapping).split() == "D holds A for M in 4 B holds nothing for M in 2 R holds A".split()
+
+
 @st.composite
 def odd_mappings(draw: st.DrawFn) -> tuple[Problem, Architecture, Mapping]:
     """Entries with any tile sizes and any orders: files hold mappings that are wrong, too."""

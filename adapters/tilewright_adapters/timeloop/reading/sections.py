@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tilewright.errors import UnsupportedError
 from tilewright.expressions import resolved
 from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.merging import merged
@@ -113,8 +114,9 @@ class Sections:
         if not cursor.value:
             return
         if name == "sparse_optimizations" and not self.dense:
-            raise cursor.error(
+            raise UnsupportedError(
                 f"{name} ({SPARSE[name]}) is not supported: it would change results",
+                location=cursor.document.locate(cursor.path),
                 hint="--dense (dense=True in Python) omits it; results are then those of the dense run",
             )
         of = (

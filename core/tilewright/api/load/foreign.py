@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.api.load.kinds import file_suffixes
 from tilewright.conversion.map_inputs import MapInputs, read_map_inputs
-from tilewright.errors import InputError
+from tilewright.errors import InputError, UnsupportedError
 from tilewright.plugin.registry import installed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.workload import Workload
@@ -36,6 +36,8 @@ def foreign_workload(source: Path_) -> Workload:
     """Return the layers in a file or folder of another tool; raise InputError if there are none."""
     try:
         found = foreign([source], []).workload
+    except UnsupportedError:
+        raise
     except InputError as error:
         hint = f"{error.hint}; frontends read {file_suffixes()}"
         raise InputError(error.message, location=error.location, hint=hint) from None
