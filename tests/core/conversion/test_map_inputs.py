@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -246,7 +247,7 @@ def test_sparse_hardware_is_refused_as_its_own_notation(tmp_path: Path) -> None:
     sparse = "sparse_optimizations:\n  targets:\n  - {name: Buffer, action-optimization: [{type: skipping}]}\n"
     whole = tmp_path / "whole.yaml"
     whole.write_text(ARCH + SHAPE.replace("SIZE", "8") + sparse)
-    calls = [
+    calls: list[Callable[[], object]] = [
         lambda: tw.evaluate(whole),
         lambda: tw.load(whole, "workload"),
         lambda: tw.map(tmp_path / "problem.yaml", whole),
