@@ -64,8 +64,8 @@ class MaestroAdapter:
         return replace(inputs, warnings=plain.warnings)
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Return the layers of a mapping or model file; empty for other files. Raises InputError."""
-        if file.suffix != ".m":
+        """Return the layers of a mapping, model or CSV file; empty for other files. Raises InputError."""
+        if file.suffix not in (".m", ".csv"):
             return ()
         words = read_words(file)
         return tuple(each.name for each in NetworkReader(words).read()[1]) if kind_of(words) == "mapping" else ()

@@ -9,6 +9,7 @@ from pathlib import Path
 from tilewright.errors import InputError, Location
 from tilewright.files import MAX_TEXT, read_text
 from tilewright.schema.document import suggestion
+from tilewright_adapters.maestro.layer_table import is_layer_table, maestro_text
 
 _WORD = re.compile(r"[^\s,:;()\->]+")
 """A word. Blanks, commas, colons, semicolons, parentheses, minus and greater-than only separate."""
@@ -111,5 +112,8 @@ def is_name(text: str) -> bool:
 
 
 def read_words(path: Path) -> Words:
-    """Read a file. Raises InputError if it is absent, too large or not text."""
-    return Words(read_text(path), str(path))
+    """Read a file; a table of layers (CSV) as a network. Raises InputError if it is absent, too large or not text."""
+    text, source = read_text(path), str(path)
+    if path.suffix == ".csv" and is_layer_table(text):
+        text = maestro_text(text, source)
+    return Words(text, source)
