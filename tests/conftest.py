@@ -12,7 +12,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("dev", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # always the same examples: a commit passes, or it does not
 settings.register_profile("ci", settings.get_profile("dev"), max_examples=20, derandomize=True)
 settings.register_profile("few", settings.get_profile("ci"), max_examples=5)  # of what ran elsewhere, on another Python
