@@ -66,6 +66,7 @@ def through(adapter: Adapter, given_: InputSet, folder: Path) -> InputSet | None
     return None
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=[f"{a}-{b}" for a, b in PAIRS])
 @settings(scaled(0.2), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(data=st.data())

@@ -115,6 +115,7 @@ def test_it_does_not_lose_where_the_published_rules_were_measured(case: dict[str
     assert result.value <= case["best_edp"] * (1 + 1e-9)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("output", "operands", "sizes"),
     [

@@ -150,6 +150,7 @@ def test_the_mapping_file_keeps_what_became_of_the_dimensions(tmp_path: Path) ->
     assert [row["name"] for row in summary["algorithms"]] == ["native", "ttgt"]
 
 
+@pytest.mark.exhaustive
 @given(contractions(most=2000), st.sampled_from(["ttgt", "loop_over_gemm"]))
 @settings(max_examples=10)
 def test_verify_shows_that_the_alternative_computes_the_same_tensor(
@@ -291,6 +292,7 @@ def mixing(layer: Any) -> Any:
     return layer.model_copy(update={"problem": layer.problem.model_copy(update={"tensors": (one, *rest)})})
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("change", "check"),
     [

@@ -157,6 +157,7 @@ def all_in_dram(problem: Problem, architecture: Architecture) -> Mapping:
 ORDINARY = [name for name in CONSTRAINTS if not name[1].startswith(("full_array", "aspect_"))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("arch", "name"), ORDINARY)
 @pytest.mark.parametrize("workload", WORKLOADS)
 def test_dataflows_leave_every_layer_a_mapping(arch: str, name: str, workload: str) -> None:

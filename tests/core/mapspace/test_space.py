@@ -197,6 +197,7 @@ def spaces(draw: st.DrawFn, most: int = 3000, factors: st.SearchStrategy[Cutting
     return space
 
 
+@pytest.mark.exhaustive
 @scaled(2.5)
 @given(spaces())
 def test_size_and_enumeration_are_brute_force(space: MapSpace) -> None:

@@ -153,6 +153,7 @@ def back(adapter: TimeloopAdapter, inputs: InputSet, *, ours: bool = True) -> In
     return adapter.read([parse_document(t, source=n) for n, t in files.items() if ours or n != "tilewright.yaml"])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("version", ["v3", "v4"])
 @pytest.mark.parametrize("name", [n for n in library.names("architectures") if n != "eyeriss"])
 def test_published_dataflows_come_back_and_leave_the_same_space(version: str, name: str) -> None:

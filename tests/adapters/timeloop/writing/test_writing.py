@@ -93,6 +93,7 @@ def test_mappings_of_a_map_space_come_back_and_cost_the_same(adapter: TimeloopAd
     holds(adapter, InputSet(problem, architecture, mapping))
 
 
+@pytest.mark.exhaustive
 @versions
 @pytest.mark.parametrize("name", library.names("architectures"))
 def test_mappings_on_published_architectures_come_back_and_cost_the_same(adapter: TimeloopAdapter, name: str) -> None:
@@ -107,6 +108,7 @@ def test_mappings_on_published_architectures_come_back_and_cost_the_same(adapter
     assert written or name in OFTEN_REFUSED
 
 
+@pytest.mark.exhaustive
 @versions
 @pytest.mark.parametrize("name", recorded_remainders())
 def test_recorded_remainders_come_back_and_cost_the_same(adapter: TimeloopAdapter, name: str) -> None:
@@ -125,6 +127,7 @@ def test_what_timeloop_says_needs_no_second_file() -> None:
             assert read(adapter, files) == inputs
 
 
+@pytest.mark.exhaustive
 @versions
 def test_measured_mappings_come_back_and_cost_what_was_measured(adapter: TimeloopAdapter) -> None:
     for case in cases()[::7]:
