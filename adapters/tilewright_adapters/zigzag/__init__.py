@@ -130,7 +130,8 @@ def _check_core(document: Document) -> None:
 
 
 def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
-    data, where = _layer_data(found.get("problem"), named)
+    layers = validate(WorkloadFile, found["problem"]).root if "problem" in found else ()
+    data, where = _layer_data(found.get("problem"), layers, named)
     said = _layer_mapping(found.get("mapping"), data)
     links = said.memory_operand_links if said else MEMORY_OPERANDS
     warnings = [
@@ -154,7 +155,7 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         architecture=accelerator.architecture if accelerator else None,
         warnings=tuple(warnings),
     )
-    others = _other_precisions(found.get("problem"), links)
+    others = _other_precisions(layers, links)
     if said is None:
         untold = accelerator.partial_sum_warnings() if accelerator else ()
         inputs = replace(inputs, warnings=(*inputs.warnings, *untold))
@@ -213,12 +214,11 @@ def _precision(data: LayerData, links: Mapping[str, str]) -> Precision:
     return Precision(bits, data.operand_precision.get("O_final", data.operand_precision["O"]))
 
 
-def _other_precisions(document: Document | None, links: Mapping[str, str]) -> list[LayerData]:
+def _other_precisions(layers: Sequence[LayerData], links: Mapping[str, str]) -> list[LayerData]:
     """Return one layer per precision of a workload, or none if all layers have the same.
 
     Operands of 0 bits, such as the weights of a pooling, do not count.
     """
-    layers = validate(WorkloadFile, document).root if document is not None else ()
     bits = [tuple(each.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for each in layers]
     if all(len({each for each in of_operand if each}) <= 1 for of_operand in zip(*bits, strict=True)):
         return []
@@ -257,12 +257,13 @@ def _every_dimension(said: LayerMapping) -> dict[str, int]:
     return dict.fromkeys(named, 2**40)
 
 
-def _layer_data(document: Document | None, named: str | None) -> tuple[LayerData | None, Document | None]:
+def _layer_data(
+    document: Document | None, layers: Sequence[LayerData], named: str | None
+) -> tuple[LayerData | None, Document | None]:
     if document is None:
         if named is not None:
             raise InputError(f"no workload in these files has a layer {named}")
         return None, None
-    layers = validate(WorkloadFile, document).root
     names, ids = [name_of(each) for each in layers], [str(each.id) for each in layers]
     if named in ids and named not in names:
         named = names[ids.index(named)]

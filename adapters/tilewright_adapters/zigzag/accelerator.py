@@ -173,19 +173,12 @@ def mixed(file: AcceleratorFile, layers: Sequence[tuple[Precision, Mapping[str, 
             for operand, role in ROLES.items():
                 if role in memory.bits_per_value:
                     widths[memory.name][tensors[operand]] = memory.bits_per_value[role]
-    clusters = tuple(
-        cluster.model_copy(
-            update={
-                "memories": tuple(
-                    memory.model_copy(update={"bits_per_value": FrozenDict(widths[memory.name])})
-                    for memory in cluster.memories
-                )
-            }
-        )
-        for cluster in shared[0].clusters
-    )
     compute = min((each.compute for each in shared), key=lambda each: each.word_bits)
-    return shared[0].model_copy(update={"clusters": clusters, "compute": compute})
+    return (
+        shared[0]
+        .with_memories(lambda memory: memory.model_copy(update={"bits_per_value": FrozenDict(widths[memory.name])}))
+        .model_copy(update={"compute": compute})
+    )
 
 
 def _nested(file: AcceleratorFile, warnings: list[str]) -> dict[str, set[str]]:

@@ -280,18 +280,10 @@ def single_buffered(
     single = {
         memory.name for memory in architecture.memories if memory.multiple_buffering > 1 and whole.get(memory.name)
     }
-    clusters = tuple(
-        cluster.model_copy(
-            update={
-                "memories": tuple(
-                    memory.model_copy(update={"multiple_buffering": 1.0}) if memory.name in single else memory
-                    for memory in cluster.memories
-                )
-            }
-        )
-        for cluster in architecture.clusters
+    changed = architecture.with_memories(
+        lambda memory: memory.model_copy(update={"multiple_buffering": 1.0}) if memory.name in single else memory
     )
-    return architecture.model_copy(update={"clusters": clusters}), tuple(sorted(single))
+    return changed, tuple(sorted(single))
 
 
 def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:

@@ -200,11 +200,8 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     names = [each.name for each in old.parts if each.component is not None or each.estimates]
     if not names:
         return None
-    clusters = tuple(
-        cluster.model_copy(update={"memories": tuple(each.model_copy(update=without) for each in cluster.memories)})
-        for cluster in old.clusters
-    )
-    new = old.model_copy(update={"clusters": clusters, "compute": old.compute.model_copy(update=without)})
+    new = old.with_memories(lambda memory: memory.model_copy(update=without))
+    new = new.model_copy(update={"compute": old.compute.model_copy(update=without)})
     message = f"components and estimate records of {', '.join(names)}"
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -354,6 +354,13 @@ class Architecture(FileModel):
             if any(each.name == memory for each in cluster.memories):
                 return cluster
         raise KeyError(memory)
+
+    def with_memories(self, change: Callable[[Memory], Memory]) -> Architecture:
+        """Return a copy with every memory replaced by what `change` returns for it."""
+        clusters = tuple(
+            cluster.model_copy(update={"memories": tuple(map(change, cluster.memories))}) for cluster in self.clusters
+        )
+        return self.model_copy(update={"clusters": clusters})
 
     def switch_of(self, memory: str) -> tuple[str, float]:
         """Return the memory that switches this one on and off, and the instances per switch.

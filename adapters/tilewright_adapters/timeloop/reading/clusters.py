@@ -57,19 +57,11 @@ def with_areas(
     def told(name: str) -> dict[str, object]:
         return {"area_um2": areas.get(name), "estimates": (records or {}).get(name, ())}
 
-    clusters = tuple(
-        cluster.model_copy(
-            update={
-                "memories": tuple(
-                    each if each == dummy(each.name) else each.model_copy(update=told(each.name))
-                    for each in cluster.memories
-                )
-            }
-        )
-        for cluster in architecture.clusters
-    )
+    def with_records(memory: Memory) -> Memory:
+        return memory if memory == dummy(memory.name) else memory.model_copy(update=told(memory.name))
+
     compute = architecture.compute.model_copy(update=told(architecture.compute.name))
-    return architecture.model_copy(update={"clusters": clusters, "compute": compute})
+    return architecture.with_memories(with_records).model_copy(update={"compute": compute})
 
 
 def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architecture:
@@ -79,17 +71,7 @@ def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architec
         fit = {name: max(1, memory.word_bits // each) for name, each in bits.items()}
         return FrozenDict({name: -(-max(memory.word_bits, bits[name]) // count) for name, count in fit.items()})
 
-    clusters = tuple(
-        cluster.model_copy(
-            update={
-                "memories": tuple(
-                    memory.model_copy(update={"bits_per_value": widths(memory)}) for memory in cluster.memories
-                )
-            }
-        )
-        for cluster in architecture.clusters
-    )
-    return architecture.model_copy(update={"clusters": clusters})
+    return architecture.with_memories(lambda memory: memory.model_copy(update={"bits_per_value": widths(memory)}))
 
 
 def estimated(levels: Hierarchy) -> tuple[str, ...]:

@@ -38,8 +38,12 @@ FIELDS = {
         *WIDER,
     },
 }
-_IGNORED = {("bypass", "stream"), ("temporal", "split")}
-"""Kinds of directives, with keys that Timeloop does not read there."""
+_IGNORED = {
+    ("bypass", "stream"): "in a bypass directive is ignored, as in Timeloop",
+    ("temporal", "split"): "in a temporal directive is ignored, as in Timeloop",
+    ("spatial", "no_link_transfer"): "is ignored; --model-option link_transfers=false switches all links off",
+}
+"""Keys that are not read, by kind of directive, with the end of the warning."""
 KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
     "temporal": "temporal",
     "spatial": "spatial",
@@ -168,18 +172,14 @@ def checked(directive: ParsedDirective) -> ParsedDirective:
 
 
 def ignored(said: Iterable[ParsedDirective]) -> Iterator[str]:
-    """Yield a warning for the first of all keys that Timeloop ignores, of each kind."""
+    """Yield a warning for the first occurrence of each key that is not read."""
     told: set[tuple[str, str]] = set()
     for directive in said:
         for name, cursor in directive.fields.items():
-            if (directive.kind, name) in _IGNORED - told:
-                told.add((directive.kind, name))
-                place = cursor.document.locate(cursor.path)
-                yield f"{place}: {name} in a {directive.kind} directive is ignored, as in Timeloop"
-            elif name == "no_link_transfer" and name not in {word for _, word in told}:
-                told.add((directive.kind, name))
-                place = cursor.document.locate(cursor.path)
-                yield f"{place}: no_link_transfer is ignored; --model-option link_transfers=false switches all links off"
+            key = (directive.kind, name)
+            if key in _IGNORED and key not in told:
+                told.add(key)
+                yield f"{cursor.document.locate(cursor.path)}: {name} {_IGNORED[key]}"
 
 
 def keeping(

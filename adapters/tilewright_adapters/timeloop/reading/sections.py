@@ -60,11 +60,13 @@ def is_timeloop(document: Document) -> bool:
     if not isinstance(document.data, dict):
         return not document.data
     names = {str(key).replace("-", "_") for key in document.data}
-    return (
-        not names
-        or not names.isdisjoint({*_SECTIONS, *_SILENT, *_UNUSED, *SPARSE, "layout"} - {"version"})
-        or any("globals" in name or name.endswith("ignore") for name in names)
-    )
+    known = {*_SECTIONS, *_UNUSED, *SPARSE, "layout"}
+    return not names or any(name in known or (name != "version" and _is_silent(name)) for name in names)
+
+
+def _is_silent(name: str) -> bool:
+    """Return whether a section is left out without a warning."""
+    return name in _SILENT or name.endswith("ignore") or "globals" in name
 
 
 @dataclass
@@ -126,7 +128,7 @@ class Sections:
 
     def _add(self, key: str, cursor: Cursor) -> None:
         place = cursor.document.locate(cursor.path)
-        if key in _SILENT or key.endswith("ignore") or "globals" in key:
+        if _is_silent(key):
             return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
