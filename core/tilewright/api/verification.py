@@ -31,7 +31,7 @@ from tilewright.tables import Column, Table, Tabular, numbers, quantity
 
 TOO_LARGE = "too_large"
 """Code of the reason against a problem that is too large to execute."""
-CERTIFICATE_HINT = "where a mapping is proved, a certificate is beside it; `tilewright verify --certificate FILE` checks it without execution"
+CERTIFICATE_HINT = "a proved mapping has a certificate next to it; `tilewright verify --certificate FILE` checks that without execution"
 
 
 @dataclass(frozen=True)

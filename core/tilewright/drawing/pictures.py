@@ -1,4 +1,4 @@
-"""Pictures of a chain of boxes, outermost first, with lines of text beside them."""
+"""Pictures of a chain of boxes, outermost first, with lines of text next to each."""
 
 from __future__ import annotations
 

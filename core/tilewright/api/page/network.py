@@ -23,7 +23,7 @@ SETTINGS = ("arch", "constraints", "mapper", "model", "objective", "seed")
 
 
 def network_page(data: Mapping[str, Any], folder: Path) -> str:
-    """Return the page of a mapped network, from its `summary.json` and the mapping files beside it."""
+    """Return the page of a mapped network, from its `summary.json` and the mapping files next to it."""
     plots = NetworkPlots(data)
     layers = data["layers"]
     return document(
@@ -39,7 +39,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
         section("Not mapped", _unmapped(data)),
         section(
             "Mappings", *_nests(layers),
-            note="Each loop nest beside the memories. Loops at the left of a memory are outside it. A stationary tile stays in its memory for that many steps.",
+            note="Each loop nest next to the memories. Loops at the left of a memory are outside it. A stationary tile stays in its memory for that many steps.",
         ),
         section("Convergence", chart(plots.convergence, "convergence"), note="Best value of each search over the number of evaluated mappings."),
         section("Provenance", facts(_provenance(data, folder))),

@@ -1,4 +1,4 @@
-"""Levels of a mapping: its loops beside the memories of its architecture, for pictures and pages."""
+"""Levels of a mapping: its loops next to the memories of its architecture, for pictures and pages."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _tile(index: int, tensor: Tensor, mapping: Mapping, problem: Problem, loops:
 
 
 def nest_picture(mapping: Mapping, problem: Problem, architecture: Architecture) -> Drawing:
-    """Return a picture of the loop nest beside the memories, as `draw` does.
+    """Return a picture of the loop nest next to the memories, as `draw` does.
 
     Raises:
         InputError: The mapping does not match the problem or the architecture.
