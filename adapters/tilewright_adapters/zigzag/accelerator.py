@@ -312,8 +312,8 @@ def _ports(data: MemoryData, word_bits: int, reading: Width, writing: Width) -> 
     """Return the ports, if there is more than one for reads and one for writes.
 
     A direction listed at several ports counts at the last. An access of full width costs the same at
-    every port, so a part of it costs less at a wider one. `reading` and `writing` are the directions
-    that the memory's energies stand for.
+    every port, so a part of it costs less at a wider one. `reading` and `writing` have the widths of
+    the memory's own energies.
     """
     at: dict[tuple[str, str], str] = {}
     bits: dict[str, int] = {}

@@ -38,6 +38,8 @@ class Capabilities(Model):
     """A cluster holds tensors at several entries, with loops between them, so their tiles differ."""
     bypassing_mappings: bool = True
     """Some cluster with memories does not hold some tensor."""
+    inner_backing_store: bool = False
+    """The outermost entry does not keep some tensor; an inner memory is its backing store."""
     memory_ports: bool = False
     """The cost model counts the ports of a memory. Others use its two bandwidths, and the report
     warns.
@@ -138,6 +140,10 @@ class Capabilities(Model):
             if not self.bypassing_mappings and cluster.memories and missing:
                 text = f"{', '.join(missing)} bypasses it; every tensor must go through every memory level"
                 reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
+        unkept = sorted(set(problem.tensor_names).difference(mapping.entries[0].keep or ()))
+        if not self.inner_backing_store and unkept and self.bypassing_mappings:
+            text = f"{', '.join(unkept)} bypasses it; every tensor must be kept there"
+            reasons.append(Reason(code="bypass", where=f"entry 0 on {mapping.entries[0].target}", message=text))
         if not self.window_loops:
             last = max((at for at, each in enumerate(mapping.entries) if each.keep is not None), default=0)
             outside = (loop.dimension for loop in mapping.loops() if not loop.spatial and loop.entry <= last)

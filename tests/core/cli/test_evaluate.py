@@ -5,6 +5,10 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
+from tilewright.plugin.capabilities import Capabilities
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 
 PROBLEM = """
 name: gemm
@@ -191,3 +195,14 @@ def test_an_option_may_be_for_one_model(tilewright: Command, files: dict[str, Pa
     assert [result["valid"] for result in small["results"]] == [True, False]
     ran = tilewright(*both, "--model-option", "maestro.faithful=true")
     assert ran.code == 2 and "not one of timeloop, oracle" in ran.err and "--model maestro" in ran.err
+
+
+def test_a_model_must_declare_that_it_takes_tensors_which_bypass_the_outermost_memory() -> None:
+    parts = Problem.from_yaml(PROBLEM), Architecture.from_yaml(ARCH)
+    inside = MAPPING.replace("keep: [A, B, Z], temporal_tile_sizes: {M: 4", "keep: [A, Z], temporal_tile_sizes: {M: 4")
+    assert Capabilities().judge_mapping(*parts, Mapping.from_yaml(MAPPING))
+    verdict = Capabilities().judge_mapping(*parts, Mapping.from_yaml(inside))
+    assert [str(each) for each in verdict.reasons] == [
+        "entry 0 on D: B bypasses it; every tensor must be kept there [bypass]"
+    ]
+    assert Capabilities(inner_backing_store=True).judge_mapping(*parts, Mapping.from_yaml(inside))
