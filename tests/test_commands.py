@@ -105,7 +105,7 @@ def test_a_pattern_is_no_command_in_disguise(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.chdir(ROOT)
     for page in PAGES:
         for block in blocks(page, "sh pattern"):
-            names = re.findall(r"\b[\w./]+\.(?:onnx|mlir|pt2|yaml|txt|m)\b", block)
+            names = re.findall(r"\b[\w./]+\.(?:onnx|mlir|pt2|yaml|csv|txt|m)\b", block)
             assert names and not any(Path(name).exists() for name in names), (page, block)
 
 
