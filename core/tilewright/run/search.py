@@ -204,15 +204,25 @@ class _Loop:
             mapping = batch[index]
             if legality(self.task.problem, self.task.architecture, mapping):
                 self._check_constraints(mapping)
+                self._record_improvements(values[: index + 1])
                 self.best, self.value = mapping, float(values[index])
                 self.improved_at = self.batch_began
-                self.history.append((self.own.evaluated + index + 1, self.value))
                 energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
                 report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected, tuple(self.history)))
                 mark_result_found()
                 return
             self.rejected += 1  # a model may accept mappings that break the rules
             values[index] = np.inf
+
+    def _record_improvements(self, values: np.ndarray) -> None:
+        """Add each improvement of a piece to the history, so that it does not depend on how long a piece is.
+
+        Args:
+            values: Objective of the mappings up to the new best one, which is the last.
+        """
+        before = np.minimum.accumulate(np.concatenate(([self.value], values[:-1])))
+        for index in np.flatnonzero(values < before):
+            self.history.append((self.own.evaluated + int(index) + 1, float(values[index])))
 
     def _check_constraints(self, mapping: Mapping) -> None:
         """Check a new best mapping.

@@ -282,3 +282,16 @@ def test_a_mapper_that_asks_and_stops_was_stopped_by_the_limit() -> None:
 
     assert run(asking, Budget(evaluations=30)).stop == run(drawing, Budget(evaluations=30)).stop == "evaluations"
     assert run(thrice(None), Budget(evaluations=30)).stop == "finished"
+
+
+def test_the_history_does_not_depend_on_the_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which the machine's speed decides."""
+
+    def drawing(task: Task, run: Run) -> Proposals:
+        yield task.space.sample(run.rng, 400)
+
+    histories = []
+    for piece in (1, 7, 400):
+        monkeypatch.setattr("tilewright.run.search.FIRST_PIECE", piece)
+        histories.append(run(drawing, seed=3).history)
+    assert len(histories[0]) > 2 and histories[0] == histories[1] == histories[2]
