@@ -69,7 +69,13 @@ class Exploration:
         self.record = ExplorationRecord(
             workload=self.workload.name,
             layers=tuple(
-                LayerRecord(problem=key, name=each.problem.name, count=each.count, macs=each.problem.macs)
+                LayerRecord(
+                    problem=key,
+                    name=each.problem.name,
+                    count=each.count,
+                    macs=each.problem.macs,
+                    sizes=each.problem.long_dimensions,
+                )
                 for key, each in self.distinct.items()
             ),
             space=FrozenDict(self.space.to_data()),

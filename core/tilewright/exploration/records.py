@@ -115,6 +115,8 @@ class LayerRecord(Model):
     name: str
     count: Annotated[int, Field(ge=1, le=2**53)]
     macs: Annotated[int, Field(ge=0)]
+    sizes: str = ""
+    """Its dimensions longer than 1, as text."""
 
 
 class ExplorationRecord(Model):

@@ -121,7 +121,7 @@ def test_a_mapped_network_has_a_page(folder: Path, tmp_path: Path) -> None:
     head, row = Tables(page).rows["layers"]
     shown = dict(zip(head, row, strict=True))
 
-    assert shown["layer"] == layer["name"] and shown["dimensions longer than 1"] == "n=8 k=8 m=8"
+    assert shown["layer"] == layer["name"] and shown["sizes"] == "n=8 k=8 m=8"
     assert shown["cycles"] == f"{layer['best']['cycles']:,}" and shown["proved"] == "no"
     unit = next(name for name in head if name.startswith("energy, "))
     chart = page[page.index("<svg") : page.index("</svg>")]

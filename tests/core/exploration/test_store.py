@@ -139,6 +139,7 @@ def test_tables_are_exported(tmp_path: Path) -> None:
         found = list(csv.DictReader(file))
 
     assert len(found) == 6 and float(found[0]["DRAM_pj"]) > 0
+    assert all("=" in row["sizes"] for row in found)
     with pytest.raises(InputError, match=r"neither .csv nor .parquet"):
         report.save(tmp_path / "points.txt")
 

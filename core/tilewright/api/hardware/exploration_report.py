@@ -75,7 +75,14 @@ class ExplorationReport(Tabular):
         """Return one dict per point and layer, with the values of one execution and its search."""
         figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
         return [
-            {"point": each.index, **each.values, "layer": layer.name, "count": layer.count, "macs": layer.macs}
+            {
+                "point": each.index,
+                **each.values,
+                "layer": layer.name,
+                "sizes": layer.sizes,
+                "count": layer.count,
+                "macs": layer.macs,
+            }
             | {name: getattr(found, name) for name in figures}
             | {f"{place}_pj": energy for place, energy in found.places.items()}
             for each in self.points

@@ -15,7 +15,7 @@ from tilewright.drawing.drawing import Drawing
 from tilewright.exploration.records import ExploredPoint, FoundLayer
 from tilewright.exploration.space import Choice
 from tilewright.schema.report import UNITS
-from tilewright.tables import Column, Table, common_unit, numbers, quantity
+from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
 
 DETAILED = 20
@@ -113,6 +113,7 @@ def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
         places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
         made = Table(
             "layer",
+            SIZES,
             numbers("count"),
             *(numbers(place, "pJ", like="energy") for place in places),
             numbers("cycles"),
@@ -121,6 +122,7 @@ def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
         for layer, found in point.layers:
             made.add_row(
                 layer.name,
+                layer.sizes,
                 layer.count,
                 *(found.places.get(place, 0.0) for place in places),
                 found.cycles,

@@ -15,7 +15,7 @@ from tilewright.drawing.drawing import Drawing
 from tilewright.plugin.result import proof
 from tilewright.schema.mapped import MappedProblem, read_mapping
 from tilewright.schema.report.printed import ACTIONS
-from tilewright.tables import Column, Table, common_unit, numbers, quantity
+from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
 
 Layer = Mapping[str, Any]
@@ -99,7 +99,7 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
     made = Table(
-        "layer", Column("dimensions longer than 1"), numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
+        "layer", SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
         numbers("energy x count", "pJ", like="energy"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
         numbers("utilization", "%", decimals=1), "limited by", "proved",
     )  # fmt: skip
@@ -188,7 +188,7 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 
 def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
     made = Table(
-        "layer", "dimensions longer than 1", numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
+        "layer", SIZES, numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
         numbers("energy B / A", decimals=3), numbers("cycles A"), numbers("cycles B"), numbers("cycles B / A", decimals=3),
         "limited by A", "limited by B",
     )  # fmt: skip
