@@ -57,6 +57,7 @@ def test_more_bandwidth_never_costs_cycles(
             for field, value in (
                 ("read_bandwidth_words_per_cycle", memory.read_bandwidth_words_per_cycle),
                 ("write_bandwidth_words_per_cycle", memory.write_bandwidth_words_per_cycle),
+                ("shared_bandwidth_words_per_cycle", memory.shared_bandwidth_words_per_cycle),
             )
         }
 

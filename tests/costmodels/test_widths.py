@@ -142,3 +142,18 @@ def test_who_does_not_count_widths_refuses_them(name: str, case: Case) -> None:
     assert {reason.where for reason in refused.value.reasons if reason.code == "widths"} == {
         memory.name for memory in architecture.memories
     }
+
+
+@pytest.mark.parametrize("name", sorted(each.spec.name for each in installed().of_kind(CostModelSpec)))
+@given(case=cases())
+def test_who_does_not_count_shared_bandwidth_refuses_it(name: str, case: Case) -> None:
+    problem, architecture, _ = case
+    model = build_model(name)
+    said = changed(architecture, lambda memory: {"shared_bandwidth_words_per_cycle": 2.0})
+    if model.capabilities.shared_bandwidth or model.model is None:
+        return
+    with pytest.raises(NotConformableError) as refused:
+        bind(model, problem, said)
+    assert {reason.where for reason in refused.value.reasons if reason.code == "shared_bandwidth"} == {
+        memory.name for memory in architecture.memories
+    }

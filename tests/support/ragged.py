@@ -75,6 +75,7 @@ def architecture_of(random: Random) -> Architecture:
             update_energy_pj=random.choice((None, 5.0)),
             read_bandwidth_words_per_cycle=random.choice((None, 0.5, 4.0)),
             write_bandwidth_words_per_cycle=random.choice((None, 0.75, 3.0)),
+            shared_bandwidth_words_per_cycle=random.choice((None, None, 1.0, 4.5)),
             block_words=random.choice((1, 1, 4)),
             multiple_buffering=random.choice((1.0, 1.0, 2.0)),
             leakage_pj_per_cycle=random.choice((0.0, 0.0, 0.25)),

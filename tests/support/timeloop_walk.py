@@ -527,6 +527,7 @@ def throttled(memory: Memory, rows: list[Row], cycles: int) -> int:
     for need, limit in (
         (read, memory.read_bandwidth_words_per_cycle),
         (written, memory.write_bandwidth_words_per_cycle),
+        (read + written, memory.shared_bandwidth_words_per_cycle),
     ):
         if limit is not None and need:
             slowdown = min(slowdown, limit / need)

@@ -141,6 +141,9 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
             if memory.bits_per_value and problem is None:
                 message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"
                 yield reason("widths", memory.name, message)
+            if memory.shared_bandwidth_words_per_cycle is not None:
+                message = "reads and writes share its bandwidth; files for AccelForge are written with one for each"
+                yield reason("bandwidth", memory.name, message)
             if memory.leakage_pj_per_cycle:
                 yield reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
             if memory.usable_words == 0:

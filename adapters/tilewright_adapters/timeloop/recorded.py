@@ -206,8 +206,9 @@ class _Comparison:
         computing = math.prod(trips for steps, _ in self.mapping.factors() for trips in steps.values())
         read = sum(counts.reads for counts in level.tensors.values())
         written = sum(counts.fills + counts.updates for counts in level.tensors.values())
-        given = (memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle)
-        ports = [(words, bandwidth) for words, bandwidth in zip((read, written), given, strict=True) if bandwidth]
+        given = (*(rate for _, rate in memory.bandwidths), memory.shared_bandwidth_words_per_cycle)
+        moved = (read, written, read + written)
+        ports = [(words, bandwidth) for words, bandwidth in zip(moved, given, strict=True) if bandwidth]
         for scale, why in ((1.0, ()), (8 / memory.word_bits, (BYTES,))):
             cycles = max([computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports)])
             if abs(cycles - level.cycles) <= 1:

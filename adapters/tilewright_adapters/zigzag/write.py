@@ -161,6 +161,12 @@ def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
         yield reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
         yield reason("buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two")
+    if memory.shared_bandwidth_words_per_cycle is not None:
+        yield reason(
+            "bandwidth",
+            memory.name,
+            "reads and writes share its bandwidth; files for ZigZag are written with one for each",
+        )
     for way, words in memory.bandwidths:
         if words is None:
             continue

@@ -51,6 +51,10 @@ def plan_of(architecture: Architecture) -> Plan:
     for memory in architecture.memories:
         if memory.bits_per_value:
             raise refusal("widths", memory.name, "has values of several widths; MAESTRO counts words")
+        if memory.shared_bandwidth_words_per_cycle is not None:
+            raise refusal(
+                "bandwidth", memory.name, "its reads and writes share a bandwidth; MAESTRO has none of that kind"
+            )
     network = l2.fanout.network
     _check_networks(architecture, l2)
     return Plan(

@@ -74,8 +74,14 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
                 read[memory] += once
     cycles = problem.macs * relaxation.cycles_per_operation / usable_units(space)
     outermost = sorted({int(memory) for memory in relaxation.memory[0] if memory >= 0})
-    for words_of, rate in ((read, relaxation.read_bandwidth), (written, relaxation.write_bandwidth)):
-        cycles = max([cycles, *(words_of[memory] / rate[memory] for memory in outermost)])
+    limits = (
+        (read, relaxation.read_bandwidth),
+        (written, relaxation.write_bandwidth),
+        (read + written, relaxation.shared_bandwidth),
+    )
+    for words_of, rate in limits:
+        if rate is not None:
+            cycles = max([cycles, *(words_of[memory] / rate[memory] for memory in outermost)])
     return float(energy), float(cycles)
 
 

@@ -44,6 +44,11 @@ class Capabilities(Model):
     """The cost model counts the ports of a memory. Others use its two bandwidths, and the report
     warns.
     """
+    shared_bandwidth: bool = False
+    """The cost model counts bandwidth that reads and writes share.
+
+    Others refuse memories that state one (`Memory.shared_bandwidth_words_per_cycle`).
+    """
     value_widths: bool = False
     """The cost model counts the widths of values (`Memory.bits_per_value`).
 
@@ -106,12 +111,20 @@ class Capabilities(Model):
                 reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
 
-    def judge_widths(self, problem: Problem, architecture: Architecture) -> Verdict:
-        """Return a reason for every memory whose values are not one word wide.
+    def judge_memories(self, problem: Problem, architecture: Architecture) -> Verdict:
+        """Return a reason for every memory with a property that only some cost models count.
 
-        Only cost models that count words alone refuse them.
+        These are values that are not one word wide, and bandwidth that reads and writes share.
         """
-        reasons = []
+        reasons = [
+            Reason(
+                code="shared_bandwidth",
+                where=memory.name,
+                message="reads and writes share its bandwidth (shared_bandwidth_words_per_cycle), which is not counted",
+            )
+            for memory in architecture.memories
+            if memory.shared_bandwidth_words_per_cycle is not None and not self.shared_bandwidth
+        ]
         for memory in architecture.memories if not self.value_widths else ():
             odd = [t.name for t in problem.tensors if memory.may_hold(t) and memory.words_of(t) != 1]
             if odd:

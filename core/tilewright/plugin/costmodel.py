@@ -171,6 +171,8 @@ class Relaxation:
         read_pj, fill_pj, update_pj: [M] minimum pJ per word read towards the units, written from
             outside, or added to an output from inside. A value has `Memory.words_of` words.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
+        shared_bandwidth: [M] words per cycle and instance, read and written together; None: no
+            memory has such a limit.
         shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce
             their words.
         neighbours: Sub-clusters may forward words to each other, which then need no memory read.
@@ -195,6 +197,7 @@ class Relaxation:
     cycles_per_operation: float
     exact: bool
     whole_cycles: bool = False
+    shared_bandwidth: Floats | None = None
 
 
 @runtime_checkable

@@ -128,7 +128,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
-    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_widths(problem, architecture)
+    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_memories(problem, architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
     return model.model.bind(problem, architecture)

@@ -117,10 +117,15 @@ class Memory(Model):
     """Energy of one accumulating write; None: that of a write."""
     read_bandwidth_words_per_cycle: Rate | None = None
     write_bandwidth_words_per_cycle: Rate | None = None
+    shared_bandwidth_words_per_cycle: Rate | None = None
+    """Words read and written per cycle together; None: no such limit.
+
+    It applies in addition to the two bandwidths above.
+    """
     ports: tuple[Port, ...] = Field(default=(), max_length=100)
     """Ports, if the memory has more than one for reads and one for writes.
 
-    Cost models without the port capability use the two bandwidths above.
+    Cost models without the port capability use the bandwidths above.
     """
     block_words: Count = 1
     """Words moved by one access. Energies are per access."""
@@ -206,6 +211,11 @@ class Memory(Model):
             f"{size} x {self.word_bits} bits",
             f"{figure(self.read_energy_pj)} / {figure(self.write_energy_pj)} pJ per access",
             *([f"{reads} / {writes} words per cycle"] if {reads, writes} != {"unlimited"} else []),
+            *(
+                [f"{figure(self.shared_bandwidth_words_per_cycle)} words per cycle, shared by reads and writes"]
+                if self.shared_bandwidth_words_per_cycle
+                else []
+            ),
             *([f"only {', '.join(self.holds)}"] if self.holds else []),
         ]
 

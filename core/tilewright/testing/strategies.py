@@ -65,12 +65,16 @@ def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max
 
 
 @st.composite
-def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, widths: bool = False) -> Architecture:
+def architectures(
+    draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, widths: bool = False, shared: bool | None = None
+) -> Architecture:
     """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
 
     Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With
-    `widths`, values may be wider or narrower than a word.
+    `widths`, values may be wider or narrower than a word. With `shared`, by default as `widths`, reads
+    and writes may share a bandwidth.
     """
+    shared = widths if shared is None else shared
     clusters = []
     for index in range(draw(st.integers(1, max_clusters))):
         fanout = Fanout(
@@ -92,6 +96,7 @@ def architectures(draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, wi
                     update_energy_pj=draw(st.sampled_from([None, 5.0])),
                     read_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.5, 4.0])),
                     write_bandwidth_words_per_cycle=draw(st.sampled_from([None, 0.75, 3.0])),
+                    shared_bandwidth_words_per_cycle=draw(st.sampled_from([None, None, 1.0, 4.5])) if shared else None,
                     ports=draw(st.sampled_from([(), (), (), PORTS])),
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     bits_per_value=FrozenDict(draw(st.sampled_from(WIDTHS)) if widths else {}),

@@ -77,7 +77,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
-            capabilities=Capabilities(value_widths=True, inner_backing_store=True),
+            capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
@@ -107,14 +107,18 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=OracleOptions,
             executes=True,
             capabilities=Capabilities(
-                max_dimensions=31, max_operands=30, value_widths=True, inner_backing_store=True
+                max_dimensions=31,
+                max_operands=30,
+                value_widths=True,
+                shared_bandwidth=True,
+                inner_backing_store=True,
             ),  # NumPy's limits
         ),
         CostModelSpec(
             name="timeloop_binary",
             summary="Timeloop itself, if installed: runs timeloop-model once per mapping.",
             factory=lazy("tilewright_costmodels.timeloop_binary.model", "TimeloopBinaryModel"),
-            capabilities=Capabilities(inner_backing_store=True),
+            capabilities=Capabilities(shared_bandwidth=True, inner_backing_store=True),
             options=TimeloopBinaryOptions,
             programs={"path": "timeloop-model"},
             hint="install Timeloop (github.com/NVlabs/timeloop), or give its path: --model-option path=PATH",

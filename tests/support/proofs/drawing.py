@@ -177,6 +177,8 @@ def _memory(rng: Random, name: str, holds: list[str], capacity: int | None, rare
         if rng.random() < 0.5:
             memory[f"{way}_bandwidth_words_per_cycle"] = rng.choice(BANDWIDTHS)
     if rng.random() < rare:
+        memory["shared_bandwidth_words_per_cycle"] = rng.choice(BANDWIDTHS)
+    if rng.random() < rare:
         memory["update_energy_pj"] = _energy(rng, low, high)
     if rng.random() < rare / 2:
         memory["block_words"] = rng.choice((2, 4))

@@ -25,7 +25,16 @@ _COMMON = {*WORD_BITS, "instances", "meshX", "meshY"}
 _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
 _READ_MEMORY = {
     *(*_COMMON, *_NETWORK, *BLOCK, *WIDTH, *DEPTH),
-    *("cluster_size", "entries", "sizeKB", "multiple_buffering", "bandwidth", "read_bandwidth", "write_bandwidth"),
+    *(
+        "cluster_size",
+        "entries",
+        "sizeKB",
+        "multiple_buffering",
+        "bandwidth",
+        "read_bandwidth",
+        "write_bandwidth",
+        "shared_bandwidth",
+    ),
     *("vector_access_energy", "technology", "power_gated_at"),
 }
 _READ_COMPUTE = {*_COMMON, "energy", "technology"}
@@ -56,7 +65,6 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
     "reduction_supported": (True,),
-    "shared_bandwidth": (),
     "network_read": (),
     "network_fill": (),
     "network_drain": (),

@@ -90,6 +90,8 @@ def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, A
         attributes["read_bandwidth"] = memory.read_bandwidth_words_per_cycle
     if memory.write_bandwidth_words_per_cycle is not None:
         attributes["write_bandwidth"] = memory.write_bandwidth_words_per_cycle
+    if memory.shared_bandwidth_words_per_cycle is not None:
+        attributes["shared_bandwidth"] = memory.shared_bandwidth_words_per_cycle
     for storage in plan.storage:
         if storage.memory.name == memory.power_gated_at:
             attributes["power_gated_at"] = storage.name

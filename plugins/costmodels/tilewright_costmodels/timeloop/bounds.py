@@ -124,7 +124,11 @@ class _DecidedPart:
         cost_all(hardware._replace(memory=without_leakage), groups, energies, ignored)
         n, cycles = len(self.batch), compute_cycles
         energy = energies.ravel()[:n]
-        for rates, bandwidth in ((groups.read_rate, "read_bandwidth"), (groups.write_rate, "write_bandwidth")):
+        for rates, bandwidth in (
+            (groups.read_rate, "read_bandwidth"),
+            (groups.write_rate, "write_bandwidth"),
+            (groups.read_rate + groups.write_rate, "shared_bandwidth"),
+        ):
             slices = _mapping_rows(rates, n) * counts.compute_cycles[:, None]
             cycles = np.maximum(cycles, np.floor(slices / hardware.memory[bandwidth] * ROUNDING_FACTOR).max(axis=1))
         in_use = _mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]

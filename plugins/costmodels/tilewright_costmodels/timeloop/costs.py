@@ -114,7 +114,7 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
                 if np.any(accessed):
                     in_use = lanes(counts.in_use[group, m])
                     counts.in_use[group, m][:] = np.where(accessed, np.maximum(in_use, instances), in_use)
-                    if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
+                    if _is_limited(memory):
                         read, written = reads, fills + updates
                         if np.any(ragged):
                             read = np.where(ragged, lanes(counts.busiest_reads[group, level, tensor]) * slices, read)
@@ -147,13 +147,16 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
     for m in range(len(hardware.memory)):
         memory, memory_cycles = hardware.memory[m], compute_cycles
         read, written = lanes(counts.read_rate[group, m]), lanes(counts.write_rate[group, m])
-        if memory.read_bandwidth < np.inf or memory.write_bandwidth < np.inf:
+        if _is_limited(memory):
             slowdown = np.where(read > 0.0, np.minimum(memory.read_bandwidth / read, 1.0), 1.0)
             slowdown = np.where(written > 0.0, np.minimum(memory.write_bandwidth / written, slowdown), slowdown)
+            moved = read + written
+            slowdown = np.where(moved > 0.0, np.minimum(memory.shared_bandwidth / moved, slowdown), slowdown)
             limited = np.ceil(compute_cycles / slowdown)
             if np.any(ragged):
                 port_cycles = _port_cycles(read * compute_cycles, memory.read_bandwidth)
                 port_cycles = np.maximum(port_cycles, _port_cycles(written * compute_cycles, memory.write_bandwidth))
+                port_cycles = np.maximum(port_cycles, _port_cycles(moved * compute_cycles, memory.shared_bandwidth))
                 limited = np.where(ragged, port_cycles, limited)
             memory_cycles = np.where(slowdown < 1.0, limited, compute_cycles)
             cycles = np.maximum(cycles, memory_cycles)
@@ -166,6 +169,12 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
             counts.leakage[group, m][:] = leakage
         energy = energy + leakage
     return energy, cycles
+
+
+@kernel_part
+def _is_limited(memory: Any) -> bool:
+    """Return whether the memory has a bandwidth."""
+    return bool(min(memory.read_bandwidth, memory.write_bandwidth, memory.shared_bandwidth) < np.inf)
 
 
 @kernel_part

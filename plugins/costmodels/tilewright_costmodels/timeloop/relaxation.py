@@ -33,6 +33,7 @@ def relaxation_of(
         update_pj=rows["update_energy"] * charged,
         read_bandwidth=rows["read_bandwidth"] / per_word,
         write_bandwidth=rows["write_bandwidth"] / per_word,
+        shared_bandwidth=rows["shared_bandwidth"] / per_word,
         shared=np.array(shared, dtype=np.bool_),
         neighbours=link_transfers,
         leakage_pj=rows["leakage"],

@@ -68,9 +68,11 @@ def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterato
     computing = float(counts.compute_cycles[0, 0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
     for number, memory in enumerate(architecture.memories):
+        read, written = float(counts.read_rate[0, number, 0]), float(counts.write_rate[0, number, 0])
         ports: list[tuple[LimitAction, float, float | None]] = [
-            ("read", float(counts.read_rate[0, number, 0]), memory.read_bandwidth_words_per_cycle),
-            ("write", float(counts.write_rate[0, number, 0]), memory.write_bandwidth_words_per_cycle),
+            ("read", read, memory.read_bandwidth_words_per_cycle),
+            ("write", written, memory.write_bandwidth_words_per_cycle),
+            ("access", read + written, memory.shared_bandwidth_words_per_cycle),
         ]
         for action, rate, bandwidth in ports:
             if bandwidth is not None and rate > 0:

@@ -75,7 +75,7 @@ class Hardware(NamedTuple):
     bind. Each unit reads or writes at most two words of a tensor per step."""
     memory: Records
     """[M]: `built`: macros that exist. `read_energy`, `write_energy`, `update_energy`: pJ per
-    access. `block`: slices per access. `read_bandwidth`, `write_bandwidth`: slices per cycle.
+    access. `block`: slices per access. `read_bandwidth`, `write_bandwidth`, `shared_bandwidth`: slices per cycle.
     `widest`: slices of the widest value. `leakage`: pJ per cycle for each instance in use of memory
     `gate`, which switches this one. `tensors`: how many tensors it may hold."""
     compute_energy_pj: float
@@ -281,9 +281,10 @@ def tables_of(
         may_share.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     memory_index = for_kernel(rules.memory[holds])
     memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
-    unthrottled = np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]) / (
-        2.0 * np.maximum(memory["tensors"] * memory["widest"], 1.0)
+    least = np.minimum(
+        np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]), memory["shared_bandwidth"] / 2.0
     )
+    unthrottled = least / (2.0 * np.maximum(memory["tensors"] * memory["widest"], 1.0))
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
         may_share=for_kernel(np.array(may_share, np.bool_).reshape(len(slots), len(problem.tensors))),
@@ -319,7 +320,7 @@ def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -
         for memory in cluster.memories:
             gate, leaking = architecture.switch_of(memory.name)
             energies = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
-            bandwidths = memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
+            bandwidths = (*(rate for _, rate in memory.bandwidths), memory.shared_bandwidth_words_per_cycle)
             slices, widest = memory.slices_per_word, max(memory.slices_of(tensor) for tensor in problem.tensors)
             limits = [math.inf if bandwidth is None else bandwidth * slices for bandwidth in bandwidths]
             leakage = memory.leakage_pj_per_cycle * leaking if cluster.name in visited else 0.0
@@ -327,7 +328,7 @@ def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -
             block = memory.block_words * slices
             tensors = sum(memory.may_hold(tensor) for tensor in problem.tensors)
             rows.append((built, *energies, block, *limits, widest, leakage, names.index(gate), tensors))
-    fields = "built read_energy write_energy update_energy block read_bandwidth write_bandwidth widest leakage"
+    fields = "built read_energy write_energy update_energy block read_bandwidth write_bandwidth shared_bandwidth widest leakage"
     return table(rows, **dict.fromkeys(fields.split(), float), gate=int, tensors=float)
 
 

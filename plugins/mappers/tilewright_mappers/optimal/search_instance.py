@@ -28,6 +28,9 @@ from tilewright_mappers.optimal.kernel.structures import (
 from tilewright_mappers.optimal.outer_traffic import KEPT, LOOPS, UNROLLED, OuterTraffic
 from tilewright_mappers.optimal.problem_arrays import ints, problem_arrays
 
+READ, WRITE, BOTH = range(3)
+"""Words that a port carries. BOTH: reads and writes share the bandwidth."""
+
 
 class SearchInstance:
     """Everything about a task that stays constant during a search."""
@@ -44,10 +47,21 @@ class SearchInstance:
         self.slices = space.tile_rules.slices
         self.words = self.slices / np.array([[memory.slices_per_word] for memory in memories])
         """[M, T]: words of memory M per value of tensor T."""
-        limits = (relaxation.read_bandwidth, relaxation.write_bandwidth)
+        unlimited = np.full(len(relaxation.gate), np.inf)
+        shared = unlimited if relaxation.shared_bandwidth is None else relaxation.shared_bandwidth
+        together = shared <= np.minimum(relaxation.read_bandwidth, relaxation.write_bandwidth)
+        """[M]: reads and writes of a memory are one port; no other limit can bind."""
+        self.shared_bandwidth = shared
+        self.read_bandwidth, self.write_bandwidth = (
+            np.minimum(each, shared) for each in (relaxation.read_bandwidth, relaxation.write_bandwidth)
+        )
+        limits = (self.read_bandwidth, self.write_bandwidth, shared)
+        ways = [(BOTH,) if one else (READ, WRITE) for one in together]
         self.ports = [
-            (m, way) for m in range(len(relaxation.gate)) for way in (0, 1) if limits[way][m] < self._max_words(m, way)
+            (m, way) for m, those in enumerate(ways) for way in those if limits[way][m] < self._max_words(m, way)
         ]
+        # a shared limit next to lower ones of reads or writes is a bound only
+        tracked = all(together[m] or shared[m] >= self._max_words(m, BOTH) for m in range(len(shared)))
         leaks = bool(relaxation.leakage_pj.any())
         self.energy = objective != "cycles"
         cycles = objective != "energy" or leaks or max_cycles < math.inf
@@ -60,7 +74,7 @@ class SearchInstance:
             energy=self.energy,
             cycles=cycles,
             edp=objective == "edp",
-            dominance=relaxation.exact,
+            dominance=relaxation.exact and tracked,
             whole_cycles=relaxation.whole_cycles,
             forwarding=relaxation.neighbours,
             outputs=int(self.problem.output.sum()),
@@ -137,7 +151,7 @@ class SearchInstance:
             for t in np.flatnonzero(problem.output & (memory >= 0)):
                 m, width = memory[t], self.words[memory[t], t]
                 energy += instances * words * width * float(relaxation.read_pj[m] + relaxation.fill_pj[m])
-                slowest = min(relaxation.read_bandwidth[m], relaxation.write_bandwidth[m])
+                slowest = min(self.read_bandwidth[m], self.write_bandwidth[m], self.shared_bandwidth[m] / 2)
                 cycles = max(cycles, 1.0 + words * width / float(slowest))
         lost = min(1.0, energy / relaxation.compute_pj), min(1.0, cycles / self._min_cycles())
         # leakage grows with the cycles
@@ -150,7 +164,7 @@ class SearchInstance:
             relaxation.memory[0],
             problem.min_distinct * self.words[relaxation.memory[0], range(self.tensors)],
         )
-        limits = np.where(problem.output, relaxation.write_bandwidth[first], relaxation.read_bandwidth[first])
+        limits = np.where(problem.output, self.write_bandwidth[first], self.read_bandwidth[first])
         units = float(math.prod(int(self.max_used[s]) for s in self.space.spatial_slots))
         operations = float(math.prod(self.space.problem.sizes))
         inner = [min(np.flatnonzero(self.always[1:, t]) + 1, default=len(self.always)) for t in range(self.tensors)]
@@ -193,6 +207,8 @@ class SearchInstance:
         Without a fanout a tile has at most one value per iteration, apart from holes. So each entry
         moves at most one value of each tensor per cycle. Outputs are written from both sides.
         """
+        if way == BOTH:
+            return self._max_words(memory, READ) + self._max_words(memory, WRITE)
         kept = self.relaxation.memory == memory
         entries = np.flatnonzero(kept.any(axis=1))
         if len(entries) == 0 or any(slot.spatial and slot.entry >= entries[0] for slot in self.space.slots):
@@ -201,7 +217,7 @@ class SearchInstance:
         for t in np.flatnonzero(kept.any(axis=0)):
             ranks = self.space.problem.tensors[t].projection
             holes = math.prod(max(rank.terms.values()) for rank in ranks)
-            values = holes * (2 if way and self.problem.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
+            values = holes * (2 if way == WRITE and self.problem.output[t] else 1) * len(np.flatnonzero(kept[:, t]))
             words += values * self.words[memory, t]
         return words / self.relaxation.cycles_per_operation
 
@@ -315,8 +331,14 @@ class SearchInstance:
         words, slices = self.words[here, range(self.tensors)], self.slices[here, range(self.tensors)]
 
         def port(way: int) -> Ints:
+            """Return [T]: the index, among a tensor's ports, of the one that carries these words; -1: none."""
             some = [[self.ports[p] for p in through] for through in self.ports_of]
-            return ints([row.index((m, way)) if (m, way) in row else -1 for row, m in zip(some, memory, strict=True)])
+            return ints(
+                [
+                    next((p for p, each in enumerate(row) if each in ((m, way), (m, BOTH))), -1)
+                    for row, m in zip(some, memory, strict=True)
+                ]
+            )
 
         usable = [memory.usable_slices for memory in self.space.architecture.memories]
         return StorageEntry(
@@ -324,8 +346,8 @@ class SearchInstance:
             read_pj=for_kernel(relaxation.read_pj[here] * words),
             fill_pj=for_kernel(relaxation.fill_pj[here] * words),
             update_pj=for_kernel(np.where(problem.output, relaxation.update_pj[here] * words, 0.0)),
-            read_port=port(0),
-            write_port=port(1),
+            read_port=port(READ),
+            write_port=port(WRITE),
             leakage=for_kernel(self.leakage[entry]),
             memory=ints(memory),
             words=for_kernel(words),
@@ -415,7 +437,7 @@ class SearchInstance:
             next_is_outermost[t] = maybe == [0]
             if maybe == [sure]:
                 m = relaxation.memory[sure, t]
-                limits = relaxation.write_bandwidth if problem.output[t] else relaxation.read_bandwidth
+                limits = self.write_bandwidth if problem.output[t] else self.read_bandwidth
                 cycles_per_value[t] = self.words[m, t] / limits[m] if self.costs.cycles else 0.0
             outside_storage[t] = [slots[s] > -2 and space.slots[s].entry < sure for s in range(len(slots))]
             m, has_inner_storage[t] = relaxation.memory[sure, t], sure > 0
@@ -468,8 +490,9 @@ class SearchInstance:
             outside_storage=for_kernel(outside_storage),
             outermost_memory=ints(relaxation.memory[0]),
             outermost_words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)] * (entry > 0)),
-            read_bandwidth=for_kernel(relaxation.read_bandwidth),
-            write_bandwidth=for_kernel(relaxation.write_bandwidth),
+            read_bandwidth=for_kernel(self.read_bandwidth),
+            write_bandwidth=for_kernel(self.write_bandwidth),
+            shared_bandwidth=for_kernel(self.shared_bandwidth),
             capacity_group=ints(capacity_group),
             slices=for_kernel(slices),
             usable=for_kernel(usable),

@@ -248,7 +248,7 @@ def test_without_energies_timeloop_estimates() -> None:
         ("meshX: 16", "meshX: 0", ("meshX of PE", "at least 1")),
         ("meshX: 16", "meshZ: 16", ("meshZ",)),
         ("depth: 32768", "depth: exit()", ("depth of GlobalBuffer", "'exit()'")),
-        ("depth: 32768", "depth: 32768, shared_bandwidth: 4", ("shared_bandwidth",)),
+        ("depth: 32768", "depth: 32768, shared_bandwidth: 0", ("shared_bandwidth", "greater than 0")),
         ("class: SRAM,", "class: SRAM, sparse_optimizations: {x: 1},", ("sparse_optimizations",)),
         ("class: SRAM,", "class: SRAM, energy_scale: 2,", ("energy_scale",)),
         ("class: SRAM, ", "", ("no 'class'",)),

@@ -289,14 +289,16 @@ def _port_cycles(context: SearchContext, outer: OuterContext, cycles: float) -> 
     for t in range(len(problem.output)):
         if outer.next_is_outermost[t] and not problem.unmodelled[t]:
             memory, words = outer.outermost_memory[t], scratch.other_cycles[t]
-            if problem.output[t]:
-                others = (scratch.memory_writes[memory] - words) / outer.write_bandwidth[memory]
-            else:
-                others = (scratch.memory_reads[memory] - words) / outer.read_bandwidth[memory]
-            scratch.other_cycles[t] = max(0.0, others)
+            moved = scratch.memory_writes[memory] if problem.output[t] else scratch.memory_reads[memory]
+            bandwidth = outer.write_bandwidth[memory] if problem.output[t] else outer.read_bandwidth[memory]
+            if bandwidth == outer.shared_bandwidth[memory]:
+                moved = scratch.memory_reads[memory] + scratch.memory_writes[memory]
+            scratch.other_cycles[t] = max(0.0, (moved - words) / bandwidth)
     for memory in range(len(scratch.memory_reads)):
         cycles = max(cycles, scratch.memory_reads[memory] / outer.read_bandwidth[memory])
         cycles = max(cycles, scratch.memory_writes[memory] / outer.write_bandwidth[memory])
+        moved = scratch.memory_reads[memory] + scratch.memory_writes[memory]
+        cycles = max(cycles, moved / outer.shared_bandwidth[memory])
         scratch.memory_reads[memory] = 0.0
     return cycles
 

@@ -213,6 +213,8 @@ class OuterContext(NamedTuple):
     read_bandwidth: Floats
     """[M]: words per cycle, as `write_bandwidth`."""
     write_bandwidth: Floats
+    shared_bandwidth: Floats
+    """[M]: words per cycle, read and written together."""
     capacity_group: Ints
     """[T]: code of the next entry that always keeps the tensor; -1 if whole tensors fit there."""
     slices: Floats
