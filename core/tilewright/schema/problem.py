@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
+from tilewright.schema.density import Density
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.replace import paths_below, replaced
@@ -82,6 +83,8 @@ class Tensor(Model):
     name: Name
     role: Role
     projection: tuple[Rank, ...] = Field(max_length=MAX_PARTS)
+    density: Density | None = None
+    """Nonzero values; None: all. Only sparse hardware takes note of zeros."""
 
     @property
     def is_output(self) -> bool:
@@ -168,6 +171,11 @@ class Problem(FileModel):
         return len(self.operands)
 
     @property
+    def sparse_tensors(self) -> tuple[str, ...]:
+        """Names of the tensors with a density."""
+        return tuple(tensor.name for tensor in self.tensors if tensor.density is not None)
+
+    @property
     def is_affine(self) -> bool:
         """Whether some coordinate is more than one dimension with coefficient 1."""
         return any(tuple(rank.terms.values()) != (1,) for tensor in self.tensors for rank in tensor.projection)
@@ -236,6 +244,9 @@ class Problem(FileModel):
         """Hex digest that is equal for equal work: it covers everything except name and source."""
         data = self.model_dump(mode="json", exclude={"name", "source"})
         data["dimensions"] = list(data["dimensions"].items())
+        for tensor in data["tensors"]:
+            if tensor["density"] is None:
+                del tensor["density"]  # keys of dense problems are in stored results
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
     def __str__(self) -> str:
