@@ -131,6 +131,12 @@ class Problem(FileModel):
                         f"{suggestion(unknown, self.dimensions)}",
                         *("tensors", number, "projection", rank),
                     )
+            if tensor.density is not None and tensor.density.distribution == "banded":
+                extents = [self._extent(rank, self.dimensions) for rank in tensor.projection]
+                if len(extents) != 2 or extents[0] != extents[1]:
+                    text = " x ".join(map(str, extents)) or "one value"
+                    message = f"a banded tensor must be a square matrix ({tensor.name} is {text})"
+                    raise MisplacedError(message, "tensors", number, "density")
         return self
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
@@ -223,9 +229,11 @@ class Problem(FileModel):
         `extents` maps dimension -> iterations. The formula is Timeloop's: the product over
         coordinates of 1 + sum of coefficient x (extent - 1).
         """
-        return math.prod(
-            1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection
-        )
+        return math.prod(self._extent(rank, extents) for rank in tensor.projection)
+
+    @staticmethod
+    def _extent(rank: Rank, extents: Mapping[str, int]) -> int:
+        return 1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items())
 
     def tensor_words(self, tensor: Tensor) -> int:
         """Return the words of the whole tensor (bounding box)."""

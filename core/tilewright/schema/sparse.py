@@ -48,6 +48,12 @@ class RankFormat(Model):
     )
     """Groups of dimensions whose adjacent loops form one coordinate; `all`: one group of all. None: one loop."""
 
+    @model_validator(mode="after")
+    def _mask_bits(self) -> Self:
+        if self.format == "UB" and (self.metadata_bits, self.payload_bits) != (None, None):
+            raise ValueError("a rank of format UB has the memory's default bits, none of its own")
+        return self
+
     @property
     def is_compressed(self) -> bool:
         """Whether empty parts are omitted."""
@@ -178,6 +184,30 @@ class MetadataStorage(Model):
     default_bits: Bits = 0
     """Bits of metadata and payloads of ranks that state none."""
 
+    def bits_of(self, rank: RankFormat) -> tuple[int, int]:
+        """Return the bits that one piece of metadata, and one payload, of a rank occupies.
+
+        Bits that do not divide the width of an access are increased until they do, to less than
+        twice of what is needed; if no such number does, they are doubled.
+
+        Raises:
+            ValueError: they are wider than an access.
+        """
+        masked = 1 if rank.format == "B" else None
+        return self._fitting(masked if rank.metadata_bits is None else rank.metadata_bits), self._fitting(
+            rank.payload_bits
+        )
+
+    def _fitting(self, given: int | None) -> int:
+        if given is None:
+            found = self.default_bits
+        else:
+            fitting = (bits for bits in range(given, 2 * given) if self.width_bits % bits == 0)
+            found = next(fitting, 2 * given)
+        if found > self.width_bits:
+            raise ValueError(f"{found} bits of metadata or payload do not fit in accesses of {self.width_bits} bits")
+        return found
+
 
 class SparseMemory(Model):
     """Formats and savings of a memory for sparse tensors.
@@ -194,6 +224,17 @@ class SparseMemory(Model):
     """Whether it may compress a result for the memory outside."""
     energies_pj: FrozenDict[SparseAction, Energy] = FrozenDict()
     """Energy of one action in pJ; missing ones take none."""
+
+    @model_validator(mode="after")
+    def _accesses_wide_enough(self) -> Self:
+        for name, found in self.formats.items():
+            for number, rank in enumerate(found.ranks):
+                try:
+                    self.metadata.bits_of(rank)
+                except ValueError as error:
+                    message = f"{error}; rank {number} of {name} needs a wider metadata.width_bits"
+                    raise MisplacedError(message, "formats", name, "ranks", number) from None
+        return self
 
     @cached_property
     def is_active(self) -> bool:
