@@ -29,6 +29,7 @@ from tilewright_adapters.timeloop.reading.sparse import with_sparse
 from tilewright_adapters.timeloop.recorded import figures
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
+from tilewright_adapters.timeloop.writing.sparse import refuse_sparse
 from tilewright_adapters.timeloop.writing.v3 import write_v3
 from tilewright_adapters.timeloop.writing.v4 import refuse_v4, write_v4
 
@@ -122,6 +123,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
 def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[LevelConstraint]]:
     """Return the outline and constraints to write, with the reasons against them."""
     plan = outline(inputs)
+    refuse_sparse(plan)
     rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":
         refuse_v4(plan, rules)
