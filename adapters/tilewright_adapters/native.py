@@ -52,7 +52,7 @@ class NativeAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against directives and model options."""
-        return Verdict(reasons=tuple(unplaced("Tilewright's files", inputs, PARTS)))
+        return Verdict(reasons=tuple(unplaced("Tilewright's files", inputs, PARTS, sparse=True)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         verdict = self.expressible(inputs)

@@ -30,19 +30,28 @@ def reason(code: str, where: str, message: str) -> Reason:
     return Reason(code=code, where=where, message=message)
 
 
-def unplaced(title: str, inputs: InputSet, held: Collection[str]) -> Iterator[Reason]:
+def unplaced(title: str, inputs: InputSet, held: Collection[str], sparse: bool = False) -> Iterator[Reason]:
     """Yield a reason for each part that is not in `held`, and one if there is nothing to write.
+
+    Densities and sparse hardware are such parts, unless `sparse` is set.
 
     Args:
         title: name of the files, for messages.
         inputs: the input set.
         held: parts that the notation can express.
+        sparse: whether it can express densities and sparse hardware.
     """
     for name, message in _UNPLACED.items():
         part = getattr(inputs, name)
         if part and name not in held:
             where = f"{name} {part.name}" if name != "model_options" else "the input set"
             yield reason(name, where, message.format(title=title, options=", ".join(inputs.model_options)))
+    for tensor in () if sparse or inputs.problem is None else inputs.problem.tensors:
+        if tensor.density is not None:
+            yield reason("density", f"tensor {tensor.name}", f"{title} cannot express densities")
+    for part in () if sparse or inputs.architecture is None else inputs.architecture.parts:
+        if part.sparse is not None:
+            yield reason("sparse", part.name, f"{title} cannot express sparse hardware")
     if all(getattr(inputs, name) is None for name in held):
         *others, last = held
         yield reason("nothing", "the input set", f"there is no {', '.join(others)} or {last}")

@@ -25,9 +25,11 @@ from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
 from tilewright_adapters.timeloop.reading.rules import lists, read_rules, rules_in
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem, value_bits
+from tilewright_adapters.timeloop.reading.sparse import with_sparse
 from tilewright_adapters.timeloop.recorded import figures
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint, limits
 from tilewright_adapters.timeloop.writing.outline import Outline, outline
+from tilewright_adapters.timeloop.writing.sparse import refuse_sparse
 from tilewright_adapters.timeloop.writing.v3 import write_v3
 from tilewright_adapters.timeloop.writing.v4 import refuse_v4, write_v4
 
@@ -121,6 +123,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
 def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[LevelConstraint]]:
     """Return the outline and constraints to write, with the reasons against them."""
     plan = outline(inputs)
+    refuse_sparse(plan)
     rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":
         refuse_v4(plan, rules)
@@ -147,13 +150,13 @@ def _read(sections: Sections) -> InputSet:
     if problem is None:
         if rules or tree.rules:
             warnings.append("constraints are ignored, because these files have no problem")
-        return InputSet(architecture=_architecture(tree, sections, None, warnings), warnings=tuple(warnings))
+        return InputSet(architecture=_architecture(tree, sections, None, None, warnings), warnings=tuple(warnings))
     directives = None
     if mapping is not None and mapping.value:
         said = [*tree.said(), *(rules if _is_v4(sections) else ()), *listed(mapping, tree.levels, tree.unrolled_at)]
         directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
-    architecture = _architecture(tree, sections, directives, warnings)
+    architecture = _architecture(tree, sections, problem, directives, warnings)
     bits = value_bits(found["problem"], problem)
     if bits:
         architecture = with_widths(architecture, bits)
@@ -194,18 +197,22 @@ def _tree(sections: Sections) -> Nodes | None:
     return Nodes(read_hierarchy(section))
 
 
-def _architecture(tree: Nodes, sections: Sections, directives: Directives | None, warnings: list[str]) -> Architecture:
+def _architecture(
+    tree: Nodes, sections: Sections, problem: Problem | None, directives: Directives | None, warnings: list[str]
+) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
     unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
     areas = read_areas(sections.found["ART"]) if "ART" in sections.found else {}
+    records = None
     if energies is None and components.asked():
         told = components.estimates(tree.levels)
         warnings += components.texts(told)
-        return with_areas(build(tree.levels, told.energies, unrolled), told.areas | areas, told.records)
+        energies, areas, records = told.energies, told.areas | areas, told.records
     guessed = estimated(tree.levels) if energies is None else ()
     if guessed:
         warnings.append(
             f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's estimates. "
             "Add Accelergy's ERT, or name an estimator"
         )
-    return with_areas(build(tree.levels, energies, unrolled), areas)
+    found = with_areas(build(tree.levels, energies, unrolled), areas, records)
+    return with_sparse(found, tree.levels, problem, energies, sections)

@@ -21,7 +21,7 @@ from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import LevelReport, Report, TensorCounts
+from tilewright.schema.report import LevelReport, Report, SparseCounts, TensorCounts
 from tilewright_notations.timeloop.report import report_of
 from tilewright_notations.timeloop.stats import Stats, Unreadable, read_stats
 
@@ -58,9 +58,11 @@ BYTES = Reason(
 SPARSE = Reason(
     code="sparse",
     where="this sparse run",
-    message="energies and cycles exclude skipped work; counts compared are algorithmic ones",
+    message="energies and cycles exclude skipped work; counts compared are those of the dense run",
 )
-COUNTS = ("reads", "fills", "updates", "instances", "tile_words", "partition_words")
+ACCESSES = ("reads", "fills", "updates")
+COUNTS = (*ACCESSES, "instances", "tile_words", "partition_words")
+OPERATIONS = ("actual_operations", "gated_operations", "skipped_operations")
 Causes = tuple[Reason, ...] | None
 """Causes of a difference; None: unknown."""
 
@@ -81,7 +83,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
     found = (*parts, *beside.totals(parts))
-    return tuple(_of_sparse(each) for each in found) if stats.is_sparse else found
+    return tuple(_of_sparse(each) for each in found) if stats.is_sparse and not beside.both_sparse else found
 
 
 @dataclass
@@ -100,20 +102,34 @@ class _Comparison:
             return frozenset()
         return frozenset(each.tensor for each in self.ours.networks if each.link_transfers)
 
+    @property
+    def both_sparse(self) -> bool:
+        """Whether our report counts sparse hardware, too."""
+        return self.stats.is_sparse and self.ours.actual_operations is not None
+
     def level(self, theirs: LevelReport) -> Iterator[RecordedFigure]:
         """Yield counts and energies by tensor, then those of the whole level."""
         ours = next(level for level in self.ours.levels if level.name == theirs.name)
         causes: dict[str, Causes] = {}
         for name, counts in theirs.tensors.items():
             own = ours.tensors[name]
+            dense, own_dense = _dense(counts), _dense(own)
+            reasons: dict[str, Causes] = {}
             for figure in COUNTS:
-                recorded, counted = getattr(counts, figure), getattr(own, figure)
+                recorded, counted = getattr(dense, figure), getattr(own_dense, figure)
                 if recorded is None or counted is None:
                     continue
-                why = () if recorded == counted else self._why_counted(theirs.name, name, figure, counts, own)
+                why = () if recorded == counted else self._why_counted(theirs.name, name, figure, dense, own_dense)
+                reasons[figure] = why
                 causes[name] = _joined(causes.get(name, ()), why)
-                yield RecordedFigure(theirs.name, name, figure, recorded, counted, recorded == counted, why or ())
-            why = self._why_energy(theirs.name, counts, causes[name])
+                told = f"dense_{figure}" if self.both_sparse and figure in ACCESSES else figure
+                yield RecordedFigure(theirs.name, name, told, recorded, counted, recorded == counted, why or ())
+            for figure, recorded, counted in _sparse_figures(counts, own) if self.both_sparse else ():
+                same = recorded == counted or (figure == "average_instances" and abs(recorded - counted) <= 0.0051)
+                why = () if same else next((reasons[each] for each in ACCESSES if each in figure), None) or None
+                causes[name] = _joined(causes[name], why)
+                yield RecordedFigure(theirs.name, name, figure, recorded, counted, same, why or ())
+            why = causes[name] or None if self.both_sparse else self._why_energy(theirs.name, dense, causes[name])
             yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, own.energy_pj, 3, why)
         if theirs.leakage_pj or ours.leakage_pj:
             yield _energy(theirs.name, None, "leakage_pj", theirs.leakage_pj, ours.leakage_pj, 1, None)
@@ -144,6 +160,9 @@ class _Comparison:
         name = self.architecture.compute.name
         recorded, counted = self.theirs.compute_energy_pj or 0.0, self.ours.compute_energy_pj or 0.0
         yield _energy(name, None, "energy_pj", recorded, counted, 1, None)
+        for figure in OPERATIONS if self.both_sparse else ():
+            theirs, ours = getattr(self.theirs, figure), getattr(self.ours, figure)
+            yield RecordedFigure(name, None, figure, theirs, ours, theirs == ours)
 
     def totals(self, parts: list[RecordedFigure]) -> Iterator[RecordedFigure]:
         """Yield the totals of the run.
@@ -156,6 +175,8 @@ class _Comparison:
             "total", None, "cycles", self.theirs.cycles or 0, self.ours.cycles or 0, same, () if same else cycles or ()
         )
         share = self.ours.utilization or 0.0
+        if self.both_sparse:  # Timeloop's utilization then counts operations that take a cycle
+            share *= ((self.ours.actual_operations or 0) + (self.ours.gated_operations or 0)) / self.ours.macs
         same = abs(share - self.stats.utilization) <= 0.0051
         yield RecordedFigure(
             "total", None, "utilization", self.stats.utilization, share, same, () if same else cycles or ()
@@ -214,6 +235,36 @@ class _Comparison:
             if abs(cycles - level.cycles) <= 1:
                 return _joined(counted, why)
         return None
+
+
+def _dense(counts: TensorCounts) -> TensorCounts:
+    """Return the counts of the dense run."""
+    return counts if counts.sparse is None else counts.model_copy(update=counts.sparse.dense.model_dump())
+
+
+def _sparse_figures(theirs: TensorCounts, ours: TensorCounts) -> Iterator[tuple[str, float, float]]:
+    """Yield the name of each count of sparse hardware that Timeloop prints, its value and ours."""
+    for figure in ACCESSES:
+        yield figure, getattr(theirs, figure), getattr(ours, figure)
+    if theirs.sparse is None or ours.sparse is None:
+        return
+    recorded, counted = _leaves(theirs.sparse), _leaves(ours.sparse)
+    for figure, value in recorded.items():
+        yield figure, value, counted.get(figure, 0)
+
+
+def _leaves(counts: SparseCounts) -> dict[str, float]:
+    """Return gated and skipped accesses, and metadata by rank, by name; rank 0 is the innermost one."""
+    found: dict[str, float] = {"stored_words": counts.stored_words, "average_instances": counts.average_instances}
+    for kind, accesses in (("gated", counts.gated), ("skipped", counts.skipped)):
+        found |= {f"{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
+    for number, rank in enumerate(reversed(counts.metadata)):
+        for part, pieces in (("metadata", rank.metadata), ("payload", rank.payload)):
+            found[f"rank_{number}_{part}_stored"] = pieces.stored
+            for kind in ("actual", "gated", "skipped"):
+                accesses = getattr(pieces, kind)
+                found |= {f"rank_{number}_{part}_{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
+    return found
 
 
 def _energy(

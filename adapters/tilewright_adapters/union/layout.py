@@ -11,11 +11,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from tilewright.errors import InputError
-from tilewright.schema.architecture import Compute, Count, Fanout, Memory, Network
+from tilewright.schema.architecture import Compute, Fanout, Memory, Network
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Role, Size
+from tilewright.schema.quantities import Count
 from tilewright.values import Model
 
 OPERATIONS = {"CONV2D": "conv2d", "GEMM": "gemm", "TC": "contraction", "MTTKRP": "mttkrp", "DWCONV": "depthwise_conv2d"}

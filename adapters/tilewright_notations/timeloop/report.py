@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from collections.abc import Mapping as MappingOf
 
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
+from tilewright.schema.report import (
+    AccessCounts,
+    LevelReport,
+    Limit,
+    MetadataCounts,
+    NetworkReport,
+    RankCounts,
+    Report,
+    SparseCounts,
+    TensorCounts,
+    overlapping,
+)
 from tilewright_notations.timeloop.stats import Section, Stats, Unreadable, count, energy, leakage, number, whole
 
 
@@ -32,9 +44,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
     compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
-    networks = (
-        () if stats.is_sparse else tuple(_networks(stats, titles, problem))
-    )  # sparse runs: these omit skipped words
+    networks = tuple(_networks(stats, titles, problem))
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ; the summary has {stats.energy_pj:g} pJ")
@@ -49,6 +59,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         edp=total * stats.cycles,
         utilization=problem.macs / (architecture.compute_instances * stats.cycles),
         compute_energy_pj=compute,
+        **(_operations(stats.levels[0]) if stats.is_sparse else {}),
         levels=tuple(levels),
         networks=networks,
         limits=_limits(stats, numbers),
@@ -70,6 +81,7 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
             tile_words=count(fields, capacity),
             energy_pj=energy(fields),
             partition_words=count(fields, "Partition size") if "Partition size" in fields else None,
+            sparse=_sparse(fields, section.ranks.get(tensor, {})),
         )
     leakage_pj = leakage(section)
     return LevelReport(
@@ -79,6 +91,65 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
         energy_pj=sum(counts.energy_pj for counts in found.values()) + leakage_pj,
         leakage_pj=leakage_pj,
         tensors=FrozenDict(found),
+    )
+
+
+def _operations(section: Section) -> dict[str, int]:
+    """Return the operations of a sparse run by kind."""
+    kinds = ("actual", "gated", "skipped")
+    return {f"{kind}_operations": count(section.fields, f"{kind.capitalize()} Computes (total)") for kind in kinds}
+
+
+def _sparse(fields: MappingOf[str, str], ranks: MappingOf[str, MappingOf[int, tuple[str, str]]]) -> SparseCounts | None:
+    """Return the counts of a sparse run; None for a dense one."""
+    if "Algorithmic scalar reads (per-instance)" not in fields:
+        return None
+
+    def accesses(kind: str) -> AccessCounts:
+        return AccessCounts(
+            reads=count(fields, f"{kind} scalar reads (per-instance)"),
+            fills=count(fields, f"{kind} scalar fills (per-instance)"),
+            updates=count(fields, f"{kind} scalar updates (per-instance)"),
+        )
+
+    formats = [] if fields.get("Representation format") == "none" else list(_formats(fields, ranks))
+    return SparseCounts(
+        dense=accesses("Algorithmic"),
+        gated=accesses("Gated"),
+        skipped=accesses("Skipped"),
+        metadata=tuple(formats),
+        stored_words=count(fields, "Max utilized data storage capacity"),
+        average_instances=number(fields.get("Utilized instances (average)", "none")),
+    )
+
+
+def _formats(
+    fields: MappingOf[str, str], ranks: MappingOf[str, MappingOf[int, tuple[str, str]]]
+) -> Iterator[RankCounts]:
+    """Yield the counts of each rank, outermost first."""
+    names = fields.get("Representation format", "").upper().split()
+    for index, name in zip(reversed(range(len(names))), names, strict=True):
+        yield RankCounts(format=name, metadata=_pieces(ranks, index, 0), payload=_pieces(ranks, index, 1))
+
+
+def _pieces(ranks: MappingOf[str, MappingOf[int, tuple[str, str]]], index: int, part: int) -> MetadataCounts:
+    """Return the metadata (part 0) or the payloads (part 1) of a rank; counts that are not printed are 0."""
+
+    def counted(name: str) -> int:
+        return whole(ranks[name][index][part]) if index in ranks.get(name, {}) else 0
+
+    def accesses(kind: str) -> AccessCounts:
+        return AccessCounts(
+            reads=counted(f"{kind} scalar format reads (per-instance)"),
+            fills=counted(f"{kind} scalar format fills (per-instance)"),
+            updates=counted(f"{kind} scalar format updates (per-instance)"),
+        )
+
+    return MetadataCounts(
+        stored=counted("Max utilized Repr format storage capacity"),
+        actual=accesses("Actual"),
+        gated=accesses("Gated"),
+        skipped=accesses("Skipped"),
     )
 
 

@@ -11,6 +11,9 @@ _NAME = re.compile(r"=== (.+) ===")
 _PART = re.compile(r" {4}([A-Z][A-Z ]+)")
 _HEADING = re.compile(r" {4}(\S.*?)\s*:")
 _FIELD = re.compile(r"\s{4,8}(\S.*?)\s*:\s+(\S+).*")
+_FORMAT = re.compile(r" {8}(Representation format)\s*:\s+(.*?)\s*")
+_RANKED = re.compile(r" {8}(\S[^:]*?)\s*")
+_RANK = re.compile(r" {12}Rank (\d+) \(metadata, payload\): \((\S+),\s*(\S+)\)")
 _LINK = re.compile(r"(\S+) <==> (\S+)")
 _SUMMARY = re.compile(r"(Total topology energy|Cycles|Energy|Utilization)\s*:\s*(\S+)\s*(\S*)")
 _SUMMARIES = ("Summary Stats", "Engine Stats")
@@ -29,6 +32,8 @@ class Section:
     title: str = ""
     fields: dict[str, str] = field(default_factory=dict)
     tensors: dict[str, dict[str, str]] = field(default_factory=dict)
+    ranks: dict[str, dict[str, dict[int, tuple[str, str]]]] = field(default_factory=dict)
+    """Tensor -> field -> rank -> metadata and payloads. Timeloop's rank 0 is the innermost one."""
 
 
 @dataclass
@@ -59,7 +64,7 @@ def read_stats(text: str) -> Stats:
     levels: dict[int, Section] = {}
     networks: list[tuple[str, Section]] = []
     summary: dict[str, tuple[str, str]] = {}
-    section, tensor, in_stats, in_summary = Section(), "", False, False
+    section, tensor, ranked, in_stats, in_summary = Section(), "", "", False, False
     for line in text.splitlines():
         in_summary = in_summary or line.strip() in _SUMMARIES
         if found := _SUMMARY.match(line):
@@ -79,9 +84,13 @@ def read_stats(text: str) -> Stats:
                 section = Section(section.title)
                 networks.append((section.title, section))
             in_stats, tensor = found[1].endswith("STATS"), ""
+        elif found := _RANK.fullmatch(line):
+            section.ranks.setdefault(tensor, {}).setdefault(ranked, {})[int(found[1])] = (found[2], found[3])
+        elif in_stats and (found := _RANKED.fullmatch(line)):
+            ranked = found[1]
         elif in_stats and (found := _HEADING.fullmatch(line)):
             tensor = found[1]
-        elif found := _FIELD.fullmatch(line):
+        elif found := _FORMAT.fullmatch(line) or _FIELD.fullmatch(line):
             here = section.tensors.setdefault(tensor, {}) if tensor else section.fields
             here.setdefault(found[1], found[2])
     if 0 not in levels or "Cycles" not in summary or "Energy" not in summary:
@@ -132,9 +141,9 @@ def number(text: str) -> float:
 def count(fields: Mapping[str, str], what: str) -> int:
     """Return a count such as `Scalar reads (per-instance)`. Raises Unreadable.
 
-    For a sparse run it is the count before compression, `Algorithmic scalar reads`.
+    For a sparse run it is the count of executed actions, `Actual scalar reads`.
     """
-    for name in (what, *(f"{kind} {what[0].lower()}{what[1:]}" for kind in ("Algorithmic", "Actual"))):
+    for name in (what, *(f"{kind} {what[0].lower()}{what[1:]}" for kind in ("Actual", "Algorithmic"))):
         if name in fields:
             return whole(fields[name])
     raise Unreadable(f"no '{what}'")

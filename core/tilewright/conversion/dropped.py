@@ -35,7 +35,7 @@ Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
 
 _MEMORY = (
     "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
-    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value",
+    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse",
     "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle",
     "capacity_words",
 )  # fmt: skip
@@ -207,6 +207,25 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 
+def _sparse_compute(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+    """Drop what compute units do with zeros."""
+    if inputs.architecture is None or inputs.architecture.compute.sparse is None:
+        return None
+    compute = inputs.architecture.compute
+    new = inputs.architecture.model_copy(update={"compute": compute.model_copy(update={"sparse": None})})
+    return replace(inputs, architecture=new), DroppedField("compute.sparse", f"{compute.sparse} of {compute.name}")
+
+
+def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+    """Drop the densities of tensors, which are then dense."""
+    if inputs.problem is None or not inputs.problem.sparse_tensors:
+        return None
+    message = ", ".join(f"{each.density} of {each.name}" for each in inputs.problem.tensors if each.density is not None)
+    tensors = tuple(each.model_copy(update={"density": None}) for each in inputs.problem.tensors)
+    new = inputs.problem.model_copy(update={"tensors": tensors})
+    return replace(inputs, problem=new), DroppedField("tensor.density", message)
+
+
 def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if not inputs.model_options:
         return None
@@ -221,6 +240,8 @@ def _all() -> Iterator[Simplification]:
     yield _attribute("architecture", "clock_ghz", None)
     yield _attribute("architecture", "technology_nm", None)
     yield _estimates
+    yield _densities
+    yield _sparse_compute
     yield _whole("constraints")
     yield _in_entries("spatial_order", None)
     yield _in_entries("unicast", ())

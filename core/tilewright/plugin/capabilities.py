@@ -54,6 +54,11 @@ class Capabilities(Model):
 
     Others refuse memories that state them.
     """
+    sparse: bool = False
+    """The cost model counts formats and savings of sparse hardware (`Memory.sparse`, `Compute.sparse`).
+
+    Others refuse architectures that have them.
+    """
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.
 
@@ -133,6 +138,13 @@ class Capabilities(Model):
                 )
                 reasons.append(Reason(code="widths", where=memory.name, message=text))
         return Verdict(reasons=tuple(reasons))
+
+    def judge_sparse(self, architecture: Architecture) -> Verdict:
+        """Return a reason if formats or savings of sparse hardware would not be counted."""
+        if self.sparse or not architecture.sparse_parts:
+            return Verdict()
+        text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
+        return Verdict(reasons=(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text),))
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
         """Return a reason for every property of a mapping that is not accepted, legal or not."""

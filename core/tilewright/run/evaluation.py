@@ -6,6 +6,7 @@ while it was built.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,9 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
-    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_memories(problem, architecture)
+    able = model.capabilities
+    verdict = able.judge(problem, architecture) + able.judge_memories(problem, architecture)
+    verdict += able.judge_sparse(architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
     return model.model.bind(problem, architecture)
@@ -156,11 +159,19 @@ def explain(
             report = evaluator.explain(mapping).on(architecture, problem)
     except TilewrightError as error:
         return refusal(model, problem.name, problem.macs, error)
-    ported = [memory.name for memory in architecture.memories if memory.ports]
-    if not ported or model.capabilities.memory_ports or not report.valid:
+    if not report.valid:
         return report
-    uncounted = f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
-    return report.model_copy(update={"warnings": (*report.warnings, uncounted)})
+    return report.model_copy(update={"warnings": (*report.warnings, *_uncounted(model, problem, architecture))})
+
+
+def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:
+    """Yield a warning for each part of the inputs that changes no figure."""
+    ported = [memory.name for memory in architecture.memories if memory.ports]
+    if ported and not model.capabilities.memory_ports:
+        yield f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
+    if problem.sparse_tensors and not architecture.sparse_parts:
+        names = ", ".join(problem.sparse_tensors)
+        yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"
 
 
 def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ...]:

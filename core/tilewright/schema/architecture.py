@@ -23,7 +23,9 @@ from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Tensor
+from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
 from tilewright.schema.replace import Place, paths_below, replaced
+from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
 
@@ -31,25 +33,10 @@ MAX_FANOUT, MAX_UNITS = 2**20, 2**40
 """Maximum number of sub-clusters of a cluster, and of compute units in total."""
 
 
-def _not_tiny(value: float) -> float:
-    if value < 1e-9:
-        raise ValueError("must be at least 1e-09")
-    return value
-
-
 def _few(value: int) -> int:
     if value > MAX_FANOUT:
         raise ValueError(f"must be at most {MAX_FANOUT:,}")
     return value
-
-
-Energy = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-"""Energy in pJ, bounded so that products stay finite."""
-Area = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
-"""Area of one instance in square micrometres."""
-Rate = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False), AfterValidator(_not_tiny)]
-Words = Annotated[int, Field(ge=1, le=2**53, strict=True)]
-Count = Annotated[int, Field(ge=1, le=2**20, strict=True)]
 
 
 class Network(Model):
@@ -142,6 +129,8 @@ class Memory(Model):
     While such an instance is in use, all instances below it leak. None: each instance has its own
     switch.
     """
+    sparse: SparseMemory | None = None
+    """Formats of sparse tensors, and accesses that zeros save; None: the memory knows no zeros."""
     area_um2: Area | None = None
     """Area of one instance; None: unknown."""
     component: Component | None = None
@@ -256,6 +245,8 @@ class Compute(Model):
     energy_per_operation_pj: Energy
     cycles_per_operation: Count = 1
     word_bits: Count = 16
+    sparse: SparseCompute | None = None
+    """Operations that zeros save; None: all are executed."""
     area_um2: Area | None = None
     component: Component | None = None
     estimates: tuple[Estimated, ...] = ()
@@ -336,6 +327,11 @@ class Architecture(FileModel):
         if any(area is None for area, _ in parts):
             return None
         return math.fsum(area * count for area, count in parts if area is not None)
+
+    @cached_property
+    def sparse_parts(self) -> tuple[str, ...]:
+        """Names of the memories and of the compute unit whose counts depend on zeros; empty: dense hardware."""
+        return tuple(part.name for part in self.parts if part.sparse is not None and part.sparse.is_active)
 
     @property
     def compute_instances(self) -> int:

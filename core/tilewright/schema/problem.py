@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
+from tilewright.schema.density import Density
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.replace import paths_below, replaced
@@ -82,6 +83,8 @@ class Tensor(Model):
     name: Name
     role: Role
     projection: tuple[Rank, ...] = Field(max_length=MAX_PARTS)
+    density: Density | None = None
+    """Nonzero values; None: all. Only sparse hardware takes note of zeros."""
 
     @property
     def is_output(self) -> bool:
@@ -128,6 +131,12 @@ class Problem(FileModel):
                         f"{suggestion(unknown, self.dimensions)}",
                         *("tensors", number, "projection", rank),
                     )
+            if tensor.density is not None and tensor.density.distribution == "banded":
+                extents = [self._extent(rank, self.dimensions) for rank in tensor.projection]
+                if len(extents) != 2 or extents[0] != extents[1]:
+                    text = " x ".join(map(str, extents)) or "one value"
+                    message = f"a banded tensor must be a square matrix ({tensor.name} is {text})"
+                    raise MisplacedError(message, "tensors", number, "density")
         return self
 
     def replace(self, changes: Mapping[str, Any]) -> Self:
@@ -166,6 +175,11 @@ class Problem(FileModel):
     @property
     def operand_count(self) -> int:
         return len(self.operands)
+
+    @property
+    def sparse_tensors(self) -> tuple[str, ...]:
+        """Names of the tensors with a density."""
+        return tuple(tensor.name for tensor in self.tensors if tensor.density is not None)
 
     @property
     def is_affine(self) -> bool:
@@ -215,9 +229,11 @@ class Problem(FileModel):
         `extents` maps dimension -> iterations. The formula is Timeloop's: the product over
         coordinates of 1 + sum of coefficient x (extent - 1).
         """
-        return math.prod(
-            1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items()) for rank in tensor.projection
-        )
+        return math.prod(self._extent(rank, extents) for rank in tensor.projection)
+
+    @staticmethod
+    def _extent(rank: Rank, extents: Mapping[str, int]) -> int:
+        return 1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items())
 
     def tensor_words(self, tensor: Tensor) -> int:
         """Return the words of the whole tensor (bounding box)."""
@@ -236,6 +252,9 @@ class Problem(FileModel):
         """Hex digest that is equal for equal work: it covers everything except name and source."""
         data = self.model_dump(mode="json", exclude={"name", "source"})
         data["dimensions"] = list(data["dimensions"].items())
+        for tensor in data["tensors"]:
+            if tensor["density"] is None:
+                del tensor["density"]  # keys of dense problems are in stored results
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
     def __str__(self) -> str:

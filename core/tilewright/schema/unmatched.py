@@ -38,6 +38,12 @@ def unmatched(
         for word in memory.bits_per_value
         if word not in tensors
     ]
+    told += [
+        _sentence(f"memory {memory.name} of {architecture.name} has sparse parts of", "tensor", word, tensors)
+        for memory in architecture.memories
+        for word in (() if memory.sparse is None else memory.sparse.names)
+        if word not in tensors
+    ]
     for variant in constraints.variants:
         served = [problem for problem in problems if constraints.variant_for(problem) is variant]
         letters = chain(*(problem.dimension_names for problem in served)) if served else ()

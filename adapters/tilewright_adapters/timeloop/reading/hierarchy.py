@@ -36,11 +36,15 @@ _READ_MEMORY = {
         "shared_bandwidth",
     ),
     *("vector_access_energy", "technology", "power_gated_at"),
+    *("metadata_datawidth", "metadata_word_bits", "metadata_storage_width", "metadata_width"),
+    *("metadata_storage_depth", "metadata_depth", "metadata_block_size"),
+    *("decompression_supported", "compression_supported"),
 }
 _READ_COMPUTE = {*_COMMON, "energy", "technology"}
 _HARMLESS = {
     *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
+    *("metadata_counter_width", "metadata_n_banks", "concordant_compressed_tile_traversal"),
     *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "technology"),
     *(
         "nports",
@@ -65,6 +69,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
     "reduction_supported": (True,),
+    "tile_partition_supported": (False,),
     "network_read": (),
     "network_fill": (),
     "network_drain": (),

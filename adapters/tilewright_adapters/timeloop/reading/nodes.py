@@ -19,9 +19,9 @@ from tilewright_adapters.timeloop.reading.sections import Sections
 
 _KINDS = ("Architecture", "Container", "ArrayContainer", "Component", "Element", "Hierarchical", "Parallel", "Nothing")
 _FIELDS = {
-    "Container": {"name", "attributes", "spatial", "constraints", "networks"},
+    "Container": {"name", "attributes", "spatial", "constraints", "networks", "sparse_optimizations"},
     "Component": {"name", "class", "subclass", "attributes", "spatial", "constraints", "enabled", "required_actions"}
-    | {"area_scale", "energy_scale"},
+    | {"area_scale", "energy_scale", "sparse_optimizations"},
     "Branch": {"name", "nodes", "version"},
     "Nothing": {"name", "constraints"},
 }
@@ -150,6 +150,9 @@ class _Walk:
         if unrolling and parallel:
             raise node.error(f"component {name} fans out in a parallel branch; Timeloop's levels are a chain")
         yield from unrolling
+        sparse = fields.get("sparse_optimizations")
+        if sparse is not None and sparse.value and not self.sections.dense:
+            self.sections.sparse_nodes.append((name, sparse))
         own = self.attributes(fields)
         x, y = self.mesh
         yield Component(name, fields["class"].text("a class"), node, {**self.inherited, **own}, x * y, (x, y))
@@ -158,8 +161,11 @@ class _Walk:
     def fields(self, node: Cursor, kind: str) -> dict[str, Cursor]:
         """Return the fields of a container or component, checked."""
         fields = node.fields(f"a {kind.lower()}")
-        if "sparse_optimizations" in fields:
-            self.sections.omit("sparse_optimizations", fields.pop("sparse_optimizations"))
+        sparse = fields.get("sparse_optimizations")
+        if sparse is not None and self.sections.dense:
+            self.sections.omit("sparse_optimizations", sparse)
+        elif sparse is not None and sparse.value and kind == "Container":
+            raise sparse.error("a container has no sparse_optimizations; give them to a memory or a compute unit")
         networks = fields.pop("networks", None)
         if networks is not None and networks.value:
             raise networks.error("networks is not supported: it could change results")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tilewright.errors import UnsupportedError
 from tilewright.expressions import resolved
 from tilewright.schema.document import Document, suggestion
 from tilewright_adapters.merging import merged
@@ -32,6 +31,7 @@ _SECTIONS = {
     "ART": "ART",
     "area_reference_table": "ART",
     "variables": "variables",
+    "sparse_optimizations": "sparse_optimizations",
     OURS: OURS,
 } | {name: name for name in CONSTRAINTS}
 _SILENT = {
@@ -50,7 +50,7 @@ SPARSE = {
     "densities": "sparse tensors",
     "commonDensity": "sparse tensors",
 }
-"""Keys of sparse runs. Without sparse hardware, the others change no figure."""
+"""Keys of sparse runs."""
 _BY_NAME = "constraints_"
 """Prefix of a section's named constraints: `constraints: x` selects `constraints_x`."""
 
@@ -77,6 +77,8 @@ class Sections:
     warnings: list[str] = field(default_factory=list)
     dense: bool = False
     """Whether sparse content is omitted."""
+    sparse_nodes: list[tuple[str, Cursor]] = field(default_factory=list)
+    """Names of v4's nodes with their `sparse_optimizations`."""
     given: Mapping[str, object] = field(default_factory=dict)
     """Values of variables, which take precedence over those in the files."""
 
@@ -112,15 +114,9 @@ class Sections:
         return values
 
     def omit(self, name: str, cursor: Cursor) -> None:
-        """Omit a key of SPARSE with a warning. Raises InputError for sparse hardware unless `dense` is set."""
+        """Omit a key of SPARSE with a warning."""
         if not cursor.value:
             return
-        if name == "sparse_optimizations" and not self.dense:
-            raise UnsupportedError(
-                f"{name} ({SPARSE[name]}) is not supported: it would change results",
-                location=cursor.document.locate(cursor.path),
-                hint="--dense (dense=True in Python) omits it; results are then those of the dense run",
-            )
         of = (
             f" of {', '.join(map(str, cursor.value))}" if isinstance(cursor.value, dict) and name == "densities" else ""
         )
@@ -133,7 +129,7 @@ class Sections:
         if key in _UNUSED:
             self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
             return
-        if key in SPARSE:
+        if key in SPARSE and (self.dense or key != "sparse_optimizations"):
             self.omit(key, cursor)
             return
         if key == "layout":

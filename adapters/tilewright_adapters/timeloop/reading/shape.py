@@ -8,6 +8,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.sections import SPARSE, Sections
+from tilewright_adapters.timeloop.reading.sparse import read_densities
 
 _IN_INSTANCE = {"type", "name", "version", "notes", "bitwidths"}
 
@@ -89,10 +90,12 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     if missing:
         where = fields.get("instance", section)
         raise where.error(f"dimension {missing[0]} has no size", hint=f"add '{missing[0]}: <size>' to the instance")
+    tensors = _tensors(parts["data_spaces"], dimensions, coefficients)
+    densities = {} if sections.dense else read_densities(given, [tensor.name for tensor in tensors], sections)
     return Problem(
         name=parts["name"].text("the shape's name") if "name" in parts and parts["name"].value != "" else "problem",
         dimensions=FrozenDict({name: _size(name, sizes[name]) for name in dimensions}),
-        tensors=_tensors(parts["data_spaces"], dimensions, coefficients),
+        tensors=tuple(tensor.model_copy(update={"density": densities.get(tensor.name)}) for tensor in tensors),
     )
 
 
@@ -156,7 +159,8 @@ def _own_shape(name: str, where: Cursor) -> Cursor:
 def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Sections) -> None:
     for name, cursor in sizes.items():
         if name in SPARSE:
-            sections.omit(name, cursor)
+            if sections.dense or name == "sparse_optimizations":
+                sections.omit(name, cursor)
             continue
         if name == "data_spaces":
             if not cursor.value:

@@ -10,6 +10,14 @@ from tilewright.schema.document import dump_yaml
 from tilewright.schema.problem import Problem, Rank
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage, plain
+from tilewright_adapters.timeloop.writing.sparse import (
+    compute_energies,
+    density_data,
+    sparse_attributes,
+    sparse_compute,
+    sparse_energies,
+    sparse_memory,
+)
 
 CLASSES = {"dram": "DRAM", "sram": "SRAM", "register": "regfile"}
 """Technology -> class that Timeloop and Accelergy support."""
@@ -20,14 +28,17 @@ _UNLIMITED = 2**32 - 1
 def write_v3(plan: Outline, rules: list[LevelConstraint]) -> dict[str, str]:
     """Return file name -> text.
 
-    Files are arch.yaml with ERT.yaml and ART.yaml, problem.yaml, map.yaml and constraints.yaml, for
-    the parts that are present.
+    Files are arch.yaml with ERT.yaml and ART.yaml, sparse.yaml, problem.yaml, map.yaml and
+    constraints.yaml, for the parts that are present.
     """
     files: dict[str, Any] = {}
     if plan.storage:
         files["arch.yaml"] = {"architecture": {"version": 0.3, "subtree": [_tree(plan)]}}
         files["ERT.yaml"] = {"ERT": {"version": 0.3, "tables": energies(plan, plan.name, "mac_random")}}
         files["ART.yaml"] = {"ART": {"version": 0.3, "tables": areas(plan, plan.name)}}
+        targets = [each for each in _sparse_targets(plan) if len(each) > 1]
+        if targets:
+            files["sparse.yaml"] = {"sparse_optimizations": {"targets": targets}}
     if plan.problem is not None:
         files["problem.yaml"] = {"problem": problem_data(plan.problem, plan, "-")}
     if plan.nests is not None:
@@ -35,6 +46,14 @@ def write_v3(plan: Outline, rules: list[LevelConstraint]) -> dict[str, str]:
     if rules:
         files["constraints.yaml"] = {"mapspace_constraints": {"targets": list(_targets(plan, rules))}}
     return {name: dump_yaml(data) for name, data in files.items()}
+
+
+def _sparse_targets(plan: Outline) -> Iterator[dict[str, Any]]:
+    """Yield the name and the sparse content of every level."""
+    assert plan.compute is not None
+    for storage in plan.storage:
+        yield {"name": storage.name} | sparse_memory(storage.memory, plan, "-")
+    yield {"name": compute_name(plan)} | sparse_compute(plan.compute, "-")
 
 
 def _tree(plan: Outline) -> dict[str, Any]:
@@ -95,7 +114,7 @@ def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, A
     for storage in plan.storage:
         if storage.memory.name == memory.power_gated_at:
             attributes["power_gated_at"] = storage.name
-    return attributes
+    return attributes | sparse_attributes(memory)
 
 
 def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, Any]]:
@@ -109,9 +128,10 @@ def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, An
             given["random_update"] = memory.update_energy_pj
         if memory.leakage_pj_per_cycle:
             given["leak"] = memory.leakage_pj_per_cycle
+        given |= sparse_energies(memory)
         tables.append({"name": f"{path}.{storage.name}", "actions": [_action(*item) for item in given.items()]})
-    action = _action(compute_action, plan.compute.energy_per_operation_pj)
-    tables.append({"name": f"{path}.{compute_name(plan)}", "actions": [action]})
+    given = {compute_action: plan.compute.energy_per_operation_pj} | compute_energies(plan.compute, compute_action)
+    tables.append({"name": f"{path}.{compute_name(plan)}", "actions": [_action(*item) for item in given.items()]})
     return tables
 
 
@@ -154,7 +174,10 @@ def problem_data(problem: Problem, plan: Outline, hyphen: str) -> dict[str, Any]
     shape: dict[str, Any] = {"name": problem.name, "dimensions": list(plan.letters.values())}
     if coefficients:
         shape["coefficients"] = [{"name": name, "default": value} for name, value in coefficients.items()]
-    instance = {plan.letters[name]: size for name, size in problem.dimensions.items()}
+    instance: dict[str, Any] = {plan.letters[name]: size for name, size in problem.dimensions.items()}
+    densities = density_data(problem)
+    if densities:
+        instance["densities"] = densities
     return {"shape": shape | {f"data{hyphen}spaces": spaces}, "instance": instance}
 
 

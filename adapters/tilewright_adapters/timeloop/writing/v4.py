@@ -10,6 +10,7 @@ from tilewright.schema.architecture import Network
 from tilewright.schema.document import dump_yaml
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import Outline, Storage
+from tilewright_adapters.timeloop.writing.sparse import refuse_sparse_v4, sparse_compute, sparse_memory
 from tilewright_adapters.timeloop.writing.v3 import (
     areas,
     class_of,
@@ -28,6 +29,7 @@ def refuse_v4(plan: Outline, rules: list[LevelConstraint]) -> None:
     """Add reasons why v4 cannot express what v0.3 can."""
     if rules and plan.nests:
         plan.refuse("constraints", "", "in v4 constraints are part of the mapping; write one of them")
+    refuse_sparse_v4(plan)
     for index, storage in enumerate(plan.storage):
         if storage.network != Network():
             plan.refuse("network", storage.name, "its NoC costs energy; v4 has no such attributes")
@@ -70,8 +72,12 @@ def _nodes(plan: Outline) -> Iterator[str]:
         x, y = plan.fanout(index)
         if (x, y) != (1, 1):
             yield _node("Container", {"name": container(plan, index), "spatial": {"meshX": x, "meshY": y}})
-    attributes = {"datawidth": plan.compute.word_bits}
-    yield _node("Component", {"name": compute_name(plan), "class": "intmac", "attributes": attributes})
+    fields = {"name": compute_name(plan), "class": "intmac", "attributes": {"datawidth": plan.compute.word_bits}}
+    yield _node("Component", fields | _sparse(sparse_compute(plan.compute, "_")))
+
+
+def _sparse(content: dict[str, Any]) -> dict[str, Any]:
+    return {"sparse_optimizations": content} if content else {}
 
 
 def _node(kind: str, fields: dict[str, Any]) -> str:
@@ -117,7 +123,8 @@ def container(plan: Outline, index: int) -> str:
 def _component(storage: Storage, plan: Outline) -> dict[str, Any]:
     attributes = memory_attributes(storage.memory, plan, "_")
     attributes["datawidth"] = attributes.pop("word_bits")
-    return {"name": storage.name, "class": class_of(storage), "attributes": attributes}
+    fields = {"name": storage.name, "class": class_of(storage), "attributes": attributes}
+    return fields | _sparse(sparse_memory(storage.memory, plan, "_"))
 
 
 def _directives(plan: Outline) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright.schema.report.content import UNITS, Objective, ReportContent
 from tilewright.schema.report.parts import (
+    AccessCounts,
     Accesses,
     Delivery,
     Execution,
@@ -14,8 +15,11 @@ from tilewright.schema.report.parts import (
     LevelReport,
     Limit,
     LimitAction,
+    MetadataCounts,
     NetworkReport,
+    RankCounts,
     Served,
+    SparseCounts,
     TensorCounts,
     overlapping,
 )
@@ -24,6 +28,7 @@ from tilewright.tables import Table, Tabular
 
 __all__ = [
     "UNITS",
+    "AccessCounts",
     "Accesses",
     "Delivery",
     "Execution",
@@ -31,10 +36,13 @@ __all__ = [
     "LevelReport",
     "Limit",
     "LimitAction",
+    "MetadataCounts",
     "NetworkReport",
     "Objective",
+    "RankCounts",
     "Report",
     "Served",
+    "SparseCounts",
     "TensorCounts",
     "overlapping",
 ]

@@ -57,6 +57,10 @@ class ReportContent(Model):
     """energy_pj x cycles."""
     utilization: float | None = None
     compute_energy_pj: float | None = None
+    actual_operations: int | None = None
+    """Operations that sparse hardware executes; None on dense hardware."""
+    gated_operations: int | None = None
+    skipped_operations: int | None = None
     levels: tuple[LevelReport, ...] = ()
     networks: tuple[NetworkReport, ...] = ()
     limits: tuple[Limit, ...] = ()
@@ -99,7 +103,7 @@ class ReportContent(Model):
                 update={
                     "used_words": math.ceil(
                         sum(
-                            counts.tile_words * memories[level.name].words_of(problem.tensor(name))
+                            counts.stored_words * memories[level.name].words_of(problem.tensor(name))
                             for name, counts in level.tensors.items()
                         )
                     ),

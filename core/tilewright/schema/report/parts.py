@@ -12,6 +12,53 @@ Objective = Literal["edp", "energy", "cycles"]
 """Metric that a search minimises."""
 
 
+class AccessCounts(Model):
+    """Accesses of three kinds."""
+
+    reads: int = 0
+    fills: int = 0
+    updates: int = 0
+
+
+class MetadataCounts(Model):
+    """Pieces of metadata: `stored` with the fullest tile, and accesses that are executed, gated, skipped."""
+
+    stored: int = 0
+    actual: AccessCounts = AccessCounts()
+    gated: AccessCounts = AccessCounts()
+    skipped: AccessCounts = AccessCounts()
+
+
+class RankCounts(Model):
+    """Metadata and payloads of one rank of a tensor's format."""
+
+    format: str
+    metadata: MetadataCounts = MetadataCounts()
+    payload: MetadataCounts = MetadataCounts()
+
+
+class SparseCounts(Model):
+    """Accesses of one tensor at one level of sparse hardware, per instance of the memory.
+
+    `dense` are the accesses without zeros. Accesses in no other field do not exist: a format omits
+    them, or an action of an outer memory saves them.
+    """
+
+    dense: AccessCounts
+    gated: AccessCounts = AccessCounts()
+    skipped: AccessCounts = AccessCounts()
+    metadata: tuple[RankCounts, ...] = ()
+    """Counts of each rank, outermost first; empty without a format."""
+    decompressions: int = 0
+    compressions: int = 0
+    stored_words: int
+    """Words of the fullest tile."""
+    metadata_bits: int = 0
+    """Bits of metadata of the fullest tile."""
+    average_instances: float
+    """Instances with work, on average; `instances` of the counts is the maximum."""
+
+
 class TensorCounts(Model):
     """Accesses of one tensor at one level, in values per instance of the memory.
 
@@ -26,6 +73,13 @@ class TensorCounts(Model):
     tile_words: int
     energy_pj: float
     partition_words: int | None = None
+    sparse: SparseCounts | None = None
+    """Counts of sparse hardware. `reads`, `fills` and `updates` are then those that are executed."""
+
+    @property
+    def stored_words(self) -> int:
+        """Words that the tile occupies: those of its fullest form if it is compressed."""
+        return self.tile_words if self.sparse is None else self.sparse.stored_words
 
 
 class LevelReport(Model):

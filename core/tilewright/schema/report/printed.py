@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tilewright.schema.report.content import EnergyPart, ReportContent
-from tilewright.schema.report.parts import Limit
+from tilewright.schema.report.parts import Limit, TensorCounts
 from tilewright.tables import Column, Table, figure, numbers, quantity
 
 SHOWN = 3
@@ -38,7 +38,7 @@ def rows(report: ReportContent) -> list[dict[str, Any]]:
     """Return one row per part of the energy, with the counts of memories."""
     return [
         {"level": part.place, "tensor": part.tensor}
-        | ({} if part.counts is None else part.counts.model_dump())
+        | ({} if part.counts is None else _flat(part.counts))
         | {
             "energy_pj": part.energy_pj,
             "share": _of(part.energy_pj, report),
@@ -46,6 +46,15 @@ def rows(report: ReportContent) -> list[dict[str, Any]]:
         }
         for part in report.energy_parts()
     ]
+
+
+def _flat(counts: TensorCounts) -> dict[str, Any]:
+    """Return counts by name; those of sparse hardware have the names `gated_reads`, `stored_words` and so on."""
+    found: dict[str, Any] = counts.model_dump(exclude={"sparse"})
+    sparse = {} if counts.sparse is None else counts.sparse.model_dump(exclude={"metadata"})
+    for name, value in sparse.items():
+        found |= {f"{name}_{kind}": each for kind, each in value.items()} if isinstance(value, dict) else {name: value}
+    return found
 
 
 def limited_by(limit: Limit) -> str:
