@@ -300,6 +300,20 @@ class MappingReport(Tabular):
         """Charts of the report, such as `plot.energy()`."""
         return NetworkPlots(self.data())
 
+    def _uncounted_bits(self) -> list[str]:
+        """Return a message if layers state widths that the memories do not count."""
+        odd = [
+            layer.name
+            for layer in self.layers
+            for memory in self.configuration.architecture_for(layer.problem).memories
+            for tensor in layer.problem.tensors
+            if tensor.bits and memory.may_hold(tensor) and memory.bits_of(tensor) != tensor.bits
+        ]
+        names = list(dict.fromkeys(odd))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        told = "have values of other widths than the memories count; --value-bits network counts those of the network"
+        return [f"note: {names[0]}{more} {told}"] if names else []
+
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
         found = [f"warning: {warning}" for warning in self.warnings]
@@ -310,6 +324,7 @@ class MappingReport(Tabular):
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
         found += self._letters()
+        found += self._uncounted_bits()
         found += fallback_message(self.configuration, self.layers)
         failed: dict[str, list[str]] = {}
         for layer in self.layers:

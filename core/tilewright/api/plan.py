@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.call_arguments import at_least, budget_of, objective_of, options_by_name
+from tilewright.api.call_arguments import at_least, budget_of, objective_of, one_of, options_by_name
 from tilewright.api.keywords import settings_of
 from tilewright.api.load import Source, load_architecture, load_constraints, load_workload, with_factors
 from tilewright.api.load.foreign import foreign
@@ -62,6 +62,7 @@ class Plan:
     models: tuple[BuiltModel, ...]
     mappers: MappingOf[str, _BuiltMapper | PluginError]
     """Mappers by name, or the error if one could not be built."""
+    network_bits: bool = False
     named: bool = True
     """Whether all plugins are installed ones and none is an object."""
 
@@ -96,6 +97,7 @@ class Plan:
             cache=words["cache"] if named else False,  # objects have no version to key results by
             models=built,
             mappers=built_mappers,
+            network_bits=one_of("value_bits", words["value_bits"], ("architecture", "network")) == "network",
             named=named,
         )
 
@@ -118,6 +120,7 @@ class Plan:
             budget=with_default(self.budget, built.spec),
             seed=self.seed,
             mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
+            network_bits=self.network_bits,
         )
 
     @classmethod

@@ -33,6 +33,9 @@ class Searches(TypedDict, total=False):
     factors: Annotated["str | None", Setting(
         None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller",
         "perfect|ragged", unset="as in the constraints, else perfect")]
+    value_bits: Annotated['Literal["architecture", "network"]', Setting(
+        "architecture", "widths of values: architecture: as the memories state; network: as the network states, such as 8 "
+        "bits of a quantised operator", "architecture|network")]
     seconds: Annotated["float | None", Setting(
         None, "time limit of each search, of one distinct layer", "S", least=0)]
     evaluations: Annotated["int | None", Setting(

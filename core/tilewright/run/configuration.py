@@ -17,6 +17,7 @@ from tilewright.run.evaluation import BuiltModel
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
@@ -77,6 +78,12 @@ class RunConfiguration:
     mapper_capabilities: Capabilities = Capabilities()
     fallback: RunConfiguration | None = None
     most_cycles: float = math.inf
+    network_bits: bool = False
+    """Values are as wide as the network states."""
+
+    def architecture_for(self, problem: Problem) -> Architecture:
+        """Return the architecture on which a problem is mapped."""
+        return self.architecture.with_value_bits(problem) if self.network_bits else self.architecture
 
     def on_architecture(self, architecture: Architecture) -> RunConfiguration:
         """Return the configuration for another architecture."""
@@ -108,6 +115,8 @@ class RunConfiguration:
         }
         if self.most_cycles < math.inf:
             found["most_cycles"] = self.most_cycles
+        if self.network_bits:
+            found["network_bits"] = True
         return found if self.fallback is None else found | {"otherwise": self.fallback.data}
 
 

@@ -391,14 +391,17 @@ def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tupl
         TilewrightError: The inputs are not accepted.
     """
     space, constrained = narrowed_space(
-        configuration.model, distinct.problem, configuration.architecture, configuration.constraints
+        configuration.model,
+        distinct.problem,
+        configuration.architecture_for(distinct.problem),
+        configuration.constraints,
     )
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
     return space, constrained
 
 
 def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[Architecture, Variant | None]:
-    architecture = configuration.constraints.shape(configuration.architecture)
+    architecture = configuration.constraints.shape(configuration.architecture_for(distinct.problem))
     return architecture, configuration.constraints.rules_for(distinct.problem, architecture)
 
 

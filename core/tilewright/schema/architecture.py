@@ -22,7 +22,7 @@ from tilewright.errors import InputError
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import Name, Tensor
+from tilewright.schema.problem import Name, Problem, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
 from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
@@ -367,6 +367,15 @@ class Architecture(FileModel):
             cluster.model_copy(update={"memories": tuple(map(change, cluster.memories))}) for cluster in self.clusters
         )
         return self.model_copy(update={"clusters": clusters})
+
+    def with_value_bits(self, problem: Problem) -> Architecture:
+        """Return a copy in which the values of each tensor are as wide as the problem states (`Tensor.bits`)."""
+        bits = {tensor.name: tensor.bits for tensor in problem.tensors if tensor.bits is not None}
+        if not bits:
+            return self
+        return self.with_memories(
+            lambda memory: memory.model_copy(update={"bits_per_value": FrozenDict({**memory.bits_per_value, **bits})})
+        )
 
     def switch_of(self, memory: str) -> tuple[str, float]:
         """Return the memory that switches this one on and off, and the instances per switch.

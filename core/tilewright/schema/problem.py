@@ -85,6 +85,11 @@ class Tensor(Model):
     projection: tuple[Rank, ...] = Field(max_length=MAX_PARTS)
     density: Density | None = None
     """Nonzero values; None: all. Only sparse hardware takes note of zeros."""
+    bits: Annotated[int, Field(ge=1, le=2**20, strict=True)] | None = None
+    """Bits of one value in the network that the problem is from, such as 8 of a quantised operator; None: unknown.
+
+    Costs use the widths of the memories, unless `Architecture.with_value_bits` is used.
+    """
 
     @property
     def is_output(self) -> bool:
@@ -253,8 +258,9 @@ class Problem(FileModel):
         data = self.model_dump(mode="json", exclude={"name", "source"})
         data["dimensions"] = list(data["dimensions"].items())
         for tensor in data["tensors"]:
-            if tensor["density"] is None:
-                del tensor["density"]  # keys of dense problems are in stored results
+            for name in ("density", "bits"):
+                if tensor[name] is None:
+                    del tensor[name]  # keys of problems without them are in stored results
         return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
     def __str__(self) -> str:

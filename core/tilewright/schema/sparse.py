@@ -187,8 +187,8 @@ class MetadataStorage(Model):
     def bits_of(self, rank: RankFormat) -> tuple[int, int]:
         """Return the bits that one piece of metadata, and one payload, of a rank occupies.
 
-        Bits that do not divide the width of an access are increased until they do, to less than
-        twice of what is needed; if no such number does, they are doubled.
+        Bits that do not divide the width of an access are increased until they do, to less than twice
+        as many. If no such number divides it, they are doubled.
 
         Raises:
             ValueError: they are wider than an access.

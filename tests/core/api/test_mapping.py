@@ -189,3 +189,21 @@ def test_the_space_is_the_one_that_is_searched(report: tw.MappingReport) -> None
     assert free.size == MapSpace.of(free.problem, free.architecture, rules=None).size
     aspect = tw.space(GEMM, "union_edge", "aspect_8x32")
     assert [cluster.fanout.size for cluster in aspect.architecture.clusters if cluster.fanout.size > 1] == [8, 32]
+
+
+def test_values_are_as_wide_as_the_memories_state_or_as_the_network_does() -> None:
+    """Values of 8 bits share words of 16, so that they cost less; the layer's mapping has its own architecture."""
+    problem = tw.load("nk,km->nm; n=64 k=64 m=64", kind="problem")
+    tensors = (tensor.model_copy(update={"bits": 8}) for tensor in problem.tensors)
+    narrow = problem.model_copy(update={"tensors": tuple(tensors)})
+    search: dict[str, Any] = {"arch": "eyeriss", "mapper": "random", "evaluations": 300, "cache": False}
+    words, bits = tw.map(narrow, **search), tw.map(narrow, value_bits="network", **search)
+
+    assert words.energy_pj == tw.map(problem, **search).energy_pj
+    assert any("--value-bits network" in message for message in words.messages())
+    assert bits.energy_pj is not None and words.energy_pj is not None and bits.energy_pj < words.energy_pj
+    assert not any("--value-bits" in message for message in bits.messages())
+    mapping = bits.layers[0].mapping
+    assert mapping is not None and tw.evaluate(mapping).reports[0].energy_pj == bits.energy_pj
+    with pytest.raises(InputError, match="value_bits"):
+        tw.map(narrow, value_bits="file", **search)  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from tilewright_frontends.onnx.graph import Graph, load_graph
 from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import Product, builder_of
 from tilewright_frontends.onnx.unmapped import explain
-from tilewright_frontends.onnx.widths import widths
+from tilewright_frontends.onnx.widths import with_widths
 
 FILES = {
     "resnet50": "light_resnet50.onnx",
@@ -106,10 +106,9 @@ def _workload(graph: Graph, source: str) -> Workload:
             else:
                 names = tuple(layers[index].name for index in _ones(before))
                 before = 1 << len(layers)
-                told = widths(graph, part)
-                problem = part.problem.model_copy(
-                    update={"name": label} | ({"source": f"{operator_of(node)}, {told}"} if told else {})
-                )
+                problem = with_widths(graph, part).model_copy(update={"name": label})
+                if any(tensor.bits for tensor in problem.tensors):
+                    problem = problem.model_copy(update={"source": operator_of(node)})
                 layers.append(Layer(problem=problem, after=names, count=times * part.count))
         origin |= {value: before for value in node.output if value}
     return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))

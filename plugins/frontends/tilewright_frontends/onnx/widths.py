@@ -10,6 +10,7 @@ import re
 
 from onnx import TensorProto
 
+from tilewright.schema.problem import Problem
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.operators import Product
 
@@ -22,8 +23,8 @@ SINGLE = 32
 """Bits of a value in single precision, which is not worth a note."""
 
 
-def widths(graph: Graph, product: Product) -> str:
-    """Return `bits per value: Inputs 8, Weights 8`; empty if all known widths are 32."""
+def with_widths(graph: Graph, product: Product) -> Problem:
+    """Return the product's problem with the bits of its tensors; unchanged if all known widths are 32."""
     names, values = [each.name for each in product.problem.tensors], product.values
     found: dict[str, int | None] = {}
     if len(names) == len(values):
@@ -32,8 +33,9 @@ def widths(graph: Graph, product: Product) -> str:
         found = dict(zip(names, bits, strict=True)) | dict(product.bits)
     known = {name: bits for name, bits in found.items() if bits is not None}
     if set(known.values()) <= {SINGLE}:
-        return ""
-    return "bits per value: " + ", ".join(f"{name} {bits}" for name, bits in known.items())
+        return product.problem
+    tensors = (each.model_copy(update={"bits": known.get(each.name)}) for each in product.problem.tensors)
+    return product.problem.model_copy(update={"tensors": tuple(tensors)})
 
 
 def _of_operand(graph: Graph, value: str) -> int | None:
