@@ -72,6 +72,12 @@ def test_a_file_of_a_frontend_is_a_workload(tmp_path: Path) -> None:
         assert isinstance(tw.load(source), tw.Workload)
 
 
+def test_a_file_of_another_tool_is_an_architecture_or_a_workload() -> None:
+    hardware = tw.load(EXAMPLE_FILES / "timeloop/arch.yaml")
+    assert isinstance(hardware, tw.Architecture) and hardware.memories[0].name == "DRAM"
+    assert isinstance(tw.load(EXAMPLE_FILES / "timeloop/problem.yaml"), tw.Workload)
+
+
 def test_options_go_to_the_frontend() -> None:
     assert tw.load("squeezenet", batch=3).layers[0].problem.dimensions["N"] == 3
     with pytest.raises(errors.InputError, match="did you mean 'batch'"):

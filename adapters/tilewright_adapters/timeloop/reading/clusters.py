@@ -165,7 +165,8 @@ def _technology(level: Component) -> Technology:
 def _capacity(level: Component, word_bits: int, block: int) -> int | None:
     """Return the capacity in words; None: unlimited. Raises InputError if two sizes differ."""
     depth = [name for name in DEPTH if name in level.fields][:1]
-    given = [name for name in ("entries", *depth, "sizeKB") if name in level.fields]
+    first = ["entries"] if "entries" in level.fields else depth  # as in Timeloop
+    given = [name for name in (*first, "sizeKB") if name in level.fields]
     words = {name: _words(level, name, word_bits, block) for name in given}
     if len(set(words.values())) > 1:
         sizes = " and ".join(f"{name} {level.fields[name].shown} ({words[name]} words)" for name in given)

@@ -222,6 +222,7 @@ def _warnings(components: list[Component]) -> Iterator[str]:
             yield from _check_attributes(level, _READ_MEMORY)
             yield from _check_synonyms(level)
             yield from _check_width(level)
+            yield from _check_size(level)
         elif _is(level.kind, _COMPUTE_CLASSES):
             yield from _check_attributes(level, _READ_COMPUTE)
         else:
@@ -253,6 +254,17 @@ def _check_width(level: Component) -> Iterator[str]:
             f"{place}: width {width} of {level.name} is not {word_bits} bits x cluster {cluster} x a whole number: "
             f"read as blocks of {block}"
         )
+
+
+def _check_size(level: Component) -> Iterator[str]:
+    """Yield a warning if `entries` and the depth give different sizes. Timeloop uses `entries`."""
+    depth = next((name for name in DEPTH if name in level.fields), None)
+    if "entries" not in level.fields or depth is None or level.is_dummy:
+        return
+    block, _ = level.blocks(level.whole(WORD_BITS, 16))
+    if level.fields["entries"].value != level.whole((depth,), 0, least=0) * block:
+        place = level.where.document.locate(level.fields[depth].path)
+        yield f"{place}: {depth} of {level.name} is ignored, as in Timeloop, because entries is given"
 
 
 def _is(kind: str, classes: tuple[str, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from collections.abc import Mapping as MappingOf
@@ -251,11 +252,15 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
     document = _document(source)
     if document is not None:
         found = kind_of(document) or sign_of(document)
+        foreign = _recognised_foreign(source) if found is None and is_foreign(source) else None
+        if foreign is not None:
+            return foreign
         if found not in SCHEMAS:
             raise InputError(
                 f"cannot tell the kind of this document; it has {f'kind: {found}' if found else 'no kind'}",
                 location=document.locate(()),
-                hint=f"write one of {', '.join(SCHEMAS)} after 'kind:', or give kind=",
+                hint=f"write one of {', '.join(SCHEMAS)} after 'kind:', or give kind=; for a file of another tool, "
+                "tilewright convert FILE --to tilewright says what is wrong",
             )
         if found == "architecture":
             return "architecture", read_architecture(document)
@@ -263,6 +268,14 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"cannot load {_words(source)}", hint="give a name, a file, a dict or an object")
     return _kind_of_name(os.fspath(source)), source
+
+
+def _recognised_foreign(source: Any) -> tuple[Kind, Source] | None:
+    """Return the architecture in a file of another tool, or else its layers; None if there is neither."""
+    for kind, read in (("architecture", foreign_architecture), ("workload", foreign_workload)):
+        with contextlib.suppress(InputError):
+            return cast(Kind, kind), read(source)
+    return None
 
 
 def _kind_of_name(name: str) -> Kind:

@@ -346,6 +346,12 @@ def test_what_is_ignored_is_said(tmp_path: Path) -> None:
     assert "colour" in found.warnings[1] and "Wires" in found.warnings[2] and "K, R" in found.warnings[3]
 
 
+def test_entries_set_the_size_where_the_depth_gives_another(tmp_path: Path) -> None:
+    found = read(tmp_path, ALL.replace("n_banks: 2", "n_banks: 2, entries: 512"))
+    assert found.architecture is not None and found.architecture.memories[1].capacity_words == 512
+    assert any("memory_depth of" in warning and "because entries is given" in warning for warning in found.warnings)
+
+
 def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
     noted = ALL.replace("- name: chip", "- name: chip\n      bank: 1").replace(
         "{name: Buffer,", "{owner: us, name: Buffer,"
@@ -376,7 +382,11 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
         ("[K, P, R]", "[K, P, K]", ("a dimension is repeated",)),
         ("name: Inputs", "name: Weights", ("names repeat",)),
         ("memory_width: 64", "memory_width: 48", ("width 48",)),
-        ("entries: 32", "entries: 32, depth: 8", ("entries 32 (32 words) and depth 8 (8 words)", "different sizes")),
+        (
+            "entries: 32",
+            "entries: 32, sizeKB: 8",
+            ("entries 32 (32 words) and sizeKB 8 (4096 words)", "different sizes"),
+        ),
         ("entries: 32", "entries: lots", ("entries of Column", "'lots'")),
         ("class: intmac", "class: wires", ("arithmetic level", "none")),
         ("subtree:\n  - name: system", "nodes:\n  - name: system", ("has the tag nothing", "expected !Container")),
