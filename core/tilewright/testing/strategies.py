@@ -15,6 +15,7 @@ from tilewright.schema.sparse import (
     MetadataStorage,
     RankFormat,
     Saving,
+    SparseAction,
     SparseCompute,
     SparseMemory,
     TensorFormat,
@@ -29,6 +30,9 @@ PORTS = (
 """Ports of a memory: one for reads and writes, or one without a limit; otherwise the two bandwidths."""
 WIDTHS: tuple[dict[str, int], ...] = ({}, {}, {"output": 24}, {"output": 48, "T0": 8}, {"weight": 12, "T1": 32})
 """Bits per value, for memories with words of 16 bits."""
+
+
+_ENERGIES: tuple[dict[SparseAction, float], ...] = ({}, {"gated_read": 0.5}, {"metadata_fill": 2.0, "compression": 1.0})
 
 
 def prime_factors(number: int) -> list[int]:
@@ -160,9 +164,7 @@ def sparse(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> tup
             ),
             decompresses=draw(st.booleans()),
             compresses=draw(st.booleans()),
-            energies_pj=FrozenDict(
-                draw(st.sampled_from(({}, {"gated_read": 0.5}, {"metadata_fill": 2.0, "compression": 1.0})))
-            ),
+            energies_pj=FrozenDict(draw(st.sampled_from(_ENERGIES))),
         )
         return each.model_copy(update={"sparse": found})
 

@@ -31,8 +31,7 @@ def explanation(report: ReportContent) -> list[Table | str]:
     """Return the long form: all limits, energies, counts and memories."""
     if not report.valid:
         return _head(report)
-    tables = [*_limits(report, report.slowest), *_shares(report), *_energies(report), *_counts(report)]
-    return [*_head(report), *tables, *_savings(report)]
+    return [*_head(report), *_limits(report, report.slowest), *_shares(report), *_energies(report), *_counts(report)]
 
 
 def rows(report: ReportContent) -> list[dict[str, Any]]:
@@ -75,9 +74,6 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
     lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {figure(report.pj_per_mac)} pJ per MAC{share}")
     used = "" if report.utilization is None else f", utilization {100 * report.utilization:.3g} %"
     lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
-    if report.actual_operations is not None:
-        saved = f"{report.gated_operations or 0:,} gated, {report.skipped_operations or 0:,} skipped"
-        lines.append(f"  sparse  {report.actual_operations:,} of {report.macs:,} operations, {saved}")
     if report.seconds and report.giga_macs_per_second and report.gops:
         speed = f"{report.giga_macs_per_second:.4g} GMAC/s ({report.gops:.4g} GOPS)"
         watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
@@ -185,22 +181,6 @@ def _counts(report: ReportContent) -> Iterator[Table]:
         if not alone:
             name, used = ("", level.used_words) if level.tensors else (level.name, 0)
             table.add_row(name, "all", level.instances, "", "", "", used, capacity)
-    if table.rows:
-        yield table
-
-
-def _savings(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of sparse accesses per instance: those without zeros, those saved, and the room of tiles."""
-    table = Table(
-        "memory", "tensor", numbers("dense reads"), numbers("gated"), numbers("skipped"), numbers("dense writes"),
-        numbers("gated"), numbers("skipped"), numbers("holds", "words"), numbers("metadata", "bits"), title="sparse accesses per instance",
-    )  # fmt: skip
-    for level in report.levels:
-        for name, counts in level.tensors.items():
-            if counts.sparse is not None:
-                kinds = (counts.sparse.dense, counts.sparse.gated, counts.sparse.skipped)
-                moved = [each.reads for each in kinds] + [each.fills + each.updates for each in kinds]
-                table.add_row(level.name, name, *moved, counts.sparse.stored_words, counts.sparse.metadata_bits)
     if table.rows:
         yield table
 
