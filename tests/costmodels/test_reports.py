@@ -1,6 +1,7 @@
 """Reported energy, cycles and capacities add up for every cost model."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
@@ -66,7 +67,7 @@ def test_a_reader_sees_where_the_energy_goes_and_what_limits_the_speed() -> None
         Limit(name="DRAM", action="read", cycles=24, words=48, words_per_cycle=2),
         Limit(name="compute", action="compute", cycles=6),
     ]
-    counts = {"reads": 24, "fills": 0, "updates": 0, "instances": 1, "tile_words": 24}
+    counts: dict[str, Any] = {"reads": 24, "fills": 0, "updates": 0, "instances": 1, "tile_words": 24}
     tensors = {name: TensorCounts(**counts, energy_pj=pj) for name, pj in (("A", 60.0), ("B", 20.0))}
     level = LevelReport(name="DRAM", instances=1, cycles=24, energy_pj=80.0, tensors=FrozenDict(tensors))
     network = NetworkReport(name="Chip", tensor="A", ingresses=24, energy_pj=8.0)

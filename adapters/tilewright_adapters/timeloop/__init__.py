@@ -169,7 +169,9 @@ def _read(sections: Sections) -> InputSet:
     return InputSet(
         problem=problem,
         architecture=architecture,
-        mapping=build_mapping(directives, problem, tuple(architecture.cluster_index)) if directives else None,
+        mapping=build_mapping(directives, problem, tuple(architecture.cluster_index), bool(architecture.sparse_parts))
+        if directives
+        else None,
         constraints=constraints,
         warnings=tuple(warnings),
     )

@@ -175,8 +175,6 @@ class _Comparison:
             "total", None, "cycles", self.theirs.cycles or 0, self.ours.cycles or 0, same, () if same else cycles or ()
         )
         share = self.ours.utilization or 0.0
-        if self.both_sparse:  # Timeloop's utilization then counts operations that take a cycle
-            share *= ((self.ours.actual_operations or 0) + (self.ours.gated_operations or 0)) / self.ours.macs
         same = abs(share - self.stats.utilization) <= 0.0051
         yield RecordedFigure(
             "total", None, "utilization", self.stats.utilization, share, same, () if same else cycles or ()

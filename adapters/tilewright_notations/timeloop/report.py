@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
+from typing import Any
 
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -48,6 +49,8 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ; the summary has {stats.energy_pj:g} pJ")
+    operations = _operations(stats.levels[0]) if stats.is_sparse else {}
+    busy = operations["actual_operations"] + operations["gated_operations"] if operations else problem.macs
     return Report(
         model=model,
         problem=problem.name,
@@ -57,9 +60,9 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         cycles=stats.cycles,
         energy_pj=total,
         edp=total * stats.cycles,
-        utilization=problem.macs / (architecture.compute_instances * stats.cycles),
+        utilization=busy / (architecture.compute_instances * stats.cycles),
         compute_energy_pj=compute,
-        **(_operations(stats.levels[0]) if stats.is_sparse else {}),
+        **operations,
         levels=tuple(levels),
         networks=networks,
         limits=_limits(stats, numbers),
@@ -94,7 +97,7 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
     )
 
 
-def _operations(section: Section) -> dict[str, int]:
+def _operations(section: Section) -> dict[str, Any]:
     """Return the operations of a sparse run by kind."""
     kinds = ("actual", "gated", "skipped")
     return {f"{kind}_operations": count(section.fields, f"{kind.capitalize()} Computes (total)") for kind in kinds}

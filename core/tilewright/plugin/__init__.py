@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
     from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
+    from tilewright.schema.density import Density
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.problem import Tensor
@@ -63,8 +64,17 @@ if TYPE_CHECKING:
         Limit,
         NetworkReport,
         Objective,
+        SparseCounts,
         TensorCounts,
         overlapping,
+    )
+    from tilewright.schema.sparse import (
+        MetadataStorage,
+        RankFormat,
+        Saving,
+        SparseCompute,
+        SparseMemory,
+        TensorFormat,
     )
     from tilewright.schema.workload import Layer, Unmapped
 
@@ -89,6 +99,7 @@ __all__ = [
     "CostModelSpec",
     "Costs",
     "Delivery",
+    "Density",
     "DirectiveModel",
     "Entry",
     "Estimate",
@@ -110,6 +121,7 @@ __all__ = [
     "MapperSpec",
     "MappingBatch",
     "Memory",
+    "MetadataStorage",
     "Movement",
     "NetworkReport",
     "NoOptions",
@@ -121,6 +133,7 @@ __all__ = [
     "PointResult",
     "Progress",
     "Proposals",
+    "RankFormat",
     "Reason",
     "Registry",
     "Relaxable",
@@ -128,12 +141,17 @@ __all__ = [
     "Result",
     "Route",
     "Run",
+    "Saving",
     "ScalarEvaluator",
+    "SparseCompute",
+    "SparseCounts",
+    "SparseMemory",
     "Strategy",
     "StrategySpec",
     "Task",
     "Tensor",
     "TensorCounts",
+    "TensorFormat",
     "Unmapped",
     "Verdict",
     "discover",

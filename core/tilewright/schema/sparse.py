@@ -205,7 +205,9 @@ class MetadataStorage(Model):
             fitting = (bits for bits in range(given, 2 * given) if self.width_bits % bits == 0)
             found = next(fitting, 2 * given)
         if found > self.width_bits:
-            raise ValueError(f"{found} bits of metadata or payload do not fit in accesses of {self.width_bits} bits")
+            raise ValueError(
+                f"{given or found} bits of metadata or payload do not fit in accesses of {self.width_bits} bits"
+            )
         return found
 
 

@@ -7,9 +7,19 @@ import math
 from hypothesis import strategies as st
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network, Port
+from tilewright.schema.density import Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem, Rank, Role, Tensor
+from tilewright.schema.sparse import (
+    MetadataStorage,
+    RankFormat,
+    Saving,
+    SparseAction,
+    SparseCompute,
+    SparseMemory,
+    TensorFormat,
+)
 
 SIZES = (1, 2, 3, 4, 5, 6, 8, 9, 12)
 _LETTERS = "ABCDEFG"
@@ -20,6 +30,9 @@ PORTS = (
 """Ports of a memory: one for reads and writes, or one without a limit; otherwise the two bandwidths."""
 WIDTHS: tuple[dict[str, int], ...] = ({}, {}, {"output": 24}, {"output": 48, "T0": 8}, {"weight": 12, "T1": 32})
 """Bits per value, for memories with words of 16 bits."""
+
+
+_ENERGIES: tuple[dict[SparseAction, float], ...] = ({}, {"gated_read": 0.5}, {"metadata_fill": 2.0, "compression": 1.0})
 
 
 def prime_factors(number: int) -> list[int]:
@@ -107,6 +120,58 @@ def architectures(
             )
         clusters.append(Cluster(name=f"C{index}", memories=memories, fanout=fanout))
     return Architecture(name="random", clusters=tuple(clusters), compute=Compute(energy_per_operation_pj=0.5))
+
+
+@st.composite
+def sparse(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> tuple[Problem, Architecture]:
+    """Draw densities for a problem, and sparse hardware for an architecture: formats, savings, compute units."""
+    densities = st.none() | st.builds(
+        Density, distribution=st.sampled_from(("structured", "uniform")), density=st.sampled_from((0.0, 0.1, 0.5, 1.0))
+    )
+    tensors = tuple(tensor.model_copy(update={"density": draw(densities)}) for tensor in problem.tensors)
+    names = problem.tensor_names
+    bits = st.sampled_from((None, None, 0, 3, 8))
+
+    def rank(compressed: bool) -> RankFormat:
+        kind = draw(st.sampled_from(("CP", "B", "RLE") if compressed else ("UOP", "UB")))
+        own = {} if kind == "UB" else {"metadata_bits": draw(bits), "payload_bits": draw(bits)}
+        groups = st.none() | st.just("all") | st.just((problem.dimension_names,)) | st.just(())
+        return RankFormat.model_validate({"format": kind, "flatten": draw(groups)} | own)
+
+    def form() -> TensorFormat:
+        outer, inner = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+        ranks = [False] * outer + [True] * inner or [True]
+        return TensorFormat(ranks=tuple(map(rank, ranks)), fill=draw(st.sampled_from(("outer", "inner"))))
+
+    def saving(kind: str) -> Saving:
+        empty = draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+        return Saving.model_validate({kind: draw(st.sampled_from(names)), "when_empty": empty})
+
+    def action() -> Saving:
+        kind = draw(st.sampled_from(("gate", "skip", "skip_units")))
+        first = saving(kind)
+        return first if draw(st.booleans()) else Saving(best_of=(first, saving(kind)))
+
+    def memory(each: Memory) -> Memory:
+        if not draw(st.booleans()):
+            return each
+        formats = {name: form() for name in names if draw(st.booleans())}
+        found = SparseMemory(
+            formats=FrozenDict(formats),
+            actions=tuple(action() for _ in range(draw(st.integers(0 if formats else 1, 2)))),
+            metadata=MetadataStorage(
+                width_bits=16, depth=draw(st.integers(0, 64)), default_bits=draw(st.integers(0, 1)) * 4
+            ),
+            decompresses=draw(st.booleans()),
+            compresses=draw(st.booleans()),
+            energies_pj=FrozenDict(draw(st.sampled_from(_ENERGIES))),
+        )
+        return each.model_copy(update={"sparse": found})
+
+    unit = draw(st.none() | st.builds(SparseCompute, gate=st.just(True), skip=st.booleans(), gated_pj=st.just(0.125)))
+    made = architecture.with_memories(memory)
+    made = made.model_copy(update={"compute": made.compute.model_copy(update={"sparse": unit})})
+    return problem.model_copy(update={"tensors": tensors}), made
 
 
 @st.composite

@@ -77,7 +77,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
             options=TimeloopOptions,
-            capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True),
+            capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True, sparse=True),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(

@@ -241,10 +241,10 @@ def test_files_without_a_mapping_are_told_to_be_searched(tmp_path: Path) -> None
     assert raised.value.hint is not None and "tilewright map" in raised.value.hint
 
 
-def test_sparse_hardware_is_refused_as_its_own_notation(tmp_path: Path) -> None:
+def test_sparse_hardware_of_no_public_timeloop_is_refused_as_its_own_notation(tmp_path: Path) -> None:
     """The message has nothing about other notations."""
     (tmp_path / "problem.yaml").write_text(SHAPE.replace("SIZE", "8"))
-    sparse = "sparse_optimizations:\n  targets:\n  - {name: Buffer, action-optimization: [{type: skipping}]}\n"
+    sparse = "sparse_optimizations:\n  targets:\n  - {name: Buffer, action-optimization: [{type: position-skipping}]}\n"
     whole = tmp_path / "whole.yaml"
     whole.write_text(ARCH + SHAPE.replace("SIZE", "8") + sparse)
     calls: list[Callable[[], object]] = [
@@ -254,6 +254,6 @@ def test_sparse_hardware_is_refused_as_its_own_notation(tmp_path: Path) -> None:
         lambda: tw.convert([whole], target="tilewright"),
     ]
     for call in calls:
-        with pytest.raises(UnsupportedError, match=r"^read as timeloop.*whole.yaml:\d+:\d+: sparse") as raised:
+        with pytest.raises(UnsupportedError, match=r"^read as timeloop.*whole.yaml:\d+:\d+: position-") as raised:
             call()
         assert "\n" not in raised.value.message and str(raised.value.hint).startswith("--dense")

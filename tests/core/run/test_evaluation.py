@@ -8,7 +8,11 @@ import tilewright as tw
 from tilewright.errors import InputError, InvalidMappingError, NotConformableError, PluginError, Reason
 from tilewright.plugin import Costs
 from tilewright.plugin.program import Program, ProgramLayer, Tiles
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.evaluation import bind, build_model, evaluate, evaluate_directives, reasons_of
+from tilewright.schema.density import Density
+from tilewright.schema.sparse import Saving, SparseMemory
 
 PROBLEM: tw.Problem = tw.load("nk,km->nm; n=4 k=4 m=4")
 ARCHITECTURE = tw.library.architecture("union_edge")
@@ -125,3 +129,27 @@ def test_a_program_without_tiles_is_a_report_too(tiles: object, code: str, words
 
     assert not report.valid and [reason.code for reason in report.reasons] == [code]
     assert words in report.reasons[0].message
+
+
+SPARSE_MEMORY = SparseMemory(actions=(Saving(skip="weight", when_empty=("input",)),))
+
+
+@pytest.mark.parametrize("name", sorted(each.spec.name for each in installed().of_kind(CostModelSpec)))
+def test_a_model_that_does_not_count_sparse_hardware_refuses_it(name: str) -> None:
+    sparse = ARCHITECTURE.with_memories(lambda memory: memory.model_copy(update={"sparse": SPARSE_MEMORY}))
+    model = build_model(name)
+    if model.capabilities.sparse or model.model is None:
+        return
+    with pytest.raises(NotConformableError, match=r"--dense.*\[sparse\]") as refused:
+        bind(model, PROBLEM, sparse)
+    (reason,) = [each for each in refused.value.reasons if each.code == "sparse"]
+    assert reason.where == ", ".join(sparse.sparse_parts)
+
+
+def test_densities_alone_change_nothing_and_a_warning_says_so() -> None:
+    tensors = tuple(tensor.model_copy(update={"density": Density(density=0.5)}) for tensor in PROBLEM.tensors)
+    dense = evaluate(build_model("timeloop"), PROBLEM, ARCHITECTURE, MAPPING)
+    sparse = evaluate(build_model("timeloop"), PROBLEM.model_copy(update={"tensors": tensors}), ARCHITECTURE, MAPPING)
+    assert dense.valid and (sparse.energy_pj, sparse.cycles) == (dense.energy_pj, dense.cycles)
+    (told,) = set(sparse.warnings) - set(dense.warnings)
+    assert told.startswith("densities of ") and "no part of" in told

@@ -128,7 +128,7 @@ def test_more_loops_than_there_is_memory_for_are_refused() -> None:
 
 def test_one_evaluator_serves_several_threads() -> None:
     space = tw.space("quickflow_convs/VIII", "eyeriss")
-    evaluator = TimeloopModel(TimeloopOptions()).bind(space.problem, space.architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).dense(space.problem, space.architecture)
     drawn = [space.sample(np.random.default_rng(seed), 2000) for seed in range(4)]
     alone = [evaluator.evaluate_candidates(each).energy_pj for each in drawn]
     with ThreadPoolExecutor(4) as pool:

@@ -50,7 +50,7 @@ def test_no_completion_costs_less(problem: Problem, architecture: Architecture, 
         keep = batch.keep.copy()
         keep[:, 0, 0] = False
         batch = replace(batch, keep=keep)
-    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).dense(problem, architecture)
     check(evaluator, batch, evaluator.evaluate_batch(batch))
 
 
@@ -76,7 +76,7 @@ compute: {energy_per_operation_pj: 0.2}
 def test_bounds_are_worth_having_and_tighten() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 4000).batch()
-    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).dense(problem, architecture)
     costs = evaluator.evaluate_batch(batch)
     check(evaluator, batch, costs)
     share = [
@@ -89,7 +89,7 @@ def test_bounds_are_worth_having_and_tighten() -> None:
 def test_no_completion_of_what_does_not_fit_is_valid() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 500).batch()
-    evaluator = TimeloopModel(TimeloopOptions()).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions()).dense(problem, architecture)
     whole = (batch.temporal[:, 1] == 4).all(axis=1) & batch.keep[:, 1].all(axis=1)  # 48 words in 24
     assert whole.any()
     bounds = evaluator.bound(batch, 2)
@@ -101,4 +101,4 @@ def test_entries_that_do_not_exist_are_refused(entries: int) -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 2).batch()
     with pytest.raises(ValueError, match="entries is"):
-        TimeloopModel(TimeloopOptions()).bind(problem, architecture).bound(batch, entries)
+        TimeloopModel(TimeloopOptions()).dense(problem, architecture).bound(batch, entries)

@@ -14,7 +14,7 @@ from tilewright_costmodels.timeloop import multicast
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 SPACE = tw.space("quickflow_convs/VIII", "eyeriss")
-KERNEL = TimeloopModel(TimeloopOptions()).bind(SPACE.problem, SPACE.architecture).kernel(SPACE.skeleton, SPACE.slots)
+KERNEL = TimeloopModel(TimeloopOptions()).dense(SPACE.problem, SPACE.architecture).kernel(SPACE.skeleton, SPACE.slots)
 assert KERNEL is not None
 HARDWARE, CACHE = KERNEL.tables.hardware, multicast.fanout_cache_of(KERNEL.tables, True)
 LEVEL = next(

@@ -15,7 +15,7 @@ from tilewright_costmodels.timeloop.ragged.regular import count_pieces
 from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, PLAIN, UNMOVED, Pieces
 
 SPACE = tw.space("nk,km->nm; n=197 k=67 m=100", "eyeriss", factors="ragged")
-EVALUATOR = TimeloopModel(TimeloopOptions()).bind(SPACE.problem, SPACE.architecture)
+EVALUATOR = TimeloopModel(TimeloopOptions()).dense(SPACE.problem, SPACE.architecture)
 DRAWN = SPACE.sample(np.random.default_rng(1), 300)
 RAGGED = (DRAWN.trips.prod(axis=1) != SPACE.problem.sizes).any(axis=1)
 FOUND = np.flatnonzero(RAGGED & EVALUATOR.evaluate_candidates(DRAWN).valid)

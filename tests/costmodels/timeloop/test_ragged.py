@@ -194,7 +194,7 @@ def costing(architecture: Architecture, name: str, action: str) -> Architecture:
 
 def no_bound_is_above_the_cost(case: Case, links: bool) -> None:
     problem, architecture, mapping = case
-    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
+    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).dense(problem, architecture)
     batch = MappingBatch.pack(problem, [mapping])
     costs = evaluator.evaluate_batch(batch)
     for entries in range(1, len(batch.skeleton) + 1):
@@ -209,7 +209,7 @@ def test_trips_of_a_ragged_space_cost_what_their_tile_sizes_do(arch: str) -> Non
     space = tw.space("quickflow_convs/VIII", arch, factors="ragged")
     drawn = space.sample(np.random.default_rng(5), 2000)
     for links in (True, False):
-        evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(space.problem, space.architecture)
+        evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).dense(space.problem, space.architecture)
         costs, tiles = evaluator.evaluate_candidates(drawn), evaluator.evaluate_batch(drawn.batch())
         valid = np.flatnonzero(costs.valid)
         assert len(valid) and tiles.valid[valid].all()

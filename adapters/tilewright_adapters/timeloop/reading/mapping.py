@@ -13,12 +13,19 @@ from tilewright_adapters.timeloop.reading.directives import Directives, Factor, 
 Tiles = FrozenDict[str, int]
 
 
-def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -> Mapping:
+def build(directives: Directives, problem: Problem, clusters: tuple[str, ...], placed: bool = False) -> Mapping:
     """Return the mapping.
 
     Each level keeps tensors, has temporal loops, unrolls along Y, then along X (on `<level>_X` if
     there is one). If factors do not multiply to a dimension's size, tiles follow the factors, and
     legality reports the difference.
+
+    Args:
+        directives: loops and kept tensors of every level.
+        problem: the problem.
+        clusters: names of the clusters.
+        placed: keep the order of unrolled loops even where it places no sub-cluster. Formats of
+            sparse tensors depend on it.
 
     Raises:
         InputError: tile sizes cannot express the remainder factors.
@@ -26,13 +33,14 @@ def build(directives: Directives, problem: Problem, clusters: tuple[str, ...]) -
     whole, inside = _tiles(directives, problem)
     entries: list[Entry] = []
     for name, level in directives.levels.items():
-        entries += _entries(name, level, (whole, *inside[name]), problem.dimension_names, f"{name}_X" in clusters)
+        both = f"{name}_X" in clusters
+        entries += _entries(name, level, (whole, *inside[name]), problem.dimension_names, both, placed)
         whole = inside[name][-1]
     return Mapping(entries=tuple(entries))
 
 
 def _entries(
-    name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool
+    name: str, level: LevelDirectives, tiles: tuple[Tiles, ...], dims: tuple[str, ...], both: bool, placed: bool
 ) -> Iterator[Entry]:
     """Yield the entries of one level.
 
@@ -53,7 +61,7 @@ def _entries(
         temporal_order=level.temporal_order,
         temporal_tile_sizes=stepped,
         spatial_tile_sizes=after_y if both else after_x,
-        spatial_order=_order(level, [d for d in order if d not in level.in_x or not both], dims),
+        spatial_order=_order(level, [d for d in order if d not in level.in_x or not both], dims, placed),
         unicast=level.unicast,
     )
     if both:
@@ -62,15 +70,16 @@ def _entries(
             temporal_order=dims,
             temporal_tile_sizes=after_y,
             spatial_tile_sizes=after_x,
-            spatial_order=_order(level, [d for d in order if d in level.in_x], dims),
+            spatial_order=_order(level, [d for d in order if d in level.in_x], dims, placed),
             unicast=level.unicast,
         )
 
 
-def _order(level: LevelDirectives, unrolled: list[str], dims: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the order of a spatial unrolling; None if the problem's order is the same."""
+def _order(level: LevelDirectives, unrolled: list[str], dims: tuple[str, ...], placed: bool) -> tuple[str, ...] | None:
+    """Return the order of a spatial unrolling; None if the problem's order is the same, unless it is `placed`."""
     used = [name for name in unrolled if level.spatial[name].end != 1]
-    return None if used == [name for name in dims if name in used] else level.spatial_order
+    same = not placed and used == [name for name in dims if name in used]
+    return None if same else level.spatial_order
 
 
 def _tiles(directives: Directives, problem: Problem) -> tuple[Tiles, dict[str, tuple[Tiles, Tiles, Tiles]]]:

@@ -87,7 +87,8 @@ def read_densities(given: Mapping[str, Cursor], tensors: Sequence[str], sections
             raise own.error("'densities' and 'commonDensity' are both given; give one")
         return dict.fromkeys(tensors, _density(common, "commonDensity", sections))
     found: dict[str, Density] = {}
-    for name, cursor in own.fields("densities").items() if own is not None and own.value else ():
+    for cursor in own.fields("densities").values() if own is not None and own.value else ():
+        name = str(cursor.path[-1])
         if name in tensors:
             found[name] = _density(cursor, f"density of {name}", sections)
             continue

@@ -19,7 +19,12 @@ RELATIVE_TOLERANCE = 1e-6
 
 
 def least_cycles(problem: Problem, architecture: Architecture) -> float:
-    """Return the minimum cycles of a mapping: every compute unit does one operation per cycle."""
+    """Return the minimum cycles of a mapping: every compute unit does one operation per cycle.
+
+    Sparse hardware may skip all operations.
+    """
+    if architecture.sparse_parts:
+        return 0.0
     return problem.macs / architecture.compute_instances * (1 - RELATIVE_TOLERANCE)
 
 

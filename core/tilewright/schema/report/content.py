@@ -41,8 +41,8 @@ class ReportContent(Model):
     """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
     Energies are in pJ, over all instances. `macs` counts the operations of the problem.
-    `utilization` is macs / (compute units x cycles). Values that a model does not provide are None
-    or empty.
+    `utilization` is macs / (compute units x cycles); on sparse hardware, only operations that take
+    a cycle count. Values that a model does not provide are None or empty.
     """
 
     model: str

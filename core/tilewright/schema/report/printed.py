@@ -31,7 +31,15 @@ def explanation(report: ReportContent) -> list[Table | str]:
     """Return the long form: all limits, energies, counts and memories."""
     if not report.valid:
         return _head(report)
-    return [*_head(report), *_limits(report, report.slowest), *_shares(report), *_energies(report), *_counts(report)]
+    return [
+        *_head(report),
+        *_limits(report, report.slowest),
+        *_shares(report),
+        *_energies(report),
+        *_counts(report),
+        *_saved(report),
+        *_formats(report),
+    ]
 
 
 def rows(report: ReportContent) -> list[dict[str, Any]]:
@@ -74,6 +82,9 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
     lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {figure(report.pj_per_mac)} pJ per MAC{share}")
     used = "" if report.utilization is None else f", utilization {100 * report.utilization:.3g} %"
     lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
+    if report.actual_operations is not None:
+        kinds = f"{report.actual_operations:,} executed, {report.gated_operations:,} gated, {report.skipped_operations:,} skipped"
+        lines.append(f"  sparse  of {report.macs:,} MACs {kinds}")
     if report.seconds and report.giga_macs_per_second and report.gops:
         speed = f"{report.giga_macs_per_second:.4g} GMAC/s ({report.gops:.4g} GOPS)"
         watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
@@ -173,14 +184,52 @@ def _counts(report: ReportContent) -> Iterator[Table]:
     )  # fmt: skip
     for level in report.levels:
         capacity = "unlimited" if level.capacity_words is None else level.capacity_words
-        tiles = [each.tile_words for each in level.tensors.values()]
+        tiles = [each.stored_words for each in level.tensors.values()]
         alone = len(tiles) == 1 and level.used_words in (None, *tiles)
         for index, (name, each) in enumerate(level.tensors.items()):
-            counts = (each.instances, each.reads, each.fills, each.updates, each.tile_words)
+            counts = (each.instances, each.reads, each.fills, each.updates, each.stored_words)
             table.add_row("" if index else level.name, name, *counts, capacity if alone else "")
         if not alone:
             name, used = ("", level.used_words) if level.tensors else (level.name, 0)
             table.add_row(name, "all", level.instances, "", "", "", used, capacity)
+    if table.rows:
+        yield table
+
+
+def _saved(report: ReportContent) -> Iterator[Table]:
+    """Yield a table of executed, gated and skipped accesses; those in no column do not exist."""
+    table = Table(
+        "memory", "tensor", "accesses", numbers("dense"), numbers("executed"), numbers("gated"), numbers("skipped"),
+        numbers("metadata"), title="sparse accesses per instance",
+    )  # fmt: skip
+    for level in report.levels:
+        for name, each in level.tensors.items():
+            kinds = [kind for kind in ("reads", "fills", "updates") if each.sparse and getattr(each.sparse.dense, kind)]
+            for kind in kinds:
+                assert each.sparse is not None
+                pieces = [piece for rank in each.sparse.metadata for piece in (rank.metadata, rank.payload)]
+                counts = [
+                    getattr(found, kind) for found in (each.sparse.dense, each, each.sparse.gated, each.sparse.skipped)
+                ]
+                moved = sum(getattr(piece.actual, kind) for piece in pieces)
+                table.add_row(level.name, name, kind, *counts, moved if pieces else "")
+    if table.rows:
+        yield table
+
+
+def _formats(report: ReportContent) -> Iterator[Table]:
+    """Yield a table of the ranks of compressed tiles, outermost first."""
+    table = Table(
+        "memory", "tensor", "rank", numbers("metadata"), numbers("payloads"), numbers("metadata", "bits"),
+        title="metadata of the fullest tiles",
+    )  # fmt: skip
+    for level in report.levels:
+        for name, each in level.tensors.items():
+            ranks = each.sparse.metadata if each.sparse else ()
+            for index, rank in enumerate(ranks):
+                assert each.sparse is not None
+                bits = each.sparse.metadata_bits if index == 0 else ""
+                table.add_row(level.name, name, rank.format, rank.metadata.stored, rank.payload.stored, bits)
     if table.rows:
         yield table
 

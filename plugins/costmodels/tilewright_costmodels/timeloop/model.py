@@ -31,6 +31,8 @@ from tilewright_costmodels.timeloop.nest import KernelInput, nest_of, trips_of_t
 from tilewright_costmodels.timeloop.ragged.tables import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
+from tilewright_costmodels.timeloop.sparse.conformance import uncovered
+from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, distinct_shifts, tables_of
 
 MAX_UNITS = 2**20
@@ -46,13 +48,23 @@ class TimeloopModel:
     def __init__(self, options: TimeloopOptions) -> None:
         self.link_transfers = options.link_transfers
 
-    def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
+    def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator | SparseEvaluator:
         """Bind the model to a problem and an architecture.
 
         Raises:
             NotConformableError: an axis other than X and Y, or several possible memories for a
                 tensor in one cluster. Counts beyond 2**53, or more than 2**20 compute units.
+                Sparse parts that Timeloop's rules do not cover.
         """
+        reasons = tuple(uncovered(problem, architecture))
+        if reasons:
+            raise NotConformableError("cost model timeloop", reasons)
+        if architecture.sparse_parts:
+            return SparseEvaluator(problem, architecture, self.dense)
+        return self.dense(problem, architecture)
+
+    def dense(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
+        """Bind the model without the sparse parts of the architecture; see `bind`."""
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)

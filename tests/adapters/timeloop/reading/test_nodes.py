@@ -250,6 +250,7 @@ def test_without_energies_timeloop_estimates() -> None:
         ("depth: 32768", "depth: exit()", ("depth of GlobalBuffer", "'exit()'")),
         ("depth: 32768", "depth: 32768, shared_bandwidth: 0", ("shared_bandwidth", "greater than 0")),
         ("class: SRAM,", "class: SRAM, sparse_optimizations: {x: 1},", ("sparse_optimizations",)),
+        ("meshX: 16}", "meshX: 16}, sparse_optimizations: {x: 1}", ("a container has no sparse_optimizations",)),
         ("class: SRAM,", "class: SRAM, energy_scale: 2,", ("energy_scale",)),
         ("class: SRAM, ", "", ("no 'class'",)),
         ("name: PE, ", "", ("no 'name'",)),
@@ -362,18 +363,22 @@ def test_an_array_container_is_a_container() -> None:
 SPARSE = (
     PROBLEM.replace("P: 16}", "P: 16, densities: {Inputs: 0.5, Weights: {distribution: fixed, density: 0.1}}}"),
     ARCHITECTURE.replace(
-        "name: GlobalBuffer,", "name: GlobalBuffer, sparse_optimizations: {action_optimization: [x]},"
+        "name: GlobalBuffer,",
+        "name: GlobalBuffer, sparse_optimizations: {action_optimization: "
+        "[{type: gating, options: [{target: Weights, condition_on: [Inputs]}]}]},",
     ),
 )
 
 
 def test_sparse_files_are_read_as_dense_ones_when_that_is_said() -> None:
     problem, architecture = SPARSE
-    message = complaint(architecture)
-    assert "sparse_optimizations" in message and "--dense" in message
+    sparse = read(architecture, ENERGIES, problem, MAPPING)
+    assert sparse.architecture and sparse.architecture.sparse_parts == ("GlobalBuffer",)
     alone = read(ARCHITECTURE, ENERGIES, problem, MAPPING)  # without sparse hardware, densities change nothing
-    assert "densities of Inputs, Weights (sparse tensors) omitted" in alone.warnings[0]
-    assert replace(alone, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)
+    assert alone.problem == sparse.problem and alone.problem and alone.problem.sparse_tensors == ("Weights", "Inputs")
+    assert replace(alone, problem=None, warnings=()) == replace(
+        read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING), problem=None
+    )
     documents = [parse_document(text, source="x.yaml") for text in (architecture, ENERGIES, problem, MAPPING)]
     found = TimeloopAdapter("v4", TimeloopFiles(dense=True)).read(documents)
     assert replace(found, warnings=()) == read(ARCHITECTURE, ENERGIES, PROBLEM, MAPPING)

@@ -1,0 +1,1 @@
+"""Densities, compressed formats, gating and skipping of one mapping, after its dense counts."""

@@ -1,0 +1,137 @@
+"""Energies and cycles of sparse hardware, from its counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.schema.architecture import Memory
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import Limit, LimitAction
+from tilewright.schema.sparse import SparseMemory
+from tilewright_costmodels.timeloop.sparse.nest import Nest, words
+from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, GATED, READ, Traffic
+
+WHOLE_BLOCKS = {
+    2: (251, 125, 84, 63, 51, 42, 36, 32, 28, 1),
+    4: (375, 188, 125, 94, 75, 63, 54, 47, 42, 1),
+    8: (438, 219, 146, 110, 88, 73, 63, 55, 49, 1),
+    16: (469, 235, 157, 118, 94, 79, 67, 59, 52, 1),
+    32: (485, 243, 162, 122, 97, 81, 70, 61, 52, 1),
+    64: (493, 247, 165, 124, 99, 82, 71, 62, 53, 1),
+}
+"""Words of a block -> blocks of a tile from which on Timeloop takes all blocks to be full, by tenths of density."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Energies and cycles."""
+
+    cycles: int
+    energy_pj: dict[tuple[int, str], float]
+    leakage_pj: dict[str, float]
+    memory_cycles: dict[str, int]
+    limits: tuple[Limit, ...]
+
+
+def spent(nest: Nest, traffic: Mapping[tuple[int, str], Traffic], computing: int) -> Spent:
+    """Return energies and cycles, if computing takes `computing` cycles without waiting for a memory."""
+    energies: dict[tuple[int, str], float] = {}
+    rates: dict[str, tuple[float, float]] = {}
+    in_use: dict[str, float] = {}
+    for (level, name), each in traffic.items():
+        tensor = nest.problem.tensor(name)
+        memory = nest.memory(tensor, level)
+        built = nest.architecture.instances[nest.levels[level].cluster] // memory.instances_per_macro
+        charged = min(each.instances, built) / each.instances if each.instances else 0.0
+        energies[level, name] = _energy(memory, tensor, each) * charged * each.average
+        spreads = each.average / each.instances if each.instances else 0.0
+        read, write = rates.get(memory.name, (0.0, 0.0))
+        reads, writes = (math.ceil(count * spreads) for count in _transferred(memory, tensor, each))
+        rates[memory.name] = read + reads / computing, write + writes / computing
+        in_use[memory.name] = max(in_use.get(memory.name, 1.0), each.average)
+    limits = [Limit(name="compute", action="compute", cycles=computing)]
+    memory_cycles = {}
+    for memory in nest.architecture.memories:
+        read, write = rates.get(memory.name, (0.0, 0.0))
+        ports: list[tuple[LimitAction, float, float | None]] = [
+            ("read", read, memory.read_bandwidth_words_per_cycle),
+            ("write", write, memory.write_bandwidth_words_per_cycle),
+            ("access", read + write, memory.shared_bandwidth_words_per_cycle),
+        ]
+        slowdown = 1.0
+        for action, rate, bandwidth in ports:
+            if bandwidth is not None and rate > 0:
+                slow = min(bandwidth * memory.slices_per_word / rate, 1.0)
+                slowdown = min(slowdown, slow)
+                moved = math.ceil(math.floor(rate * computing + 0.5) / memory.slices_per_word)
+                cycles = math.ceil(computing / slow)
+                limits.append(
+                    Limit(name=memory.name, action=action, cycles=cycles, words=moved, words_per_cycle=bandwidth)
+                )
+        memory_cycles[memory.name] = math.ceil(computing / slowdown)
+    cycles = max(computing, *memory_cycles.values())
+    leakage = {}
+    for memory in nest.architecture.memories:
+        gate, leaking = nest.architecture.switch_of(memory.name)
+        leakage[memory.name] = cycles * memory.leakage_pj_per_cycle * leaking * in_use.get(gate, 1.0)
+    return Spent(cycles, energies, leakage, memory_cycles, tuple(limits))
+
+
+def _energy(memory: Memory, tensor: Tensor, each: Traffic) -> float:
+    """Return the pJ of one instance."""
+    sparse = memory.sparse or SparseMemory()
+    slices, block = memory.slices_of(tensor), memory.block_words * memory.slices_per_word
+    prices = _prices(sparse, "gated_", "skipped_")
+    prices[EXECUTED] = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
+    energy = float((np.ceil(each.data * slices / block) * prices).sum()) * _partly_filled(memory, each)
+    width = sparse.metadata.width_bits
+    if width and each.stored.has_metadata:
+        accesses = np.ceil(_bits(memory, each) / width)
+        energy += float((accesses * _prices(sparse, "gated_metadata_", "skipped_metadata_", "metadata_")).sum())
+    energy += each.decompressions * sparse.energy_pj("decompression")
+    return energy + each.compressions * sparse.energy_pj("compression")
+
+
+def _prices(sparse: SparseMemory, gated: str, skipped: str, executed: str | None = None) -> NDArray[np.float64]:
+    """Return the pJ of actions by their prefix, [kind, action]; 0 for executed ones without a prefix."""
+    actions: tuple[str, ...] = ("read", "fill", "update")
+    kinds = [[f"{kind}{action}" for action in actions] for kind in (executed, gated, skipped) if kind]
+    found = [[sparse.energies_pj.get(name, 0.0) for name in names] for names in kinds]  # type: ignore[call-overload]
+    return np.array(found if executed else [[0.0] * 3, *found])
+
+
+def _bits(memory: Memory, each: Traffic) -> NDArray[np.int64]:
+    """Return the bits of metadata that are moved, [kind, action]."""
+    if not each.stored.has_metadata:
+        return np.zeros((3, 3), np.int64)
+    assert memory.sparse is not None
+    widths = [memory.sparse.metadata.bits_of(rank.spec) for rank in each.stored.ranks if rank.spec is not None]
+    return np.asarray((each.metadata * np.array(widths)[:, :, None, None]).sum(axis=(0, 1)))
+
+
+def _transferred(memory: Memory, tensor: Tensor, each: Traffic) -> tuple[int, int]:
+    """Return the slices read and written; gated accesses take bandwidth, skipped ones do not."""
+    data = each.data[[EXECUTED, GATED]].sum(axis=0) * memory.slices_of(tensor)
+    bits = _bits(memory, each)[[EXECUTED, GATED]].sum(axis=0)
+    return (
+        int(data[READ] + bits[READ] // memory.word_bits * memory.slices_per_word),
+        int(data[FILL:].sum() + bits[FILL:].sum() // memory.word_bits * memory.slices_per_word),
+    )
+
+
+def _partly_filled(memory: Memory, each: Traffic) -> float:
+    """Return how many blocks are accessed per full block, as a tile of nonzeros rarely fills its last block."""
+    block, size, density = memory.block_words, words(each.stored.tile), each.density
+    if not each.stored.compressed or block == 1 or not 0 < density < 1:
+        return 1.0
+    row = WHOLE_BLOCKS[block]
+    if size // block >= row[max(math.floor(density / 0.1) - 1, 0)]:
+        return 1.0
+    parts = (math.ceil(count / block) * part for count, part in each.content.probability.items())
+    # the blocks are those of all tiles, the density is that of the tiles that exist
+    return each.content.exists * math.fsum(parts) / (size * density / block)

@@ -1,0 +1,258 @@
+"""Distributions of nonzero values: how many of them a tile holds, and how probably it holds none."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from functools import cached_property, lru_cache
+
+Box = tuple[int, ...]
+"""Extents of a tile along the ranks of its tensor."""
+
+MAX_EXACT = 1024
+"""Words of a tensor up to which probabilities are ratios of whole binomials."""
+MAX_DRAWN = 32
+"""Words of a tile up to which they are, too, in tensors of any size."""
+
+
+class Distribution(ABC):
+    """Where the nonzero values of one tensor are.
+
+    Args of methods: `tile`, the tile; `within` and `held`, a surrounding tile and the nonzeros that it is known to hold.
+    """
+
+    name: str
+
+    @abstractmethod
+    def occupancies(self, tile: Box) -> dict[int, float]:
+        """Return number of nonzeros -> probability, ascending, without impossible numbers."""
+
+    @abstractmethod
+    def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
+        """Return the probability that the tile holds no nonzero."""
+
+    @abstractmethod
+    def most(self, tile: Box) -> int:
+        """Return the greatest number of nonzeros."""
+
+    @abstractmethod
+    def mean(self, tile: Box) -> float:
+        """Return the expected number of nonzeros."""
+
+    def may_be_empty(self, tile: Box) -> bool:
+        """Return whether Timeloop takes the tile to be possibly empty."""
+        return True
+
+
+class Structured(Distribution):
+    """Every tile has the mean number of nonzeros, or a whole number next to it."""
+
+    name = "fixed_structured"
+
+    def __init__(self, density: float) -> None:
+        self.density = density
+
+    def occupancies(self, tile: Box) -> dict[int, float]:
+        whole, fraction = self._split(tile)
+        return {count: part for count, part in ((whole, 1 - fraction), (whole + 1, fraction)) if part}
+
+    def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
+        density = self.density if within is None else held / math.prod(within)
+        expected = math.prod(tile) * density
+        return 1 - expected if expected < 1 else 0.0
+
+    def most(self, tile: Box) -> int:
+        whole, fraction = self._split(tile)
+        return whole if 1 - fraction >= 1 else whole + 1
+
+    def mean(self, tile: Box) -> float:
+        return math.prod(tile) * self.density
+
+    def may_be_empty(self, tile: Box) -> bool:
+        return self.mean(tile) < 1
+
+    def _split(self, tile: Box) -> tuple[int, float]:
+        expected = self.mean(tile)
+        return math.floor(expected), expected - math.floor(expected)
+
+
+class Uniform(Distribution):
+    """A fixed number of nonzeros, anywhere in the tensor with equal probability (hypergeometric)."""
+
+    name = "hypergeometric"
+
+    def __init__(self, density: float, words: int) -> None:
+        self.words, self.nonzeros = words, math.ceil(density * words)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 (lives as long as the evaluator)
+    def occupancies(self, tile: Box) -> dict[int, float]:
+        size = math.prod(tile)
+        least, most = max(0, size - (self.words - self.nonzeros)), self.most(tile)
+        if most - least > MAX_EXACT:  # terms far from the mean are negligible
+            share = size / self.words
+            spread = math.sqrt(self.nonzeros * share * (1 - share)) + 1
+            least = max(least, math.floor(self.nonzeros * share - 40 * spread))
+            most = min(most, math.ceil(self.nonzeros * share + 40 * spread))
+        terms = ((count, hypergeometric(count, size, self.nonzeros, self.words)) for count in range(least, most + 1))
+        return {count: term for count, term in terms if term}
+
+    def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
+        total, marked = (self.words, self.nonzeros) if within is None else (math.prod(within), held)
+        return hypergeometric(0, math.prod(tile), marked, total)
+
+    def most(self, tile: Box) -> int:
+        return min(math.prod(tile), self.nonzeros)
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def mean(self, tile: Box) -> float:
+        return math.fsum(count * part for count, part in self.occupancies(tile).items())
+
+    def may_be_empty(self, tile: Box) -> bool:
+        """Return whether the tile is smaller than the tensor.
+
+        Timeloop's lower limit is zero for all of these tiles, even if zeros do not fill them.
+        """
+        return math.prod(tile) < self.words or self.nonzeros == 0
+
+
+class Banded(Distribution):
+    """A square matrix whose nonzeros are those at most `width` away from the diagonal."""
+
+    name = "banded"
+
+    def __init__(self, width: int, side: int) -> None:
+        self.width, self.side = width, side
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def occupancies(self, tile: Box) -> dict[int, float]:
+        height, _ = tile
+        rows, edge = self.side // height, -(-self.width // height)
+        histogram = Counter[int]()
+        for row in range(min(edge + 1, rows)):
+            weight = max(rows - 2 * edge, 0) if row == edge else 1 if edge == rows else 2
+            for count in self._row(tile, row):
+                histogram[count] += weight
+        histogram[0] += 0
+        tiles = rows * (self.side // tile[1])
+        return {count: histogram[count] / tiles for count in sorted(histogram) if histogram[count]}
+
+    def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
+        if within is None:
+            return self.occupancies(tile).get(0, 0.0)
+        return self._empty_within(tile, within, held)
+
+    def most(self, tile: Box) -> int:
+        return max(self._keys(tile))
+
+    def mean(self, tile: Box) -> float:
+        return math.prod(tile) * self.density
+
+    @cached_property
+    def density(self) -> float:
+        """Share of the matrix in the band."""
+        inside = self.side + sum(2 * (self.side - offset) for offset in range(1, self.width + 1))
+        return inside / self.side**2
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def _keys(self, tile: Box) -> frozenset[int]:
+        """Return every occupancy that Timeloop lists, of tiles without weight as well."""
+        rows, edge = self.side // tile[0], -(-self.width // tile[0])
+        return frozenset({0, *(count for row in range(min(edge + 1, rows)) for count in self._row(tile, row))})
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def _row(self, tile: Box, row: int) -> tuple[int, ...]:
+        """Return the nonzeros of every tile in a row of tiles."""
+        height, breadth = tile
+        last = row * height + height - 1 + self.width
+        return tuple(
+            self._inside(row * height, row * height + height, column * breadth, column * breadth + breadth)
+            if column * breadth <= last
+            else 0
+            for column in range(self.side // breadth)
+        )
+
+    def _inside(self, top: int, bottom: int, left: int, right: int) -> int:
+        """Return the nonzeros in rows [top, bottom) and columns [left, right)."""
+        return sum(max(0, min(right, row + self.width + 1) - max(left, row - self.width)) for row in range(top, bottom))
+
+    @lru_cache(maxsize=4096)  # noqa: B019
+    def _empty_within(self, tile: Box, within: Box, held: int) -> float:
+        """Return the empty share of a tile's sub-tiles, in the first tile of the grid that holds `held` nonzeros.
+
+        Sub-tiles are displaced as in Timeloop: a sub-tile ends where it would end if the tile were at the origin.
+        """
+        rows, edge = self.side // within[0], -(-self.width // within[0])
+        for row in range(min(edge + 1, rows)):
+            for column, count in enumerate(self._row(within, row)):
+                if count == held:
+                    return self._empty_share(tile, within, row * within[0], column * within[1])
+        return 1.0
+
+    def _empty_share(self, tile: Box, within: Box, top: int, left: int) -> float:
+        offsets = [(i, j) for i in range(0, within[0], tile[0]) for j in range(0, within[1], tile[1])]
+        empty = sum(
+            self._inside(top + (top + i), tile[0] + (top + i), left + (left + j), tile[1] + (left + j)) == 0
+            for i, j in offsets
+        )
+        return empty / len(offsets)
+
+
+@lru_cache(maxsize=2**16)
+def hypergeometric(found: int, drawn: int, marked: int, total: int) -> float:
+    """Return the probability that `drawn` of `total` values contain `found` of the `marked` ones.
+
+    Source: C. Loader, Fast and accurate computation of binomial probabilities (2000), for large totals.
+
+    >>> hypergeometric(1, 2, 2, 4)
+    0.6666666666666666
+    """
+    if not max(0, drawn + marked - total) <= found <= min(drawn, marked):
+        return 0.0
+    if total <= MAX_EXACT or drawn <= MAX_DRAWN:
+        ways = math.comb(marked, found) * math.comb(total - marked, drawn - found)
+        return ways / math.comb(total, drawn)
+    share = drawn / total
+    return (
+        _binomial(found, marked, share)
+        * _binomial(drawn - found, total - marked, share)
+        / _binomial(drawn, total, share)
+    )
+
+
+def _binomial(found: int, tries: int, share: float) -> float:
+    """Return C(tries, found) share**found (1 - share)**(tries - found), by the saddle-point expansion."""
+    missed = tries - found
+    if share in (0.0, 1.0):
+        return float(found == tries * share)
+    if found == 0:
+        return math.exp(tries * math.log1p(-share))
+    if missed == 0:
+        return math.exp(tries * math.log(share))
+    exponent = _stirling_error(tries) - _stirling_error(found) - _stirling_error(missed)
+    exponent -= _deviance(found, tries * share) + _deviance(missed, tries * (1 - share))
+    return math.exp(exponent) * math.sqrt(tries / (2 * math.pi * found * missed))
+
+
+@lru_cache(maxsize=2**16)
+def _stirling_error(count: int) -> float:
+    """Return log(count!) minus Stirling's formula."""
+    if count < 16:
+        return math.lgamma(count + 1) - (count + 0.5) * math.log(count) + count - 0.5 * math.log(2 * math.pi)
+    square = count * count
+    return (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / (1188 * square)) / square) / square) / square) / count
+
+
+def _deviance(count: float, mean: float) -> float:
+    """Return count log(count / mean) + mean - count without cancellation."""
+    if abs(count - mean) >= 0.1 * (count + mean):
+        return count * math.log(count / mean) + mean - count
+    ratio = (count - mean) / (count + mean)
+    total, term, step = (count - mean) * ratio, 2 * count * ratio, 1
+    while True:
+        term *= ratio * ratio
+        step += 2
+        following = total + term / step
+        if following == total:
+            return total
+        total = following

@@ -1,0 +1,177 @@
+"""Densities and sparse hardware: files come back, and what contradicts itself is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilewright.errors import InputError
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import AccessCounts, LevelReport, Report, SparseCounts, TensorCounts
+from tilewright.schema.sparse import MetadataStorage, RankFormat, Saving
+from tilewright.schema.unmatched import unmatched
+from tilewright.testing.strategies import architectures, problems, sparse
+
+MEMORY = """
+name: a
+clusters:
+  - name: D
+    memories:
+      - name: D
+        read_energy_pj: 1
+        write_energy_pj: 1
+        sparse:
+          formats:
+            A: {ranks: [{format: UOP, payload_bits: 4}, {format: CP, flatten: [[M, K]]}]}
+            weight: [{format: B, flatten: all}]
+          actions:
+            - {skip: B, when_empty: [A]}
+            - best_of: [{gate: A, when_empty: [B]}, {gate: B, when_empty: [A]}]
+          metadata: {width_bits: 8}
+compute: {energy_per_operation_pj: 1, sparse: {gate: true}}
+"""
+PROBLEM = """
+name: g
+dimensions: {M: 4, N: 4, K: 4}
+tensors:
+  - {name: A, role: input, projection: [M, K], density: 0.25}
+  - {name: B, role: weight, projection: [K, N], density: {distribution: banded, band_width: 2}}
+  - {name: Z, role: output, projection: [M, N]}
+"""
+
+
+@given(st.data())
+def test_files_come_back(data: st.DataObject) -> None:
+    problem, architecture = data.draw(sparse(data.draw(problems()), data.draw(architectures())))
+    assert Problem.from_yaml(problem.to_yaml()) == problem == Problem.from_yaml(problem.to_json())
+    assert (
+        Architecture.from_yaml(architecture.to_yaml()) == architecture == Architecture.from_yaml(architecture.to_json())
+    )
+    assert hash(Architecture.from_yaml(architecture.to_yaml())) == hash(architecture)
+
+
+def test_a_density_is_part_of_the_work_and_a_dense_problem_keeps_its_key() -> None:
+    dense = Problem.from_yaml(
+        PROBLEM.replace(", density: 0.25", "").replace(", density: {distribution: banded, band_width: 2}", "")
+    )
+    sparse = Problem.from_yaml(PROBLEM)
+    assert sparse.sparse_tensors == ("A", "B") and dense.sparse_tensors == ()
+    assert sparse.content_key != dense.content_key
+    assert dense.content_key == "c1d59a2725b3f8ed7aa5cbd40a9d6683ca6fb21b3a9ddeed2fa840bd7999470a"
+    assert sparse.replace({"tensors.A.density": 0.5}).tensor("A").density != sparse.tensor("A").density
+    assert "density: 0.25" in sparse.to_yaml()
+
+
+@pytest.mark.parametrize(
+    ("density", "message"),
+    [
+        ("2", "less than or equal to 1"),
+        ("-0.5", "greater than or equal to 0"),
+        ("x", "expected keys and values"),
+        ("{distribution: uniform}", "a uniform density needs 'density'"),
+        ("{distribution: banded, density: 1}", "a banded density needs 'band_width'"),
+        ("{density: 1, band_width: 3}", "a structured density has no 'band_width'"),
+        ("{distribution: poisson, density: 1}", "'structured', 'uniform' or 'banded'"),
+    ],
+)
+def test_a_density_that_cannot_be_is_refused(density: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        Problem.from_yaml(PROBLEM.replace("0.25", density))
+    assert "tensors[0].density" in str(raised.value)
+
+
+def test_only_square_matrices_are_banded() -> None:
+    with pytest.raises(InputError, match=r"<text>:6.*a banded tensor must be a square matrix \(B is 4 x 5\)"):
+        Problem.from_yaml(PROBLEM.replace("N: 4", "N: 5"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("skip: B, when_empty: [A]", "skip: B", "'skip' needs 'when_empty'"),
+        ("skip: B, when_empty: [A]", "skip: B, gate: A, when_empty: [A]", "found gate and skip"),
+        ("skip: B, when_empty: [A]", "when_empty: [A]", "found none"),
+        ("{gate: B, when_empty: [A]}]", "{skip: B, when_empty: [A]}]", "must be of one kind"),
+        ("- best_of:", "- when_empty: [A]\n              best_of:", "'best_of' has no 'when_empty'"),
+        ("format: UOP,", "format: B,", "no message"),
+        (
+            "{format: CP, flatten: [[M, K]]}",
+            "{format: CP}, {format: UB}",
+            r"rank 2 \(UB\) is not compressed, but rank 1 \(CP\)",
+        ),
+        ("format: UOP, ", "format: UB, ", "UB has the memory's default bits"),
+        ("width_bits: 8", "width_bits: 2", "4 bits of metadata or payload do not fit in accesses of 2 bits"),
+        ("metadata: {width_bits: 8}", "decompresses: true", "rank 0 of A needs a wider metadata.width_bits"),
+        ("flatten: all", "flatten: most", "flatten: expected 'all'"),
+        ("format: UOP", "format: U", "'UOP', 'CP', 'B', 'RLE' or 'UB'"),
+        ("gate: true", "gates: true", "unknown key 'gates'; did you mean 'gate'"),
+    ],
+)
+def test_sparse_hardware_that_cannot_be_is_refused(old: str, new: str, message: str) -> None:
+    text = MEMORY.replace(old, new)
+    assert text != MEMORY
+    if message == "no message":
+        assert Architecture.from_yaml(text).sparse_parts == ("D", "MAC")
+        return
+    with pytest.raises(InputError, match=message):
+        Architecture.from_yaml(text)
+
+
+def test_bits_grow_to_divide_an_access() -> None:
+    storage = MetadataStorage(width_bits=30, default_bits=5)
+    ranks = [RankFormat(format="CP", metadata_bits=bits) for bits in (0, 4, 7, 11)]
+    assert [storage.bits_of(rank)[0] for rank in ranks] == [0, 5, 10, 15]
+    assert storage.bits_of(RankFormat(format="B")) == (1, 5) and storage.bits_of(RankFormat(format="UB")) == (5, 5)
+    with pytest.raises(ValueError, match="31 bits"):
+        storage.bits_of(RankFormat(format="CP", payload_bits=31))
+
+
+def test_roles_mean_every_tensor_of_theirs_and_names_take_precedence() -> None:
+    tensors = Problem.from_yaml(PROBLEM).tensors
+    memory = Architecture.from_yaml(MEMORY).memories[0].sparse
+    assert memory is not None
+    formats = {tensor.name: memory.format_of(tensor) for tensor in tensors}
+    assert formats["Z"] is None and formats["A"] != formats["B"]
+    assert formats["B"] is not None and formats["B"].ranks[0].format == "B" and formats["B"].is_compressed
+    saving = Saving(gate="output", when_empty=("input", "weight"))
+    assert list(saving.on(tensors)) == [Saving(gate="Z", when_empty=("A", "B"))]
+    assert (
+        list(Saving(gate="input", when_empty=("input",)).on(tensors)) == []
+    )  # a role does not condition a tensor on itself
+    assert list(Saving(gate="A", when_empty=("A",)).on(tensors)) == [Saving(gate="A", when_empty=("A",))]
+    assert list(Saving(gate="X", when_empty=("A",)).on(tensors)) == []
+    best = Saving(best_of=(saving, Saving(gate="X", when_empty=("A",))))
+    assert list(best.on(tensors)) == [Saving(best_of=(Saving(gate="Z", when_empty=("A", "B")),))]
+    assert (best.kind, best.names) == ("gate", ("output", "input", "weight", "X", "A"))
+
+
+def test_names_that_no_problem_has_are_told() -> None:
+    architecture = Architecture.from_yaml(MEMORY.replace("gate: A", "gate: Ax"))
+    (told,) = unmatched([Problem.from_yaml(PROBLEM)], architecture)
+    assert "memory D of a has sparse parts of tensor 'Ax', which does not exist" in told
+
+
+def test_a_report_has_the_counts_of_sparse_hardware() -> None:
+    sparse = SparseCounts(
+        dense=AccessCounts(reads=8, fills=4), gated=AccessCounts(reads=3), stored_words=2, average_instances=0.5
+    )
+    counts = TensorCounts(reads=5, fills=4, updates=0, instances=1, tile_words=4, energy_pj=1.0, sparse=sparse)
+    level = LevelReport(name="D", instances=1, cycles=4, energy_pj=1.0, tensors=FrozenDict({"A": counts}))
+    report = Report(
+        model="m", problem="g", valid=True, macs=8, cycles=4, energy_pj=1.0, edp=4.0, levels=(level,),
+        actual_operations=5, gated_operations=3, skipped_operations=0,
+    )  # fmt: skip
+    assert Report.model_validate_json(report.model_dump_json()) == report
+    (row,) = report.rows()
+    assert {
+        "reads": 5,
+        "dense_reads": 8,
+        "gated_reads": 3,
+        "skipped_fills": 0,
+        "stored_words": 2,
+    }.items() <= row.items()
+    problem, architecture = Problem.from_yaml(PROBLEM), Architecture.from_yaml(MEMORY)
+    assert report.on(architecture, problem).levels[0].used_words == 2
+    dense = level.model_copy(update={"tensors": FrozenDict({"A": counts.model_copy(update={"sparse": None})})})
+    assert "sparse" not in report.model_copy(update={"levels": (dense,)}).rows()[0]
