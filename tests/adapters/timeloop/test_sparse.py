@@ -122,6 +122,15 @@ def test_statistics_of_a_sparse_run_equal_themselves_and_a_changed_count_differs
     assert (wrong.level, wrong.tensor, wrong.figure, wrong.causes) == (level.name, tensor, "reads", ())
 
 
+@pytest.mark.parametrize("name", [name for name in READABLE if name.startswith("exercises")])
+def test_every_figure_of_an_exercise_is_the_models(name: str, tmp_path: Path) -> None:
+    inputs = read(*runs()[name].files.values())
+    assert inputs.problem and inputs.architecture and inputs.mapping
+    ours = TimeloopModel(TimeloopOptions()).bind(inputs.problem, inputs.architecture).explain(inputs.mapping)
+    found = figures(runs()[name].write(tmp_path)[0], inputs, ours)
+    assert found and all(figure.equal for figure in found)
+
+
 def test_statistics_of_a_sparse_run_beside_a_dense_one_differ_by_what_is_skipped(tmp_path: Path) -> None:
     run = runs()["exercises_02.2.1-spMspM"]
     inputs = read(*run.files.values(), dense=True)
