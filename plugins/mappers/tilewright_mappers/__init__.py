@@ -161,6 +161,9 @@ class CosaOptions(Options):
     traffic_of: FrozenDict[str, Weight] = Field(
         default=FrozenDict(), description="factor by tensor or role of the traffic; others have 1"
     )
+    inner_preference: Weight = Field(
+        default=0.04, description="published: traffic less per level that is outside a factor, as in the authors' code"
+    )
     rounds: int = Field(default=4, ge=1, description="programs solved in sequence, each around the best solution")
     nodes: int = Field(default=5000, ge=1, description="maximum nodes of the solver's tree, per program")
     gap: float = Field(

@@ -290,7 +290,8 @@ def test_a_mapper_describes_the_best_mapping_wherever_the_search_ends() -> None:
     for body, found in ((few, {"drawn": 10.0, "levels": 2.0}), (drawing, {"levels": 2.0})):
         result = search(Describing(body), TASK, EVALUATOR, Budget(evaluations=20))
         assert (result.figures, described.pop()) == (found, result.best)
-    for told in ({"levels": math.inf}, [2.0]):
+    for wrong in ({"levels": math.inf}, [2.0]):
+        told = wrong
         assert isinstance(search(Describing(few), TASK, EVALUATOR, Budget()).error, PluginError)
 
 

@@ -178,11 +178,20 @@ def held(space: MapSpace, keep: Bools, memory: str) -> list[tuple[int, int]]:
     return found
 
 
+def _fanouts(space: MapSpace) -> list[int]:
+    return [slot for slot in space.spatial_slots if (space.slots[slot].most or 1) > 1]
+
+
+def border_of(space: MapSpace) -> int:
+    """Return the entry of the outermost fanout, or 0."""
+    fanouts = _fanouts(space)
+    return space.slots[fanouts[0]].entry if fanouts else 0
+
+
 def _sent(measures: Measures[Value], tensor: int) -> Value:
     """Return the words of a tensor through the outermost fanout."""
     space = measures.space
-    spatial = [slot for slot in space.spatial_slots if (space.slots[slot].most or 1) > 1]
-    border = space.slots[spatial[0]].entry if spatial else 0
+    border, spatial = border_of(space), _fanouts(space)
     inner = [entry for entry in range(border + 1, len(space.skeleton)) if measures.keep[entry, tensor]]
     words = measures.passes(inner[0], tensor) + measures.words(inner[0], tensor) if inner else steps(measures)
     return words + measures.product(spatial[0]) if spatial else words

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.report import Objective
 from tilewright_mappers import CosaOptions
-from tilewright_mappers.cosa.measures import Terms, steps
+from tilewright_mappers.cosa.measures import Terms, border_of, steps
 from tilewright_mappers.cosa.program import Linear, Program, total
 from tilewright_mappers.cosa.traffic import Traffic, Transfer
 
@@ -28,11 +30,27 @@ def weighted(traffic: Traffic, options: CosaOptions, program: Program) -> Linear
     """
     terms = Terms.of(traffic, options)
     if options.objective_form == "published":
-        return terms.total
+        return terms.total - inside(traffic) * (options.inner_preference * options.traffic_weight)
     difference = program.variable(0.0, math.inf, whole=False)
     for one, other in ((terms.traffic, terms.compute), (terms.compute, terms.traffic)):
         program.require(difference - one + other, lower=0.0)
     return difference + terms.total * BALANCED_TIE
+
+
+def inside(traffic: Traffic) -> Linear:
+    """Return the logarithms of all factors inside the outermost fanout, for each tensor that they index.
+
+    A factor counts once for each level outside it, from 2 below the fanout.
+    """
+    space, border = traffic.space, border_of(traffic.space)
+    stored = np.flatnonzero(traffic.keep.any(axis=1))
+    parts = []
+    for index, slot in enumerate(space.slots):
+        if slot.entry > border:
+            outside = int(((stored > border) & (stored < slot.entry + slot.spatial)).sum())
+            for indexing in traffic.indexing:
+                parts += [traffic.tiling.trips(index, dim) * (outside + 1) for dim in sorted(indexing)]
+    return total(parts)
 
 
 @dataclass(frozen=True)
