@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,11 @@ import pytest
 
 import tilewright as tw
 from support.mesh_simulation import runs
+from tilewright.conversion.dropped import simplified
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec
 from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
@@ -33,8 +38,13 @@ def problem_of(rng: np.random.Generator) -> Problem:
 def meshes_of(rng: np.random.Generator, extent: tuple[int, int]) -> list[dict[str, Any]]:
     port = [int(rng.integers(size)) for size in extent]
     each = {"link_words_per_cycle": int(rng.integers(1, 3)), "port": port}
-    split = [[None], [["A"], None], [["input"], ["B", "output"]], [["A"], ["weight"], ["Z"]]][int(rng.integers(4))]
-    return [{"tensors": tensors, **each} for tensors in split]
+    splits: list[list[list[str] | None]] = [
+        [None],
+        [["A"], None],
+        [["input"], ["B", "output"]],
+        [["A"], ["weight"], ["Z"]],
+    ]
+    return [{"tensors": tensors, **each} for tensors in splits[int(rng.integers(4))]]
 
 
 def architecture_of(rng: np.random.Generator) -> Architecture:
@@ -231,3 +241,18 @@ def test_loads_are_those_of_a_simulation_and_bound_its_cycles() -> None:
 @pytest.mark.exhaustive
 def test_loads_are_those_of_a_simulation_of_1000_meshes() -> None:
     assert sum(check(seed) for seed in range(1000)) > 900
+
+
+def test_other_tools_files_refuse_meshes_and_lossy_conversion_drops_them(tmp_path: Path) -> None:
+    inputs = InputSet(PROBLEM, small({}), mapping_of())
+    for name in ("timeloop", "timeloop_v4", "maestro", "zigzag", "accelforge"):
+        reasons = installed().make(AdapterSpec, name).expressible(inputs).reasons
+        assert any("mesh" in str(reason) or reason.code == "network" for reason in reasons), name
+    _, dropped = simplified(inputs, installed().make(AdapterSpec, "timeloop").expressible)
+    assert [str(each) for each in dropped if each.what == "network.meshes"][0].endswith("below Array")
+    for name in ("tilewright", "loopnest", "union"):
+        adapter = installed().make(AdapterSpec, name)
+        paths = [tmp_path / f"{name}-{file}" for file in adapter.render(inputs)]
+        for path, text in zip(paths, adapter.render(inputs).values(), strict=True):
+            path.write_text(text)
+        assert adapter.parse(paths).architecture == inputs.architecture

@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from tilewright.errors import NotConformableError, Reason
@@ -169,7 +170,7 @@ class _Unrolling:
         last = clusters[entries[self.end].target] if self.end < len(entries) else len(self.architecture.clusters)
         return clusters[entries[self.start].target] <= index < last
 
-    @property
+    @cached_property
     def loops(self) -> list[Loop]:
         """Spatial loops, outermost first."""
         return [loop for loop in self.mapping.loops() if loop.spatial and self.start <= loop.entry < self.end]
