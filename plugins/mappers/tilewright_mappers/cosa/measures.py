@@ -179,19 +179,24 @@ def held(space: MapSpace, keep: Bools, memory: str) -> list[tuple[int, int]]:
 
 
 def _fanouts(space: MapSpace) -> list[int]:
-    return [slot for slot in space.spatial_slots if (space.slots[slot].most or 1) > 1]
+    """Return the spatial slots of the outermost fanout; a two-dimensional one has two."""
+    entries, index = space.skeleton.entries, space.architecture.cluster_index
+    slots = [slot for slot in space.spatial_slots if (space.slots[slot].most or 1) > 1]
+    names = [entries[space.slots[slot].entry].target for slot in slots]
+    spanned = {each.name for each in space.architecture.mesh_clusters(index[names[0]])} if names else set()
+    return [slot for slot, name in zip(slots, names, strict=True) if name in spanned]
 
 
 def border_of(space: MapSpace) -> int:
-    """Return the entry of the outermost fanout, or 0."""
+    """Return the last entry of the outermost fanout, or 0."""
     fanouts = _fanouts(space)
-    return space.slots[fanouts[0]].entry if fanouts else 0
+    return space.slots[fanouts[-1]].entry if fanouts else 0
 
 
 def _sent(measures: Measures[Value], tensor: int) -> Value:
     """Return the words of a tensor through the outermost fanout."""
     space = measures.space
-    border, spatial = border_of(space), _fanouts(space)
+    border = border_of(space)
     inner = [entry for entry in range(border + 1, len(space.skeleton)) if measures.keep[entry, tensor]]
     words = measures.passes(inner[0], tensor) + measures.words(inner[0], tensor) if inner else steps(measures)
-    return words + measures.product(spatial[0]) if spatial else words
+    return reduce(add, [measures.product(slot) for slot in _fanouts(space)], words)
