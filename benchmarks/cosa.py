@@ -62,7 +62,7 @@ def on_mesh(layer: CosaLayer, words_per_cycle: float, options: dict[str, str], s
             loads = evaluator.explain(mapping).meshes[0].loads.values()
             found.append((Cosa(CosaOptions()).figures(task, mapping)["traffic"], sum(loads), max(loads)))
     ranks = np.array(found).argsort(axis=0).argsort(axis=0)
-    _, hops, busiest = np.corrcoef(ranks.T)[0]
+    hops, busiest = (float(np.corrcoef(ranks[:, 0], ranks[:, other])[0, 1]) for other in (1, 2))
     result = search(registry.make(MapperSpec, "cosa", options), task, evaluator, Budget(seconds=seconds))
     assert result.best is not None
     report = evaluator.explain(result.best)

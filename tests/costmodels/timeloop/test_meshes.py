@@ -213,6 +213,13 @@ def test_what_is_not_counted_is_refused() -> None:
     assert "meshes below DRAM are not supported" in str(report.reasons[0])
 
 
+def test_sparse_hardware_on_a_mesh_is_refused() -> None:
+    data = small({}).model_dump(mode="json")
+    data["compute"]["sparse"] = {"gate": True}
+    report = evaluate(build_model("timeloop"), PROBLEM, Architecture.model_validate(data), mapping_of())
+    assert "meshes is not counted" in str(report.reasons)
+
+
 def test_invalid_meshes_are_refused_where_they_stand() -> None:
     with pytest.raises(ValueError, match=r"the port \(2, 0\) is outside the 2 x 2 routers below Array"):
         small({"port": [2, 0]})

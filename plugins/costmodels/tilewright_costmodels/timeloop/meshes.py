@@ -35,7 +35,7 @@ class MeshedTimeloop:
         """Bind the model to a problem and an architecture.
 
         Raises:
-            NotConformableError: See `TimeloopModel.bind`; or a mesh is below DRAM.
+            NotConformableError: See `TimeloopModel.bind` and `MeshedEvaluator`.
         """
         evaluator = self.plain.bind(problem, architecture)
         is_meshed = any(cluster.fanout.network.meshes for cluster in architecture.clusters)
@@ -53,11 +53,15 @@ class MeshedEvaluator(ScalarEvaluator):
         """Bind the model.
 
         Raises:
-            NotConformableError: a mesh is below DRAM.
+            NotConformableError: a mesh is below DRAM, or some hardware is sparse.
         """
         self.problem, self.architecture = problem, architecture
         self.inner = TimeloopEvaluator(problem, architecture, link_transfers=False)
         reasons = [
+            Reason(code="mesh", where=part, message="sparse hardware on an architecture with meshes is not counted")
+            for part in architecture.sparse_parts
+        ]
+        reasons += [
             Reason(code="mesh", where=f"cluster {cluster.name}", message="meshes below DRAM are not supported")
             for cluster in architecture.clusters
             if cluster.fanout.network.meshes and any(memory.technology == "dram" for memory in cluster.memories)
