@@ -21,9 +21,9 @@ DRAWN = [draw(seed) for seed in range(400)]
 NO_COST: dict[type[Model], set[str]] = {
     Memory: {"ports", "area_um2", "component", "estimates"},
     Compute: {"name", "word_bits", "area_um2", "component", "estimates"},
-    Network: {"bandwidth_words_per_cycle", "latency_cycles"},
+    Network: {"bandwidth_words_per_cycle", "latency_cycles", "meshes"},
 }
-"""Fields that change no cost by `timeloop`: their models' capabilities leave them out."""
+"""Fields that change no cost by `timeloop`, and meshes, for which it offers no bounds."""
 
 
 def _documents(inputs: Inputs) -> Iterator[tuple[type[Model], dict[str, Any]]]:
