@@ -140,6 +140,8 @@ def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterato
         if cluster.fanout.size > 1 and not (cluster.fanout.multicast and cluster.fanout.reduction):
             missing = "reduction" if cluster.fanout.multicast else "multicast"
             yield reason("no_sharing", cluster.name, f"there is no {missing} below it; ZigZag always has it")
+        if cluster.fanout.network.meshes:
+            yield reason("network", cluster.name, "it has meshes; ZigZag has no network on chip")
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:

@@ -78,6 +78,8 @@ def _check_networks(architecture: Architecture, l2: Cluster) -> None:
     for cluster in architecture.clusters[architecture.cluster_index[l2.name] :]:
         fanout = cluster.fanout
         where = f"fanout of {cluster.name}"
+        if fanout.network.meshes:
+            raise refusal("network", where, "has meshes; MAESTRO's network has one bandwidth")
         if fanout.size > 1 and not (fanout.multicast and fanout.reduction):
             raise refusal("multicast", where, "has no multicast or no reduction; in MAESTRO every network has both")
         for field in ("bandwidth_words_per_cycle", "latency_cycles"):

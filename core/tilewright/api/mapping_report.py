@@ -17,7 +17,7 @@ from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
-from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer
+from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer, spec_of
 from tilewright.run.artifacts.summaries import (
     fallback_message,
     folder_message,
@@ -357,11 +357,25 @@ class MappingReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         if not self.is_one:
-            return [*self._offers(), self._table(), *self._speed(), *self._unmapped(), *self._searched()]
+            return [
+                *self._offers(),
+                self._table(),
+                *self._speed(),
+                *self._unmapped(),
+                *self._figures(),
+                *self._searched(),
+            ]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
         sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
-        return [*summary(layer.report, self._title, sizes), "", layer.mapping.titled(), "", *self._searched()]
+        return [
+            *summary(layer.report, self._title, sizes),
+            "",
+            layer.mapping.titled(),
+            "",
+            *self._figures(),
+            *self._searched(),
+        ]
 
     def __str__(self) -> str:
         layers = [] if self.is_one or not self.layers else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
@@ -444,6 +458,20 @@ class MappingReport(Tabular):
             unknown = any(n is None for n in groups[operator, reason])
             share = "unknown" if unknown else 100 * operations / work if operations else "none"
             table.add_row(operator, len(groups[operator, reason]), share, reason)
+        return [table]
+
+    def _figures(self) -> list[Table | str]:
+        """Return the figures that the mapper declares for the printed report, by layer."""
+        mapper = self.configuration.mapper_record
+        spec = spec_of(mapper)
+        names = () if spec is None else spec.figures
+        found = [(layer, layer.result.figures) for layer in self.layers if layer.result and layer.instead is None]
+        found = [(layer, figures) for layer, figures in found if all(name in figures for name in names)]
+        if not names or not found:
+            return []
+        table = Table("layer", SIZES, *(numbers(name, decimals=2) for name in names), title=f"figures of {mapper.name}")
+        for layer, figures in found:
+            table.add_row(layer.name, layer.problem.long_dimensions, *(figures[name] for name in names))
         return [table]
 
     def _searched(self) -> list[Table | str]:

@@ -41,6 +41,7 @@ _MEMORY = (
 )  # fmt: skip
 _NETWORK = (
     "energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj", "latency_cycles", "bandwidth_words_per_cycle",
+    "meshes",
 )  # fmt: skip
 
 

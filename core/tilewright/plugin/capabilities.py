@@ -59,6 +59,8 @@ class Capabilities(Model):
 
     Others refuse architectures that have them.
     """
+    meshes: bool = False
+    """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.
 
@@ -145,6 +147,12 @@ class Capabilities(Model):
             return Verdict()
         text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
         return Verdict(reasons=(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text),))
+
+    def judge_meshes(self, architecture: Architecture) -> Verdict:
+        """Return a reason for every cluster whose meshes would not be counted."""
+        meshed = [each.name for each in architecture.clusters if each.fanout.network.meshes and not self.meshes]
+        text = "the links of its meshes are not counted"
+        return Verdict(reasons=tuple(Reason(code="mesh", where=f"cluster {name}", message=text) for name in meshed))
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
         """Return a reason for every property of a mapping that is not accepted, legal or not."""

@@ -132,6 +132,15 @@ class Mapper(Protocol):
         ...
 
 
+@runtime_checkable
+class FigureReporter(Protocol):
+    """A mapper that describes the best mapping of each search."""
+
+    def figures(self, task: Task, best: Mapping) -> dict[str, float]:
+        """Return figures of a mapping of `task.space`; they join `Run.figures`."""
+        ...
+
+
 def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, float]:
     """Search with the next declared warm-start mapper, by `yield from` in a mapper.
 

@@ -121,6 +121,7 @@ class MapperSpec(PluginSpec["Mapper"]):
         proof_version: Version of the rules by which the mapper proves lower bounds; certificates
             record it. Increase it with every correction of a rule, so that `verify --certificate`
             recognises proofs by old rules.
+        figures: Figures of its searches that the printed report shows.
     """
 
     kind: ClassVar[str] = "mapper"
@@ -129,6 +130,7 @@ class MapperSpec(PluginSpec["Mapper"]):
     ends: bool = False
     starts_with: tuple[str, ...] = ()
     proof_version: int | None = None
+    figures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

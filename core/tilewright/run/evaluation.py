@@ -131,7 +131,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
     able = model.capabilities
     verdict = able.judge(problem, architecture) + able.judge_memories(problem, architecture)
-    verdict += able.judge_sparse(architecture)
+    verdict += able.judge_sparse(architecture) + able.judge_meshes(architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
     return model.model.bind(problem, architecture)

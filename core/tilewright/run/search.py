@@ -158,7 +158,7 @@ class _Loop:
         Raises:
             PluginError: They are invalid.
         """
-        self.lower_bound, self.figures = self.mapper.run_figures(self.run, self.value)
+        self.lower_bound, self.figures = self.mapper.run_figures(self.task, self.run, self.best, self.value)
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
         """Evaluate a batch in pieces, so that a slow model exceeds the deadline only slightly."""

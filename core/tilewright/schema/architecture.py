@@ -39,6 +39,22 @@ def _few(value: int) -> int:
     return value
 
 
+class Mesh(Model):
+    """Two-dimensional mesh with X-Y routing: one router per sub-cluster, and links in both directions.
+
+    It spans the fanout of its cluster and those of the virtual clusters directly inside. A word for
+    several sub-clusters travels along a tree if the fanout has `multicast`. Partial sums are added
+    on their way back if it has `reduction`. Otherwise each sub-cluster has its own copy.
+    """
+
+    tensors: tuple[str, ...] | None = None
+    """Roles or names of the tensors that it carries; None: those that no other mesh of the fanout lists."""
+    link_words_per_cycle: Rate | None = None
+    """Bandwidth of each link; None: unlimited."""
+    port: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] = (0, 0)
+    """Router (x, y) that the memory outside the mesh is attached to."""
+
+
 class Network(Model):
     """Network on chip (NoC) of one fanout."""
 
@@ -47,6 +63,26 @@ class Network(Model):
     energy_per_ingress_pj: Energy = 0.0
     bandwidth_words_per_cycle: Rate | None = None
     latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    meshes: tuple[Mesh, ...] = Field(default=(), max_length=100)
+    """Meshes, each with links of its own; none: links are not counted."""
+
+    @model_validator(mode="after")
+    def _one_mesh_each(self) -> Self:
+        carried = [
+            name for mesh in self.meshes for name in (("all other tensors",) if mesh.tensors is None else mesh.tensors)
+        ]
+        repeated = sorted({name for name in carried if carried.count(name) > 1})
+        if repeated:
+            raise ValueError(f"several meshes carry {', '.join(repeated)}")
+        return self
+
+    def mesh_of(self, tensor: Tensor) -> Mesh | None:
+        """Return the mesh that carries a tensor, or None. A name takes precedence over a role."""
+        for name in (tensor.name, tensor.role):
+            for mesh in self.meshes:
+                if name in (mesh.tensors or ()):
+                    return mesh
+        return next((mesh for mesh in self.meshes if mesh.tensors is None), None)
 
     @property
     def takes_energy(self) -> bool:
@@ -288,6 +324,12 @@ class Architecture(FileModel):
             raise ValueError(
                 f"the fanouts make {self.compute_instances:,} compute units; expected at most {MAX_UNITS:,}"
             )
+        for number, cluster in enumerate(self.clusters):
+            extent = self.mesh_extent(number)
+            for index, mesh in enumerate(cluster.fanout.network.meshes):
+                if mesh.port[0] >= extent[0] or mesh.port[1] >= extent[1]:
+                    text = f"the port {mesh.port} is outside the {extent[0]} x {extent[1]} routers below {cluster.name}"
+                    raise MisplacedError(text, "clusters", number, "fanout", "network", "meshes", index, "port")
         if self.clusters[0].is_virtual:
             raise ValueError(
                 f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
@@ -454,6 +496,19 @@ class Architecture(FileModel):
             yield from paths_below(cluster, ("clusters", index), f"{cluster['name']}.")
             yield from paths_below(memories, ("clusters", index, "memories"))
         yield from paths_below(data)
+
+    def mesh_clusters(self, index: int) -> tuple[Cluster, ...]:
+        """Return the clusters whose fanouts a mesh of cluster `index` spans: its own, and virtual ones inside."""
+        end = index + 1
+        while end < len(self.clusters) and self.clusters[end].is_virtual:
+            end += 1
+        return self.clusters[index:end]
+
+    def mesh_extent(self, index: int) -> tuple[int, int]:
+        """Return the routers along X and Y of a mesh of cluster `index`; other axes count as X."""
+        fanouts = [cluster.fanout for cluster in self.mesh_clusters(index)]
+        along_y = math.prod(each.size for each in fanouts if each.axis == "Y")
+        return math.prod(each.size for each in fanouts if each.axis != "Y"), along_y
 
     def mesh(self, index: int) -> dict[str, int]:
         """Return axis -> number of instances of cluster `index` along it.

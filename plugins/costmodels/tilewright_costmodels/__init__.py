@@ -75,9 +75,11 @@ def tilewright_plugins() -> list[CostModelSpec]:
             name="timeloop",
             default_for=("search",),
             summary="Timeloop's counts, energies and cycles on the same inputs.",
-            factory=lazy("tilewright_costmodels.timeloop.model", "TimeloopModel"),
+            factory=lazy("tilewright_costmodels.timeloop.meshes", "MeshedTimeloop"),
             options=TimeloopOptions,
-            capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True, sparse=True),
+            capabilities=Capabilities(
+                value_widths=True, shared_bandwidth=True, inner_backing_store=True, sparse=True, meshes=True
+            ),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
-from tilewright.plugin import Capabilities, MapperSpec, Options, hookimpl, lazy
+from tilewright.plugin import Capabilities, FrozenDict, MapperSpec, Options, hookimpl, lazy
 
 DIVIDING = Capabilities(imperfect_factors=False)
 """Capabilities of a mapper that moves prime factors only."""
@@ -140,12 +140,29 @@ class QuickFlowOptions(Options):
     finalists: int = Field(default=2, ge=1, description="tilings that the last local searches start from")
 
 
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class CosaOptions(Options):
     """Options of `cosa`."""
 
-    objective_form: Literal["energy", "published"] = Field(
+    objective_form: Literal["energy", "published", "balanced"] = Field(
         default="energy",
-        description="energy: the search objective, from words moved; published: the paper's weighted sum",
+        description="energy: the search objective, from words moved; published: the paper's weighted sum; "
+        "balanced: its difference of traffic and compute",
+    )
+    utilization_weight: Weight = Field(default=0.1, description="weight of the utilization of memories (paper: w_U)")
+    compute_weight: Weight = Field(default=10.0, description="weight of the compute steps (w_C)")
+    traffic_weight: Weight = Field(default=1.0, description="weight of the words through the outermost fanout (w_T)")
+    utilization_of: FrozenDict[str, Weight] = Field(
+        default=FrozenDict(),
+        description="factor by tensor or role of the utilization, such as {weight: 2}; others have 1",
+    )
+    traffic_of: FrozenDict[str, Weight] = Field(
+        default=FrozenDict(), description="factor by tensor or role of the traffic; others have 1"
+    )
+    inner_preference: Weight = Field(
+        default=0.04, description="published: traffic less per level that is outside a factor, as in the authors' code"
     )
     rounds: int = Field(default=4, ge=1, description="programs solved in sequence, each around the best solution")
     nodes: int = Field(default=5000, ge=1, description="maximum nodes of the solver's tree, per program")
@@ -302,5 +319,6 @@ def tilewright_plugins() -> list[MapperSpec]:
             needs=("highspy",),
             hint="pip install 'highspy>=1.9'",
             ends=True,
+            figures=("utilization", "compute", "traffic", "total"),
         ),
     ]

@@ -39,6 +39,16 @@ def test_totals_count_layers_as_often_as_they_occur() -> None:
     assert report[report.workload.layers[-1].name] in report.layers
 
 
+def test_figures_that_a_mapper_declares_are_printed_and_on_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("highspy")
+    report = tw.map(GEMM, arch="eyeriss", mapper="cosa", evaluations=30, folder=tmp_path / "run")
+    search = report.data()["layers"][0]["search"]
+    assert "figures of cosa" in str(report) and f"{search['figures']['compute']:,.2f}" in str(report)
+    page = (tmp_path / "run/report.html").read_text()
+    assert "Figures of the mapper" in page and "traffic[B]" in page
+    assert "figures of" not in str(tw.map(GEMM, arch="eyeriss", mapper="random", evaluations=30))
+
+
 def test_reports_print(report: tw.MappingReport) -> None:
     text = str(report)
     assert "einsum on eyeriss (constraints row_stationary), mapper optimal, model timeloop" in text

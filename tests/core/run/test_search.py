@@ -1,6 +1,7 @@
 """The driver: whatever ends a search, the best mapping so far is returned with the reason."""
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.result import Progress, Result
 from tilewright.run.search import search
+from tilewright.schema.mapping import Mapping
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 
@@ -271,6 +273,26 @@ def test_a_mapper_may_stop_early_for_want_of_time_and_tell_figures() -> None:
 
     result = run(hasty, Budget(seconds=1000))
     assert (result.stop, result.figures) == ("deadline", {"program_bound": 2.5})
+
+
+def test_a_mapper_describes_the_best_mapping_wherever_the_search_ends() -> None:
+    class Describing(Scripted):
+        def figures(self, task: Task, best: Mapping) -> Any:
+            described.append(best)
+            return told
+
+    def few(task: Task, run: Run) -> Proposals:
+        run.figures["drawn"] = 10.0
+        yield task.space.sample(run.rng, 10)
+
+    described: list[Mapping] = []
+    told: Any = {"levels": 2.0}
+    for body, found in ((few, {"drawn": 10.0, "levels": 2.0}), (drawing, {"levels": 2.0})):
+        result = search(Describing(body), TASK, EVALUATOR, Budget(evaluations=20))
+        assert (result.figures, described.pop()) == (found, result.best)
+    for wrong in ({"levels": math.inf}, [2.0]):
+        told = wrong
+        assert isinstance(search(Describing(few), TASK, EVALUATOR, Budget()).error, PluginError)
 
 
 def test_a_mapper_that_asks_and_stops_was_stopped_by_the_limit() -> None:

@@ -166,6 +166,8 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         for what, value in (("bandwidth", noc.bandwidth_words_per_cycle), ("latency", noc.latency_cycles)):
             if value:
                 result.refuse("network", where, f"its NoC has a {what} of {value}; Timeloop's files cannot express it")
+        if noc.meshes:
+            result.refuse("network", where, "its NoC has meshes; Timeloop's networks have no links with bandwidths")
         if cluster.is_virtual and noc != Network():
             result.refuse(
                 "network", where, "a NoC with energies below a virtual cluster; Timeloop has NoCs below memories only"

@@ -37,6 +37,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
         ),
         section("Layers", table(_layer_table(data, plots), "layers", [f"nest-{at}" if each["levels"] else "" for at, each in enumerate(layers)])),
         section("Not mapped", _unmapped(data)),
+        section("Figures of the mapper", _figures(data), note="Figures that the mapper reports of each search, in its own units."),
         section(
             "Mappings", *_nests(layers),
             note="Each loop nest next to the memories. Loops at the left of a memory are outside it. A stationary tile stays in its memory for that many steps.",
@@ -136,6 +137,16 @@ def _unmapped(data: Mapping[str, Any]) -> str:
     for (operator, reason), count in found.most_common():
         made.add_row(operator, count, work[operator, reason], reason)
     return table(made, "unmapped")
+
+
+def _figures(data: Mapping[str, Any]) -> str:
+    """Return the table of the mapper's figures, or an empty text."""
+    found = {layer["name"]: layer["search"]["figures"] for layer in data["layers"]}
+    names = list(dict.fromkeys(name for figures in found.values() for name in figures))
+    made = Table("layer", *(numbers(name) for name in names))
+    for layer, figures in found.items():
+        made.add_row(layer, *(figures.get(name) for name in names))
+    return table(made, "figures") if names else ""
 
 
 def _nests(layers: Sequence[Layer]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
 from tilewright.plugin.guard.time_limits import limited
-from tilewright.plugin.mapper import Mapper, Run, Task
+from tilewright.plugin.mapper import FigureReporter, Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
 
 EMPTY = 1000
@@ -36,8 +36,10 @@ class GuardedMapper:
             raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
         return GuardedProposals(proposals, self.owner, task)
 
-    def run_figures(self, run: Run, best: float) -> tuple[float | None, dict[str, float]]:
-        """Return (lower bound, figures) that the mapper left in its run.
+    def run_figures(
+        self, task: Task, run: Run, mapping: Mapping | None, best: float
+    ) -> tuple[float | None, dict[str, float]]:
+        """Return (lower bound, figures) that the mapper left in its run, with its figures of the best mapping.
 
         Raises:
             PluginError: They are not numbers, or the bound is above the cost of the best mapping.
@@ -50,6 +52,11 @@ class GuardedMapper:
         figures: object = run.figures
         if not isinstance(figures, dict):
             raise fault(self.owner, f"it tells {described(figures)} as figures, names with numbers are expected")
+        if mapping is not None and isinstance(reporter := self.plugin, FigureReporter):
+            told: object = limited(self.owner, "figures", lambda: reporter.figures(task, mapping))
+            if not isinstance(told, dict):
+                raise fault(self.owner, f"figures returned {described(told)}, names with numbers are expected")
+            figures = figures | told
         for name, value in figures.items():
             if not isinstance(name, str) or not _is_number(value) or not math.isfinite(value):
                 raise fault(self.owner, f"the figure {str(name)[:40]!r} that it tells is no finite number")

@@ -110,6 +110,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "ends": (_is_flag, "True or False"),
     "starts_with": (_names(bool), "a tuple of names of mappers"),
     "proof_version": (_is_version, "a whole number of at least 1, or None"),
+    "figures": (_names(bool), "a tuple of names of figures"),
     "executes": (_is_flag, "True or False"),
     "samples": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),

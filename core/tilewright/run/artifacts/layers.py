@@ -125,11 +125,17 @@ def proof_version_of(mapper: PluginRecord) -> int | None:
 
     None if it has none, or is not installed.
     """
+    spec = spec_of(mapper)
+    return None if spec is None else spec.proof_version
+
+
+def spec_of(mapper: PluginRecord) -> MapperSpec | None:
+    """Return the declaration of a mapper, or None if it is not installed."""
     try:
         spec = installed().find(MapperSpec, mapper.long_name).spec
     except (UnknownPluginError, PluginError):
         return None
-    return spec.proof_version if isinstance(spec, MapperSpec) else None
+    return spec if isinstance(spec, MapperSpec) else None
 
 
 def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:

@@ -12,7 +12,7 @@ from pydantic import model_validator
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report.parts import Execution, LevelReport, Limit, NetworkReport, TensorCounts
+from tilewright.schema.report.parts import Execution, LevelReport, Limit, MeshReport, NetworkReport, TensorCounts
 from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
@@ -63,6 +63,7 @@ class ReportContent(Model):
     skipped_operations: int | None = None
     levels: tuple[LevelReport, ...] = ()
     networks: tuple[NetworkReport, ...] = ()
+    meshes: tuple[MeshReport, ...] = ()
     limits: tuple[Limit, ...] = ()
     busy_units: float | None = None
     """Average number of compute units at work while computing."""

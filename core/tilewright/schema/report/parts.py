@@ -100,7 +100,7 @@ class LevelReport(Model):
     capacity_words: int | None = None
 
 
-LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload"]
+LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload", "link"]
 
 
 class Limit(Model):
@@ -153,6 +153,18 @@ class NetworkReport(Model):
     spatial_reductions: int = 0
     hops: float = 0.0
     energy_pj: float = 0.0
+
+
+class MeshReport(Model):
+    """Words on the links of one mesh, over the whole run.
+
+    All instances of the mesh carry the same. `loads` maps a link to its words, the busiest first.
+    Its ends are routers (x, y), `memory` outside, or the `node` of a router. Idle links are left out.
+    """
+
+    name: str
+    tensors: tuple[str, ...]
+    loads: FrozenDict[str, int]
 
 
 class InstanceCounts(Model):

@@ -13,7 +13,7 @@ SHOWN = 3
 """Maximum number of limits in a summary."""
 ACTIONS = {
     "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
-    "collect": "to the outside", "load": "in", "unload": "out",
+    "collect": "to the outside", "load": "in", "unload": "out", "link": "busiest link",
 }  # fmt: skip
 """Action of a limit -> its printed name."""
 
@@ -39,6 +39,7 @@ def explanation(report: ReportContent) -> list[Table | str]:
         *_counts(report),
         *_saved(report),
         *_formats(report),
+        *_meshes(report),
     ]
 
 
@@ -230,6 +231,19 @@ def _formats(report: ReportContent) -> Iterator[Table]:
                 assert each.sparse is not None
                 bits = each.sparse.metadata_bits if index == 0 else ""
                 table.add_row(level.name, name, rank.format, rank.metadata.stored, rank.payload.stored, bits)
+    if table.rows:
+        yield table
+
+
+def _meshes(report: ReportContent) -> Iterator[Table]:
+    """Yield a table of meshes: the busiest link, and the words over all links, per instance."""
+    table = Table(
+        "mesh", "tensors", Column("busiest link"), numbers("words"), numbers("links in use"), numbers("word-hops"),
+        title="meshes",
+    )  # fmt: skip
+    for mesh in report.meshes:
+        link, words = next(iter(mesh.loads.items()), ("-", 0))
+        table.add_row(mesh.name, ", ".join(mesh.tensors), link, words, len(mesh.loads), sum(mesh.loads.values()))
     if table.rows:
         yield table
 

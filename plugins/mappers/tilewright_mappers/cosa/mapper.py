@@ -12,8 +12,10 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement, with_orders
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.plugin import Costs, Proposals, Run, Task
+from tilewright.schema.mapping import Mapping
 from tilewright_mappers import CosaOptions
-from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, published
+from tilewright_mappers.cosa.measures import MappingMeasures, Terms, breakdown, check_tensors
+from tilewright_mappers.cosa.objectives import Shares, least_energy_pj, weighted
 from tilewright_mappers.cosa.program import Linear, Program, SolverLimits
 from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Traffic
@@ -34,6 +36,7 @@ class Cosa:
     options: CosaOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
+        check_tensors(task.problem, self.options)
         choices, placed, solved = Placement.each(task.space, run.rng), _Best(), _Best()
         starts = []
         for each in choices:
@@ -48,6 +51,11 @@ class Cosa:
         placed.take(solved)
         yield from _reordered(task, placed)
 
+    def figures(self, task: Task, best: Mapping) -> dict[str, float]:
+        """Return the breakdown of CoSA's objective for a mapping of the space."""
+        terms = Terms.of(MappingMeasures.of(task.space, best), self.options)
+        return breakdown(terms, self.options.objective_form == "balanced")
+
     def _limits(self, run: Run, parts: int) -> SolverLimits:
         """Return the limits of one program if `parts` programs are left to solve."""
         return SolverLimits((run.remaining_seconds - MARGIN_SECONDS) / parts, self.options.nodes, self.options.gap)
@@ -57,11 +65,11 @@ class Cosa:
         tiling = Tiling(task.space, start.keeps[0])
         traffic = Traffic(tiling)
         begin = tiling.values(start)
-        if self.options.objective_form == "published":
-            sum_of_logs = published(tiling, traffic)
-            yield from self._solve(task, run, traffic, tiling.program, sum_of_logs, best, left, begin)
+        if self.options.objective_form != "energy":
+            objective = weighted(traffic, self.options, tiling.program)
+            yield from self._solve(task, run, traffic, tiling.program, objective, best, left, begin)
             return
-        shares, whole_pj, here = Shares(tiling, traffic.moves()), least_energy_pj(task.space), _Best()
+        shares, whole_pj, here = Shares(traffic, traffic.moves()), least_energy_pj(task.space), _Best()
         for number in range(self.options.rounds):
             program, before = tiling.program.copy(), here.value
             objective = shares.of(task.objective, program, whole_pj)

@@ -1,69 +1,73 @@
-"""Objectives of a program: the published weights, or energy and cycles in logarithms."""
+"""Objectives of a program: CoSA's weighted terms, or energy and cycles in logarithms."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.report import Objective
+from tilewright_mappers import CosaOptions
+from tilewright_mappers.cosa.measures import Terms, border_of, steps
 from tilewright_mappers.cosa.program import Linear, Program, total
-from tilewright_mappers.cosa.tiling import Tiling
 from tilewright_mappers.cosa.traffic import Traffic, Transfer
 
-UTILIZATION, COMPUTE, TRAFFIC = 0.1, 10.0, 1.0
-"""CoSA's weights, as in its code."""
 TIE = 0.001
 """Weight of energy among mappings of equal cycles."""
+BALANCED_TIE = 0.01
+"""Weight of the sum among mappings of equal balance; the solver's gap hides smaller ones."""
 TOUCHING = tuple(0.5 * step for step in range(-14, 5))
 """Points of the tangents of the exponential: energy fractions from e**-7 to e**2."""
 
 
-def steps(tiling: Tiling) -> Linear:
-    """Return the logarithm of the steps of all loops: the cycles without waiting for memories."""
-    return total(tiling.product(slot) for slot in tiling.space.temporal_slots)
+def weighted(traffic: Traffic, options: CosaOptions, program: Program) -> Linear:
+    """Return CoSA's weighted sum of logarithms, or the balance of traffic and compute.
 
-
-def published(tiling: Tiling, traffic: Traffic) -> Linear:
-    """Return CoSA's sum of logarithms: 10 x compute + traffic - 0.1 x utilization (section III-C).
-
-    Utilization covers all bounded memories. Traffic counts words of each tensor into the outermost
-    fanout.
+    The balance is the absolute difference of both. Among equal ones, the least sum is best.
     """
-    space = tiling.space
-    bounded = [memory.name for memory in space.architecture.memories if memory.usable_words is not None]
-    filled = total(tiling.words(entry, tensor) for name in bounded for entry, tensor in tiling.held(name))
-    return steps(tiling) * COMPUTE + total(_sent(tiling, traffic)) * TRAFFIC - filled * UTILIZATION
+    terms = Terms.of(traffic, options)
+    if options.objective_form == "published":
+        return terms.total - inside(traffic) * (options.inner_preference * options.traffic_weight)
+    difference = program.variable(0.0, math.inf, whole=False)
+    for one, other in ((terms.traffic, terms.compute), (terms.compute, terms.traffic)):
+        program.require(difference - one + other, lower=0.0)
+    return difference + terms.total * BALANCED_TIE
 
 
-def _sent(tiling: Tiling, traffic: Traffic) -> list[Linear]:
-    """Return the words of each tensor through the outermost fanout."""
-    spatial = [slot for slot in tiling.space.spatial_slots if (tiling.space.slots[slot].most or 1) > 1]
-    border = tiling.space.slots[spatial[0]].entry if spatial else 0
-    found = []
-    for tensor in range(len(tiling.space.problem.tensors)):
-        inner = [entry for entry in range(border + 1, len(tiling.space.skeleton)) if tiling.keep[entry, tensor]]
-        words = traffic.passes(inner[0], tensor) + tiling.words(inner[0], tensor) if inner else steps(tiling)
-        found.append(words + (tiling.product(spatial[0]) if spatial else 0.0))
-    return found
+def inside(traffic: Traffic) -> Linear:
+    """Return the logarithms of all factors inside the outermost fanout, for each tensor that they index.
+
+    A factor counts once for each level outside it, from 2 below the fanout.
+    """
+    space, border = traffic.space, border_of(traffic.space)
+    stored = np.flatnonzero(traffic.keep.any(axis=1))
+    parts = []
+    for index, slot in enumerate(space.slots):
+        if slot.entry > border:
+            outside = int(((stored > border) & (stored < slot.entry + slot.spatial)).sum())
+            for indexing in traffic.indexing:
+                parts += [traffic.tiling.trips(index, dim) * (outside + 1) for dim in sorted(indexing)]
+    return total(parts)
 
 
 @dataclass(frozen=True)
 class Shares:
     """Energy as a sum of transfers, each a fraction of an estimate; cycles as a logarithm."""
 
-    tiling: Tiling
+    traffic: Traffic
     moves: list[Transfer]
 
     def energy_pj(self, values: Floats) -> float:
         """Return the energy of a solution in pJ, at least 1, because programs use fractions of it."""
         moved = sum(move.words(values) * move.energy_pj for move in self.moves)
-        return max(1.0, _computing(self.tiling.space) + moved)
+        return max(1.0, _computing(self.traffic.space) + moved)
 
     def cycles(self, program: Program) -> Linear:
         """Return the logarithm of the cycles: the maximum over loops and over memories."""
-        taken = steps(self.tiling)
+        taken = steps(self.traffic)
         waiting = [
             move.log_words - move.instances - math.log(move.values_per_cycle)
             for move in self.moves
@@ -86,7 +90,7 @@ class Shares:
                 for at in TOUCHING:
                     program.require(part - (level - at + 1.0) * math.exp(at), lower=0.0)
                 parts.append(part)
-        return total(parts) + _computing(self.tiling.space) / whole_pj
+        return total(parts) + _computing(self.traffic.space) / whole_pj
 
     def of(self, objective: Objective, program: Program, whole_pj: float) -> Linear:
         """Return the objective's substitute: cycles in logarithms, energy in fractions.

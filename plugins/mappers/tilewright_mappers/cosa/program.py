@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,23 @@ class Program:
         return Program(list(self.lower), list(self.upper), list(self.whole), list(self.rows))
 
     def solve(self, objective: Linear, limits: SolverLimits, start: Mapping[int, float] | None = None) -> Solved:
-        """Minimise `objective`. `start`: values of some variables in a first solution; the solver finds the others."""
+        """Minimise `objective`. `start`: values of some variables in a first solution; the solver finds the others.
+
+        HiGHS 1.16.0 counts the objective of a first solution without the constant that presolve
+        splits off, and prunes better solutions. It then reports another objective than the
+        solution has, so the program is solved again without `start`.
+        """
+        begun = time.monotonic()
+        solved, told = self._solve(objective, limits, start)
+        if start and len(solved.points) and abs(objective.at(solved.points[-1]) - told) > 1e-4 * max(1.0, abs(told)):
+            left = replace(limits, seconds=limits.seconds - (time.monotonic() - begun))
+            solved, _ = self._solve(objective, left, None)
+        return solved
+
+    def _solve(
+        self, objective: Linear, limits: SolverLimits, start: Mapping[int, float] | None
+    ) -> tuple[Solved, float]:
+        """Return the solutions, and the objective of the best one as the solver reports it."""
         import highspy
 
         make: Any = highspy.Highs  # highspy's type stubs are incomplete
@@ -137,7 +153,8 @@ class Program:
             found.append(np.array(solver.getSolution().col_value))
         points = np.array(found).reshape(len(found), len(self.lower))
         late = highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt
-        return Solved(points, float(info.mip_dual_bound), solver.getModelStatus() not in late)
+        in_time = solver.getModelStatus() not in late
+        return Solved(points, float(info.mip_dual_bound), in_time), float(info.objective_function_value)
 
     def _model(self, highspy: Any, objective: Linear) -> Any:
         model = highspy.HighsLp()

@@ -15,6 +15,7 @@ from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Rank
+from tilewright_mappers.cosa.measures import held
 from tilewright_mappers.cosa.program import Linear, Program, total
 
 SHAPES = 256
@@ -141,8 +142,8 @@ class Tiling:
             usable = self.space.usable_words(memory)
             if usable is None:
                 continue
-            held = self.held(memory.name)
-            words = [self._held_words(memory, entry, tensor) for entry, tensor in held]
+            places = held(self.space, self.keep, memory.name)
+            words = [self._held_words(memory, entry, tensor) for entry, tensor in places]
             room = Linear(constant=math.log(usable) if usable else -1.0)
             for each in words:
                 self.program.require(each - room, upper=SLACK)
@@ -153,18 +154,6 @@ class Tiling:
         """Words of the memory that the values take."""
         values = total(self._extent(entry, rank) for rank in self.space.held[tensor].projection)
         return values + math.log(memory.words_of(self.space.problem.tensors[tensor]))
-
-    def held(self, memory: str) -> list[tuple[int, int]]:
-        """(entry, tensor) of what a memory keeps."""
-        architecture, problem = self.space.architecture, self.space.problem
-        found = []
-        for entry, tensor in np.argwhere(self.keep):
-            target = self.space.skeleton.entries[entry].target
-            cluster = architecture.cluster(target)
-            holder = cluster.memory_for(problem.tensors[tensor])
-            if holder is not None and holder.name == memory:
-                found.append((int(entry), int(tensor)))
-        return found
 
     def _at_most(self, parts: list[Linear], most: Linear) -> None:
         """exp(parts) sum to at most exp(most), seen from outside: the tangents of a convex function, in many places."""
@@ -177,7 +166,9 @@ class Tiling:
         """Cut off a solution whose tiles do not fit together, by the tangent at its point; return whether one was added."""
         broken = False
         for memory in self.space.architecture.memories:
-            words = [self._held_words(memory, entry, tensor) for entry, tensor in self.held(memory.name)]
+            words = [
+                self._held_words(memory, entry, tensor) for entry, tensor in held(self.space, self.keep, memory.name)
+            ]
             usable = self.space.usable_words(memory)
             if usable is None or len(words) < 2:
                 continue

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tilewright.mapspace.batch import Floats, Positions
+from tilewright.mapspace.batch import Bools, Floats, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.schema.architecture import Memory
@@ -63,6 +63,17 @@ class Traffic:
         self.indexing = [frozenset(names.index(d) for d in tensor.dimensions) for tensor in self.problem.tensors]
         for slot in self.loops:
             self._order(slot)
+
+    @property
+    def keep(self) -> Bools:
+        """Kept tensors, bool [entry, tensor]."""
+        return self.tiling.keep
+
+    def product(self, slot: int) -> Linear:
+        return self.tiling.product(slot)
+
+    def words(self, entry: int, tensor: int) -> Linear:
+        return self.tiling.words(entry, tensor)
 
     # -- orders ----------------------------------------------------------------------------------------------
 
