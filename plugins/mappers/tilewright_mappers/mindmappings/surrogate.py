@@ -1,0 +1,170 @@
+"""The surrogate: a multilayer perceptron from relaxed mappings to the logarithms of energy and cycles, in JAX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+Floats32 = NDArray[np.float32]
+Layers = list[tuple[Any, Any]]
+"""(weights [in, out], biases [out]) of each layer."""
+
+HIDDEN = 3
+"""Number of hidden layers."""
+BATCH = 512
+"""Mappings per optimiser step."""
+CHUNK = 64
+"""Optimiser steps between two looks at the clock."""
+RATE = 2e-3
+"""First learning rate of the training; it falls to 0 along a cosine."""
+SECOND_MOMENT = 0.999
+MOMENT = 0.9
+"""Decay rates of Adam (Kingma and Ba, 2015)."""
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """Trained layers with the mean and the deviation of inputs [in] and outputs [2].
+
+    The outputs are log2 of energy and of cycles over their lower bounds.
+    """
+
+    layers: Layers
+    inputs: Floats32
+    outputs: Floats32
+
+    def predict(self, vectors: Floats32) -> Floats32:
+        """Return the outputs for vectors, [n, 2]."""
+        values = _forward(self.layers, (vectors - self.inputs[0]) / self.inputs[1])
+        return np.asarray(values * self.outputs[1] + self.outputs[0])
+
+    def descend(self, vectors: Floats32, descent: Descent, steps: int, rate: float) -> Floats32:
+        """Return vectors after `steps` steps of gradient descent within the relaxed space, [n, in]."""
+        parts = (self.layers, self.inputs, self.outputs[1] * descent.weights)
+        return np.asarray(_descend(*parts, vectors, *descent.arrays, rate, steps))
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Relaxed space of a descent.
+
+    Attributes:
+        weights: Weight of both outputs in the objective, [2].
+        lowest, highest: Bounds of every input, [in]; equal for inputs that stay.
+        groups: Index of the dimension of every trip count, [in]; -1 for other inputs. The trips of
+            one dimension keep their product.
+    """
+
+    weights: Floats32
+    lowest: Floats32
+    highest: Floats32
+    groups: NDArray[np.int32]
+
+    @property
+    def arrays(self) -> tuple[Floats32, Floats32, Floats32]:
+        """Bounds, and the matrix [in, in] that averages over the open trips of one dimension."""
+        is_open = (self.groups >= 0) & (self.highest > self.lowest)
+        same = (self.groups[:, None] == self.groups[None]) & is_open[:, None] & is_open[None]
+        return self.lowest, self.highest, (same / np.maximum(1, same.sum(axis=1, keepdims=True))).astype(np.float32)
+
+
+def train(
+    vectors: Floats32,
+    targets: Floats32,
+    width: int,
+    epochs: int,
+    rng: np.random.Generator,
+    stop: Callable[[], bool],
+) -> Surrogate | None:
+    """Return a surrogate trained on vectors [n, in] and targets [n, 2], or None if `stop` returns true."""
+    inputs = np.stack([vectors.mean(axis=0), np.maximum(vectors.std(axis=0), 1e-3)])
+    outputs = np.stack([targets.mean(axis=0), np.maximum(targets.std(axis=0), 1e-3)])
+    data = (vectors - inputs[0]) / inputs[1], (targets - outputs[0]) / outputs[1]
+    layers = _initial([vectors.shape[1], *[width] * HIDDEN, targets.shape[1]], rng)
+    moments = jax.tree.map(jnp.zeros_like, (layers, layers))
+    batch = min(BATCH, len(vectors))
+    per_epoch = len(vectors) // batch
+    total, done = epochs * per_epoch, 0
+    while done < total:
+        order = rng.permutation(len(vectors))[: per_epoch * batch].reshape(per_epoch, batch)
+        for start in range(0, per_epoch, CHUNK):
+            if stop():
+                return None
+            rows = order[start : start + CHUNK]
+            layers, moments = _fit(layers, moments, done, total, data[0][rows], data[1][rows])
+            done += len(rows)
+    return Surrogate([(np.asarray(w), np.asarray(b)) for w, b in layers], inputs, outputs)
+
+
+def _initial(sizes: list[int], rng: np.random.Generator) -> Layers:
+    """Return random layers, scaled as by He et al., 2015."""
+    return [
+        (jnp.asarray(rng.normal(0, np.sqrt(2 / a), (a, b)), dtype=jnp.float32), jnp.zeros(b, dtype=jnp.float32))
+        for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+    ]
+
+
+def _forward(layers: Layers, values: Any) -> Any:
+    for weights, biases in layers[:-1]:
+        values = jax.nn.silu(values @ weights + biases)
+    weights, biases = layers[-1]
+    return values @ weights + biases
+
+
+@jax.jit
+def _fit(layers: Layers, moments: Any, done: int, total: int, vectors: Any, targets: Any) -> tuple[Layers, Any]:
+    """Return layers and moments after one step of Adam per batch; smooth L1 loss, as published."""
+
+    def loss(layers: Layers, x: Any, y: Any) -> Any:
+        error = jnp.abs(_forward(layers, x) - y)
+        return jnp.where(error < 1, error**2 / 2, error - 0.5).mean()
+
+    def step(state: Any, batch: Any) -> tuple[Any, None]:
+        layers, (first, second), number = state
+        gradient = jax.grad(loss)(layers, *batch)
+        first = jax.tree.map(lambda m, g: MOMENT * m + (1 - MOMENT) * g, first, gradient)
+        second = jax.tree.map(lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, second, gradient)
+        rate = RATE * (1 + jnp.cos(jnp.pi * number / total)) / 2
+        scale = jnp.sqrt(1 - SECOND_MOMENT ** (number + 1)) / (1 - MOMENT ** (number + 1))
+        layers = jax.tree.map(lambda p, m, v: p - rate * scale * m / (jnp.sqrt(v) + 1e-8), layers, first, second)
+        return (layers, (first, second), number + 1), None
+
+    state = (layers, moments, jnp.asarray(done, dtype=jnp.float32))
+    (layers, moments, _), _ = lax.scan(step, state, (vectors, targets))
+    return layers, moments
+
+
+@partial(jax.jit, static_argnames="steps")
+def _descend(
+    layers: Layers, inputs: Any, weights: Any, vectors: Any, lowest: Any, highest: Any, mean: Any, rate: Any, steps: int
+) -> Any:
+    """Descend with Adam on the inputs; after each step, trips of one dimension get their product back."""
+    begin = vectors @ mean
+    is_free = highest > lowest
+
+    def objective(x: Any) -> Any:
+        return (_forward(layers, (x - inputs[0]) / inputs[1]) @ weights).sum()
+
+    def step(state: Any, number: Any) -> tuple[Any, None]:
+        x, first, second = state
+        gradient = jax.grad(objective)(x)
+        gradient = jnp.where(is_free, gradient - gradient @ mean, 0.0)
+        first = MOMENT * first + (1 - MOMENT) * gradient
+        second = SECOND_MOMENT * second + (1 - SECOND_MOMENT) * gradient**2
+        scale = jnp.sqrt(1 - SECOND_MOMENT ** (number + 1)) / (1 - MOMENT ** (number + 1))
+        x = x - rate * scale * first / (jnp.sqrt(second) + 1e-8)
+        for _ in range(4):
+            x = jnp.clip(jnp.where(is_free, x + (begin - x @ mean), vectors), lowest, highest)
+        return (x, first, second), None
+
+    zeros = jnp.zeros_like(vectors)
+    (x, _, _), _ = lax.scan(step, (vectors, zeros, zeros), jnp.arange(steps, dtype=jnp.float32))
+    return x
