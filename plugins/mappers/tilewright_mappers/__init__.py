@@ -161,7 +161,7 @@ class MindMappingsOptions(Options):
     rounds: int = Field(default=15, ge=0, description="projections of every start that are evaluated")
     steps: int = Field(default=5, ge=1, le=10_000, description="gradient steps between two projections")
     rate: float = Field(default=0.5, gt=0, allow_inf_nan=False, description="first length of a step, in log2 of trips")
-    mappings: int = Field(default=200_000, ge=100, le=10_000_000, description="mappings in the training set")
+    mappings: int = Field(default=150_000, ge=100, le=10_000_000, description="mappings in the training set")
     epochs: int = Field(default=15, ge=1, le=10_000, description="passes over the training set")
     width: int = Field(default=128, ge=1, le=4096, description="units of each of the three hidden layers")
     model: str = Field(default="timeloop", description="cost model that evaluates the training set")

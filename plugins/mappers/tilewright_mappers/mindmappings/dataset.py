@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import TilewrightError
+from tilewright.exploration.bounds import used_words
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -17,9 +18,9 @@ from tilewright.plugin import CostModel
 from tilewright.schema.problem import Problem
 from tilewright_mappers.mindmappings.relaxed import RelaxedSpace
 
-PER_PROBLEM = 512
+PER_PROBLEM = 256
 """Maximum number of mappings of one problem."""
-DRAWN = 1024
+DRAWN = 512
 """Number of mappings drawn at once."""
 DRAWS = 4
 """Maximum number of draws per problem; few mappings fit some architectures."""
@@ -128,14 +129,17 @@ def _fitting(space: MapSpace, rng: np.random.Generator) -> Candidates:
 
 
 def lower_bounds(space: MapSpace) -> Floats:
-    """Return lower bounds on energy in pJ and on cycles, [2].
+    """Return lower bounds on energy in pJ and on cycles, [2]; at least 1, because costs are divided by them.
 
-    Energy counts all operations, and every word once at the outermost memory. Cycles count the
-    operations over all compute units. Both are at least 1, because costs are divided by them.
+    Energy counts all operations, and every word once at the cheapest outermost memory. Cycles count
+    the operations over all compute units. Sharper bounds vary more with the sizes, and are learned worse.
     """
     problem, architecture = space.problem, space.architecture
-    words = sum(problem.tensor_words(tensor) for tensor in problem.tensors)
-    energy = problem.macs * architecture.compute.energy_per_operation_pj
-    energy += words * architecture.memories[0].read_energy_pj
+    word = min(
+        min(memory.read_energy_pj, memory.write_energy_pj) / memory.block_words
+        for memory in architecture.clusters[0].memories
+    )
+    words = sum(used_words(problem, tensor) for tensor in problem.tensors)
+    energy = problem.macs * architecture.compute.energy_per_operation_pj + words * word
     units = math.prod(cluster.fanout.size for cluster in architecture.clusters)
     return np.array([max(1.0, energy), max(1.0, problem.macs / units)])

@@ -39,12 +39,14 @@ class MindMappings:
         relaxed = RelaxedSpace(task.space)
         rows = starts(task.space, run.rng, self.options.starts)
         values = first = yield from objectives(rows, task, run)
-        if run.exhausted or self.options.rounds == 0:
+        over = run.exhausted
+        if over or self.options.rounds == 0:
             return
         before_training = time.process_time()
         trained = self._surrogate(task.space, run)
         if trained is None:
             run.short_of_time = True
+            _log("the deadline ended the training; only random mappings were evaluated")
             return
         began += time.process_time() - before_training
         surrogate, record = trained
@@ -53,7 +55,7 @@ class MindMappings:
             training_mappings=record.mappings,
             training_error=record.error,
         )
-        descent, begin = _descent(relaxed, task.objective), relaxed.vectors(rows)
+        descent, begin = descent_of(relaxed, task.objective), relaxed.vectors(rows)
         for _ in range(self.options.rounds):
             vectors = relaxed.vectors(rows).astype(np.float32)
             lower = surrogate.descend(vectors, descent, self.options.steps, self.options.rate)
@@ -76,10 +78,7 @@ class MindMappings:
         found = load(key, length) if options.keep else None
         if found is not None:
             return found
-        logging.getLogger("tilewright").warning(
-            "mindmappings: training a surrogate for this class of problems, about a minute%s",
-            "; it is kept for the next search" if options.keep else "",
-        )
+        _log(f"training a surrogate for problems like {space.problem.name}, up to a minute")
         began, rng = time.process_time(), np.random.default_rng(SEED)
         data = training_set(space, model, options.mappings, rng, lambda: run.remaining_seconds <= 0)
         if data is None:
@@ -104,6 +103,10 @@ class MindMappings:
         return surrogate, record
 
 
+def _log(text: str) -> None:
+    logging.getLogger("tilewright").warning("mindmappings: %s", text)
+
+
 def starts(space: MapSpace, rng: np.random.Generator, count: int) -> Candidates:
     """Return at most `count` random mappings that fit; if none is found, the one with all factors outside.
 
@@ -120,7 +123,7 @@ def starts(space: MapSpace, rng: np.random.Generator, count: int) -> Candidates:
     return found if len(found) else Placement.each(space, rng)[0].start
 
 
-def _descent(relaxed: RelaxedSpace, objective: Objective) -> Descent:
+def descent_of(relaxed: RelaxedSpace, objective: Objective) -> Descent:
     """Return the inputs that a descent changes: trips within their bounds, and priorities."""
     trips, priorities, _ = relaxed.parts
     lowest, highest = np.zeros((2, relaxed.length), dtype=np.float32)

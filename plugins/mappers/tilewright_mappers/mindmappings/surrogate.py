@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import jax
@@ -119,8 +118,7 @@ def _forward(layers: Layers, values: Any) -> Any:
     return values @ weights + biases
 
 
-@jax.jit
-def _fit(layers: Layers, moments: Any, done: int, total: int, vectors: Any, targets: Any) -> tuple[Layers, Any]:
+def _fit_batches(layers: Layers, moments: Any, done: int, total: int, vectors: Any, targets: Any) -> tuple[Layers, Any]:
     """Return layers and moments after one step of Adam per batch; smooth L1 loss, as published."""
 
     def loss(layers: Layers, x: Any, y: Any) -> Any:
@@ -142,8 +140,10 @@ def _fit(layers: Layers, moments: Any, done: int, total: int, vectors: Any, targ
     return layers, moments
 
 
-@partial(jax.jit, static_argnames="steps")
-def _descend(
+_fit = jax.jit(_fit_batches)
+
+
+def _descend_steps(
     layers: Layers, inputs: Any, weights: Any, vectors: Any, lowest: Any, highest: Any, mean: Any, rate: Any, steps: int
 ) -> Any:
     """Descend with Adam on the inputs; after each step, trips of one dimension get their product back."""
@@ -162,9 +162,12 @@ def _descend(
         scale = jnp.sqrt(1 - SECOND_MOMENT ** (number + 1)) / (1 - MOMENT ** (number + 1))
         x = x - rate * scale * first / (jnp.sqrt(second) + 1e-8)
         for _ in range(4):
-            x = jnp.clip(jnp.where(is_free, x + (begin - x @ mean), vectors), lowest, highest)
+            x = jnp.where(is_free, jnp.clip(x + (begin - x @ mean), lowest, highest), vectors)
         return (x, first, second), None
 
     zeros = jnp.zeros_like(vectors)
     (x, _, _), _ = lax.scan(step, (vectors, zeros, zeros), jnp.arange(steps, dtype=jnp.float32))
     return x
+
+
+_descend = jax.jit(_descend_steps, static_argnames="steps")
