@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,13 +20,12 @@ Layers = list[tuple[Any, Any]]
 HIDDEN = 3
 """Number of hidden layers."""
 BATCH = 512
-"""Mappings per optimiser step."""
-CHUNK = 64
-"""Optimiser steps between two looks at the clock."""
+"""Mappings per step."""
+CHUNK = 32
+"""Steps that are compiled as one function; the clock is read between them."""
 RATE = 2e-3
 """First learning rate of the training; it falls to 0 along a cosine."""
-SECOND_MOMENT = 0.999
-MOMENT = 0.9
+FIRST, SECOND = 0.9, 0.999
 """Decay rates of Adam (Kingma and Ba, 2015)."""
 
 
@@ -88,18 +88,14 @@ def train(
     outputs = np.stack([targets.mean(axis=0), np.maximum(targets.std(axis=0), 1e-3)])
     data = (vectors - inputs[0]) / inputs[1], (targets - outputs[0]) / outputs[1]
     layers = _initial([vectors.shape[1], *[width] * HIDDEN, targets.shape[1]], rng)
-    moments = jax.tree.map(jnp.zeros_like, (layers, layers))
-    batch = min(BATCH, len(vectors))
-    per_epoch = len(vectors) // batch
-    total, done = epochs * per_epoch, 0
-    while done < total:
-        order = rng.permutation(len(vectors))[: per_epoch * batch].reshape(per_epoch, batch)
-        for start in range(0, per_epoch, CHUNK):
-            if stop():
-                return None
-            rows = order[start : start + CHUNK]
-            layers, moments = _fit(layers, moments, done, total, data[0][rows], data[1][rows])
-            done += len(rows)
+    state = layers, (jax.tree.map(jnp.zeros_like, layers),) * 2, jnp.zeros(())
+    chunks = math.ceil(epochs * len(vectors) / (CHUNK * BATCH))
+    for _ in range(chunks):
+        if stop():
+            return None
+        rows = rng.integers(0, len(vectors), (CHUNK, BATCH))
+        state = _fit(state, chunks * CHUNK, data[0][rows], data[1][rows])
+    layers = state[0]
     return Surrogate([(np.asarray(w), np.asarray(b)) for w, b in layers], inputs, outputs)
 
 
@@ -118,29 +114,28 @@ def _forward(layers: Layers, values: Any) -> Any:
     return values @ weights + biases
 
 
-def _fit_batches(layers: Layers, moments: Any, done: int, total: int, vectors: Any, targets: Any) -> tuple[Layers, Any]:
-    """Return layers and moments after one step of Adam per batch; smooth L1 loss, as published."""
+def _adam(values: Any, moments: Any, gradient: Any, number: Any, rate: Any) -> tuple[Any, Any]:
+    """Return values and moments after step `number` of Adam, counted from 0."""
+    first = jax.tree.map(lambda m, g: FIRST * m + (1 - FIRST) * g, moments[0], gradient)
+    second = jax.tree.map(lambda m, g: SECOND * m + (1 - SECOND) * g**2, moments[1], gradient)
+    scale = rate * jnp.sqrt(1 - SECOND ** (number + 1)) / (1 - FIRST ** (number + 1))
+    values = jax.tree.map(lambda x, m, v: x - scale * m / (jnp.sqrt(v) + 1e-8), values, first, second)
+    return values, (first, second)
+
+
+def _fit_batches(state: Any, total: Any, vectors: Any, targets: Any) -> Any:
+    """Return layers, moments and number of steps after one step per batch; smooth L1 loss, as published."""
 
     def loss(layers: Layers, x: Any, y: Any) -> Any:
         error = jnp.abs(_forward(layers, x) - y)
         return jnp.where(error < 1, error**2 / 2, error - 0.5).mean()
 
     def step(state: Any, batch: Any) -> tuple[Any, None]:
-        layers, (first, second), number = state
-        gradient = jax.grad(loss)(layers, *batch)
-        first = jax.tree.map(lambda m, g: MOMENT * m + (1 - MOMENT) * g, first, gradient)
-        second = jax.tree.map(lambda v, g: SECOND_MOMENT * v + (1 - SECOND_MOMENT) * g**2, second, gradient)
+        layers, moments, number = state
         rate = RATE * (1 + jnp.cos(jnp.pi * number / total)) / 2
-        scale = jnp.sqrt(1 - SECOND_MOMENT ** (number + 1)) / (1 - MOMENT ** (number + 1))
-        layers = jax.tree.map(lambda p, m, v: p - rate * scale * m / (jnp.sqrt(v) + 1e-8), layers, first, second)
-        return (layers, (first, second), number + 1), None
+        return (*_adam(layers, moments, jax.grad(loss)(layers, *batch), number, rate), number + 1), None
 
-    state = (layers, moments, jnp.asarray(done, dtype=jnp.float32))
-    (layers, moments, _), _ = lax.scan(step, state, (vectors, targets))
-    return layers, moments
-
-
-_fit = jax.jit(_fit_batches)
+    return lax.scan(step, state, (vectors, targets))[0]
 
 
 def _descend_steps(
@@ -154,20 +149,16 @@ def _descend_steps(
         return (_forward(layers, (x - inputs[0]) / inputs[1]) @ weights).sum()
 
     def step(state: Any, number: Any) -> tuple[Any, None]:
-        x, first, second = state
+        x, moments = state
         gradient = jax.grad(objective)(x)
-        gradient = jnp.where(is_free, gradient - gradient @ mean, 0.0)
-        first = MOMENT * first + (1 - MOMENT) * gradient
-        second = SECOND_MOMENT * second + (1 - SECOND_MOMENT) * gradient**2
-        scale = jnp.sqrt(1 - SECOND_MOMENT ** (number + 1)) / (1 - MOMENT ** (number + 1))
-        x = x - rate * scale * first / (jnp.sqrt(second) + 1e-8)
+        x, moments = _adam(x, moments, jnp.where(is_free, gradient - gradient @ mean, 0.0), number, rate)
         for _ in range(4):
             x = jnp.where(is_free, jnp.clip(x + (begin - x @ mean), lowest, highest), vectors)
-        return (x, first, second), None
+        return (x, moments), None
 
-    zeros = jnp.zeros_like(vectors)
-    (x, _, _), _ = lax.scan(step, (vectors, zeros, zeros), jnp.arange(steps, dtype=jnp.float32))
-    return x
+    state = vectors, (jnp.zeros_like(vectors),) * 2
+    return lax.scan(step, state, jnp.arange(steps, dtype=jnp.float32))[0][0]
 
 
+_fit = jax.jit(_fit_batches)
 _descend = jax.jit(_descend_steps, static_argnames="steps")
