@@ -157,10 +157,12 @@ class CosaOptions(Options):
 class MindMappingsOptions(Options):
     """Options of `mindmappings`."""
 
-    starts: int = Field(default=128, ge=1, le=100_000, description="random mappings that descend together")
-    rounds: int = Field(default=15, ge=0, description="projections of every start that are evaluated")
+    starts: int = Field(default=256, ge=1, le=100_000, description="random mappings that descend together")
+    rounds: int = Field(default=7, ge=0, description="projections of every start that are evaluated")
     steps: int = Field(default=5, ge=1, le=10_000, description="gradient steps between two projections")
-    rate: float = Field(default=0.5, gt=0, allow_inf_nan=False, description="first length of a step, in log2 of trips")
+    rate: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="length of a step, in log2 of trips and loop positions"
+    )
     mappings: int = Field(default=150_000, ge=100, le=10_000_000, description="mappings in the training set")
     epochs: int = Field(default=15, ge=1, le=10_000, description="passes over the training set")
     width: int = Field(default=128, ge=1, le=4096, description="units of each of the three hidden layers")

@@ -124,11 +124,11 @@ def starts(space: MapSpace, rng: np.random.Generator, count: int) -> Candidates:
 
 
 def descent_of(relaxed: RelaxedSpace, objective: Objective) -> Descent:
-    """Return the inputs that a descent changes: trips within their bounds, and priorities."""
-    trips, priorities, _ = relaxed.parts
+    """Return the inputs that a descent changes: trips within their bounds, and positions."""
+    trips, positions, _ = relaxed.parts
     lowest, highest = np.zeros((2, relaxed.length), dtype=np.float32)
     lowest[trips], highest[trips] = (bound.ravel() for bound in relaxed.bounds)
-    highest[priorities] = 1
+    highest[positions] = len(relaxed.space.problem.sizes) - 1
     groups = np.full(relaxed.length, -1, dtype=np.int32)
     groups[trips] = np.tile(np.arange(len(relaxed.space.problem.sizes)), len(relaxed.space.slots))
     return Descent(np.array(WEIGHTS[objective], dtype=np.float32), lowest, highest, groups)

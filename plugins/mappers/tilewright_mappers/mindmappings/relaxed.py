@@ -21,15 +21,15 @@ MAX_MOVES = 200
 class RelaxedSpace:
     """Vectors of the mappings of a space.
 
-    A vector holds log2 of the sizes [dimension], log2 of the trips [slot, dimension], the loop
-    priorities [block, dimension] from 0 (outermost) to 1, and 1 or 0 for each optional kept tensor.
+    A vector holds log2 of the sizes [dimension], log2 of the trips [slot, dimension], the position of
+    each loop in its block [block, dimension] from outside, and 1 or 0 for each optional kept tensor.
     """
 
     space: MapSpace
 
     @cached_property
     def parts(self) -> tuple[slice, slice, slice]:
-        """Positions of trips, priorities and kept tensors in a vector."""
+        """Positions of trips, positions and kept tensors in a vector."""
         dims, slots, blocks = len(self.space.problem.sizes), len(self.space.slots), len(self.space.temporal_slots)
         ends = np.cumsum([dims, slots * dims, blocks * dims, int(self.space.keeps[1].sum())]).tolist()
         return slice(ends[0], ends[1]), slice(ends[1], ends[2]), slice(ends[2], ends[3])
@@ -51,7 +51,7 @@ class RelaxedSpace:
             [
                 np.broadcast_to(np.log2(self.space.problem.sizes), (n, dims)),
                 np.log2(rows.trips).reshape(n, -1),
-                (np.argsort(rows.orders, axis=2) / max(1, dims - 1)).reshape(n, -1),
+                np.argsort(rows.orders, axis=2).reshape(n, -1),
                 rows.keeps[:, self.space.keeps[1]],
             ],
             axis=1,
@@ -61,11 +61,11 @@ class RelaxedSpace:
         """Return mappings near the vectors, reached from `rows` by legal moves of single prime factors.
 
         Each step makes the move that brings a row nearest to its vector. The moves satisfy all rules of
-        the space, and the tiles fit the memories. Loops are sorted by priority; kept tensors do not change.
+        the space, and the tiles fit the memories. Loops are sorted by position; kept tensors do not change.
         """
-        trips, priorities, _ = self.parts
+        trips, positions, _ = self.parts
         n, dims = len(rows), len(self.space.problem.sizes)
-        order = np.argsort(vectors[:, priorities].reshape(n, -1, dims), axis=2, kind="stable").astype(np.int8)
+        order = np.argsort(vectors[:, positions].reshape(n, -1, dims), axis=2, kind="stable").astype(np.int8)
         rows = replace(rows, order=self.space.lawful(order))
         target = vectors[:, trips].reshape(n, -1, dims)
         blocked = np.zeros((n, *self._factors.shape), dtype=np.bool_)
