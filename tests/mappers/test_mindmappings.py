@@ -158,6 +158,8 @@ def test_a_damaged_surrogate_is_trained_again(content: bytes | None, caplog: pyt
 def test_budgets_are_kept(caplog: pytest.LogCaptureFixture) -> None:
     result = run(CONV.space, Budget(evaluations=10))
     assert result.evaluated == 10 and result.stop == "evaluations" and not kept()
+    result = run(CONV.space, Budget(evaluations=900), starts=300)
+    assert 600 < result.evaluated <= 900 and len(kept()) == 1
     result = run(CONV.space, Budget(evaluations=70))
     assert result.evaluated == 70 and result.stop == "evaluations" and result.best is not None
 

@@ -157,7 +157,7 @@ class CosaOptions(Options):
 class MindMappingsOptions(Options):
     """Options of `mindmappings`."""
 
-    starts: int = Field(default=256, ge=1, le=100_000, description="random mappings that descend together")
+    starts: int = Field(default=256, ge=1, le=100_000, description="random mappings that descend, 256 at a time")
     rounds: int = Field(default=7, ge=0, description="projections of every start that are evaluated")
     steps: int = Field(default=5, ge=1, le=10_000, description="gradient steps between two projections")
     rate: float = Field(

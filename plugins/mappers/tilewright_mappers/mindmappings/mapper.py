@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from tilewright_mappers.mindmappings.surrogate import Descent, Surrogate, train
 
 SEED = 0
 """Seed of every training, so that a surrogate depends on its class and settings only."""
+TOGETHER = 256
+"""Maximum number of starts that descend together."""
 HELD_OUT = 20
 """One of so many training mappings is used for the error only."""
 DRAWN, DRAWS = 1024, 64
@@ -30,7 +33,7 @@ WEIGHTS: dict[Objective, tuple[float, float]] = {"edp": (1, 1), "energy": (1, 0)
 
 @dataclass(frozen=True)
 class MindMappings:
-    """Mind Mappings search: all starts descend together, and every round proposes their projections."""
+    """Mind Mappings search: random starts descend together, and every round proposes their projections."""
 
     options: MindMappingsOptions
 
@@ -38,7 +41,7 @@ class MindMappings:
         began = time.process_time()
         relaxed = RelaxedSpace(task.space)
         rows = starts(task.space, run.rng, self.options.starts)
-        values = first = yield from objectives(rows, task, run)
+        first = yield from objectives(rows, task, run)
         over = run.exhausted
         if over or self.options.rounds == 0:
             return
@@ -56,12 +59,15 @@ class MindMappings:
             training_error=record.error,
         )
         descent, begin = descent_of(relaxed, task.objective), relaxed.vectors(rows)
-        for _ in range(self.options.rounds):
-            vectors = relaxed.vectors(rows).astype(np.float32)
-            lower = surrogate.descend(vectors, descent, self.options.steps, self.options.rate)
-            rows = relaxed.project(rows, lower.astype(np.float64))
-            values = np.minimum(values, (yield from objectives(rows, task, run)))
-            moved = np.linalg.norm(relaxed.vectors(rows) - begin, axis=1)
+        values, vectors = first.copy(), begin.copy()
+        for part, _ in itertools.product(range(0, len(rows), TOGETHER), range(self.options.rounds)):
+            here = slice(part, part + TOGETHER)
+            lower = surrogate.descend(vectors[here].astype(np.float32), descent, self.options.steps, self.options.rate)
+            projected = relaxed.project(rows.take(here), lower.astype(np.float64))
+            rows = Candidates.join([rows.take(slice(0, part)), projected, rows.take(slice(part + TOGETHER, None))])
+            values[here] = np.minimum(values[here], (yield from objectives(projected, task, run)))
+            vectors[here] = relaxed.vectors(projected)
+            moved = np.linalg.norm(vectors - begin, axis=1)[: part + TOGETHER]
             run.figures.update(search_cpu_seconds=time.process_time() - began, moved=float(moved.mean()))
             best = int(values.argmin())
             if np.isfinite(first[best]) and values[best] > 0:
@@ -97,7 +103,13 @@ class MindMappings:
         errors = (surrogate.predict(data.vectors[last:]) - data.targets[last:]).sum(axis=1)
         error = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0
         seconds = time.process_time() - began
-        record = Training(len(data.vectors), data.problems, seconds, error, digest_of_data(data))
+        record = Training(
+            mappings=len(data.vectors),
+            problems=data.problems,
+            cpu_seconds=seconds,
+            error=error,
+            data=digest_of_data(data),
+        )
         if options.keep:
             keep(key, surrogate, record)
         return surrogate, record

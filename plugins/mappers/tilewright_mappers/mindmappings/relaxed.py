@@ -21,8 +21,9 @@ MAX_MOVES = 200
 class RelaxedSpace:
     """Vectors of the mappings of a space.
 
-    A vector holds log2 of the sizes [dimension], log2 of the trips [slot, dimension], the position of
-    each loop in its block [block, dimension] from outside, and 1 or 0 for each optional kept tensor.
+    A vector holds log2 of the sizes [dimension] and log2 of the trips [slot, dimension]. Then follow the
+    positions of the loops in their blocks from outside [block, dimension], and 1 or 0 for each optional
+    kept tensor.
     """
 
     space: MapSpace

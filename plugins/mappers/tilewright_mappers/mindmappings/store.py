@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import io
+import itertools
 import logging
-from dataclasses import dataclass, fields
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 from zipfile import BadZipFile
 
 import numpy as np
+from pydantic import Field
 
 from tilewright.errors import InputError, OutputError
 from tilewright.files import cache_folder, made, read_bytes, write_bytes
 from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import digest
+from tilewright.values import Model
 from tilewright_mappers import MindMappingsOptions
 from tilewright_mappers.mindmappings.dataset import TrainingSet, size_ranges
 from tilewright_mappers.mindmappings.surrogate import Surrogate
 
 MAX_BYTES = 2**28
+"""Maximum size of a file."""
 
 
 def key_of(space: MapSpace, options: MindMappingsOptions, *plugins: object) -> str:
@@ -42,8 +46,10 @@ def key_of(space: MapSpace, options: MindMappingsOptions, *plugins: object) -> s
     return digest(parts, plugins)
 
 
-@dataclass(frozen=True)
-class Training:
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Training(Model):
     """Record of a training.
 
     Attributes:
@@ -55,8 +61,8 @@ class Training:
 
     mappings: int
     problems: int
-    cpu_seconds: float
-    error: float
+    cpu_seconds: Finite
+    error: Finite
     data: str
 
 
@@ -75,14 +81,14 @@ def load(key: str, length: int) -> tuple[Surrogate, Training] | None:
             return None
         with np.load(io.BytesIO(read_bytes(path, MAX_BYTES)), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        record = Training(*(arrays.pop(each.name).item() for each in fields(Training)))
+        record = Training.model_validate_json(arrays.pop("record").item())
         inputs, outputs = arrays.pop("inputs"), arrays.pop("outputs")
         layers = [(arrays.pop(f"weights{n}"), arrays.pop(f"biases{n}")) for n in range(len(arrays) // 2)]
         widths = [length, *(len(biases) for _, biases in layers)]
-        shapes = [weights.shape for weights, _ in layers] + [inputs.shape, outputs.shape]
-        if shapes != [*zip(widths, widths[1:], strict=False), (2, length), (2, 2)] or widths[-1] != 2 or arrays:
-            raise ValueError("its arrays have other shapes")
+        shapes = [(2, length), (2, 2), *(each for a, b in itertools.pairwise(widths) for each in ((a, b), (b,)))]
         numbers = [inputs, outputs, *(each for layer in layers for each in layer)]
+        if [each.shape for each in numbers] != shapes or widths[-1] != 2 or arrays:
+            raise ValueError("its arrays have other shapes")
         if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in numbers):
             raise ValueError("it has numbers that are not finite")
         return Surrogate(layers, inputs, outputs), record
@@ -94,12 +100,12 @@ def load(key: str, length: int) -> tuple[Surrogate, Training] | None:
 
 
 def keep(key: str, surrogate: Surrogate, record: Training) -> None:
-    """Store a surrogate. If that fails, a warning says so."""
+    """Store a surrogate, or print a warning."""
     arrays = {f"weights{n}": weights for n, (weights, _) in enumerate(surrogate.layers)}
     arrays |= {f"biases{n}": biases for n, (_, biases) in enumerate(surrogate.layers)}
-    arrays |= {"inputs": surrogate.inputs, "outputs": surrogate.outputs}
     data = io.BytesIO()
-    np.savez(data, allow_pickle=False, **arrays, **{name: np.array(value) for name, value in vars(record).items()})
+    text = np.array(record.model_dump_json())
+    np.savez(data, inputs=surrogate.inputs, outputs=surrogate.outputs, record=text, **arrays)
     try:
         path = _path(key)
         made(path.parent)
