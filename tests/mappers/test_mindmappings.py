@@ -108,7 +108,7 @@ def test_a_surrogate_learns_and_descends() -> None:
     assert (lower >= descent.lowest - 1e-5)[:, ~fixed].all() and (lower <= descent.highest + 1e-5)[:, ~fixed].all()
     trips, _, _ = relaxed.parts
     sums = [each[:, trips].reshape(len(each), -1, len(space.problem.sizes)).sum(axis=1) for each in (vectors, lower)]
-    assert np.allclose(*sums, atol=0.2), "the trips of a dimension keep their product"
+    assert np.abs(sums[0] - sums[1]).max() < 0.2, "the trips of a dimension keep their product"
 
 
 def test_a_search_repeats_and_reports_its_figures() -> None:
