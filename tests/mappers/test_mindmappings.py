@@ -21,7 +21,7 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers import MindMappingsOptions
-from tilewright_mappers.mindmappings.dataset import random_problems, size_ranges, training_set
+from tilewright_mappers.mindmappings.dataset import random_sizes, size_ranges, training_set
 from tilewright_mappers.mindmappings.mapper import descent_of, starts
 from tilewright_mappers.mindmappings.relaxed import RelaxedSpace
 from tilewright_mappers.mindmappings.store import key_of
@@ -78,8 +78,8 @@ def test_projections_are_legal_and_nearer_than_where_they_began(space: MapSpace)
 def test_problems_of_a_class_have_the_sizes_of_the_class() -> None:
     conv = Problem.model_validate({**CONV.problem.model_dump(), "dimensions": {**CONV.problem.dimensions, "K": 300}})
     ranges = size_ranges(conv)
-    problems = random_problems(conv, np.random.default_rng(0))
-    sizes = np.array([next(problems).sizes for _ in range(200)])
+    drawn = random_sizes(conv, np.random.default_rng(0))
+    sizes = np.array([next(drawn) for _ in range(200)])
     for (least, most), column, size in zip(ranges, sizes.T, conv.sizes, strict=True):
         assert least <= size <= most and column.min() >= least and column.max() <= most
         assert len(set(column.tolist())) > 1 or least == most

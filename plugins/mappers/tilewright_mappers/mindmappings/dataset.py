@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.errors import TilewrightError
+from tilewright.errors import NoValidMappingError, TilewrightError
 from tilewright.exploration.bounds import used_words
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.candidates import Candidates
@@ -57,17 +57,14 @@ def size_ranges(problem: Problem) -> list[tuple[int, int]]:
     ]
 
 
-def random_problems(problem: Problem, rng: np.random.Generator) -> Iterator[Problem]:
-    """Yield problems of the class of `problem`. Sizes are log-uniform, without prime factors above 7."""
-    known = problem.model_dump()
+def random_sizes(problem: Problem, rng: np.random.Generator) -> Iterator[list[int]]:
+    """Yield sizes of problems in the class of `problem`: log-uniform, without prime factors above 7."""
     smooth = [_smooth(*each) for each in size_ranges(problem)]
     while True:
-        sizes = [
+        yield [
             int(able[np.abs(np.log(able) - rng.uniform(math.log(able[0]), math.log(able[-1]))).argmin()])
             for able in smooth
         ]
-        known["dimensions"] = dict(zip(problem.dimension_names, sizes, strict=True))
-        yield Problem.model_validate(known)
 
 
 def _smooth(least: int, most: int) -> NDArray[np.int64]:
@@ -87,33 +84,35 @@ def training_set(
     All mappings are uniform samples of the spaces of their problems, without those that do not fit.
 
     Raises:
-        TilewrightError: No problem of the class has a valid mapping; the error is that of the last one.
+        NoValidMappingError: No valid mapping was drawn.
     """
     vectors: list[NDArray[np.float32]] = []
     targets: list[NDArray[np.float32]] = []
     found, error = 0, TilewrightError("no mapping that was drawn for the training fits the memories")
-    problems = random_problems(space.problem, rng)
+    fields = [f"dimensions.{name}" for name in space.problem.dimension_names]
+    sizes = random_sizes(space.problem, rng)
     for _ in range(MAX_TRIES * math.ceil(count / PER_PROBLEM)):
         if stop():
             return None
         if found >= count:
             break
-        here = replace(space, problem=next(problems))
         try:
+            here = replace(space, problem=space.problem.replace(dict(zip(fields, next(sizes), strict=True))))
             evaluator = model.bind(here.problem, here.architecture)
             rows = _fitting(here, rng)
             costs = evaluator.evaluate_batch(rows.batch())
         except TilewrightError as caught:  # the rules may exclude some sizes, and a model large ones
             error = caught
             continue
-        good = costs.valid & (costs.energy_pj > 0)
+        good = costs.valid & (costs.energy_pj > 0) & (costs.cycles > 0)
         if good.any():
             figures = np.stack([costs.energy_pj, costs.cycles], axis=1)[good]
             vectors.append(RelaxedSpace(here).vectors(rows.take(good)).astype(np.float32))
             targets.append(np.log2(figures / lower_bounds(here)).astype(np.float32))
             found += len(figures)
     if not found:
-        raise error
+        text = f"no surrogate can be trained for problems like {space.problem.name}: {error.message}"
+        raise NoValidMappingError(text, hint="use another mapper, or loosen the constraints")
     return TrainingSet(np.concatenate(vectors), np.concatenate(targets), len(vectors))
 
 
