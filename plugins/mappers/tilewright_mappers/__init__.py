@@ -163,7 +163,7 @@ class MindMappingsOptions(Options):
     rate: float = Field(
         default=1.0, gt=0, allow_inf_nan=False, description="length of a step, in log2 of trips and loop positions"
     )
-    mappings: int = Field(default=150_000, ge=100, le=10_000_000, description="mappings in the training set")
+    mappings: int = Field(default=100_000, ge=100, le=10_000_000, description="mappings in the training set")
     epochs: int = Field(default=15, ge=1, le=10_000, description="passes over the training set")
     width: int = Field(default=128, ge=1, le=4096, description="units of each of the three hidden layers")
     model: str = Field(default="timeloop", description="cost model that evaluates the training set")

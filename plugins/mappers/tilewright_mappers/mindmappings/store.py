@@ -85,7 +85,7 @@ def load(key: str, length: int) -> tuple[Surrogate, Training] | None:
         inputs, outputs = arrays.pop("inputs"), arrays.pop("outputs")
         layers = [(arrays.pop(f"weights{n}"), arrays.pop(f"biases{n}")) for n in range(len(arrays) // 2)]
         widths = [length, *(len(biases) for _, biases in layers)]
-        shapes = [(2, length), (2, 2), *(each for a, b in itertools.pairwise(widths) for each in ((a, b), (b,)))]
+        shapes = [(4, length), (2, 2), *(each for a, b in itertools.pairwise(widths) for each in ((a, b), (b,)))]
         numbers = [inputs, outputs, *(each for layer in layers for each in layer)]
         if [each.shape for each in numbers] != shapes or widths[-1] != 2 or arrays:
             raise ValueError("its arrays have other shapes")

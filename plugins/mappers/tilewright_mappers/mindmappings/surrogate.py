@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -25,13 +25,15 @@ CHUNK = 32
 """Steps that are compiled as one function; the clock is read between them."""
 RATE = 2e-3
 """First learning rate of the training; it falls to 0 along a cosine."""
+MIN_DEVIATION = np.float32(0.1)
+"""Smallest deviation by which inputs and outputs are divided."""
 FIRST, SECOND = 0.9, 0.999
 """Decay rates of Adam (Kingma and Ba, 2015)."""
 
 
 @dataclass(frozen=True)
 class Surrogate:
-    """Trained layers with the mean and the deviation of inputs [in] and outputs [2].
+    """Trained layers, with mean, deviation, minimum and maximum of the inputs [4, in], and mean and deviation of the outputs [2, 2].
 
     The outputs are log2 of energy and of cycles over their lower bounds.
     """
@@ -47,6 +49,12 @@ class Surrogate:
 
     def descend(self, vectors: Floats32, descent: Descent, steps: int, rate: float) -> Floats32:
         """Return vectors after `steps` steps of gradient descent within the relaxed space, [n, in]."""
+        # beyond the training set, predictions mean nothing
+        descent = replace(
+            descent,
+            lowest=np.maximum(descent.lowest, self.inputs[2]),
+            highest=np.minimum(descent.highest, self.inputs[3]),
+        )
         parts = (self.layers, self.inputs, self.outputs[1] * descent.weights)
         return np.asarray(_descend(*parts, vectors, *descent.arrays, rate, steps))
 
@@ -84,8 +92,8 @@ def train(
     stop: Callable[[], bool],
 ) -> Surrogate | None:
     """Return a surrogate trained on vectors [n, in] and targets [n, 2], or None if `stop` returns true."""
-    inputs = np.stack([vectors.mean(axis=0), np.maximum(vectors.std(axis=0), 1e-3)])
-    outputs = np.stack([targets.mean(axis=0), np.maximum(targets.std(axis=0), 1e-3)])
+    inputs = np.stack([*_scale(vectors), vectors.min(axis=0), vectors.max(axis=0)])
+    outputs = np.stack(_scale(targets))
     data = (vectors - inputs[0]) / inputs[1], (targets - outputs[0]) / outputs[1]
     layers = _initial([vectors.shape[1], *[width] * HIDDEN, targets.shape[1]], rng)
     state = layers, (jax.tree.map(jnp.zeros_like, layers),) * 2, jnp.zeros(())
@@ -97,6 +105,11 @@ def train(
         state = _fit(state, chunks * CHUNK, data[0][rows], data[1][rows])
     layers = state[0]
     return Surrogate([(np.asarray(w), np.asarray(b)) for w, b in layers], inputs, outputs)
+
+
+def _scale(values: Floats32) -> tuple[Floats32, Floats32]:
+    """Return mean and deviation; the latter is at least MIN_DEVIATION, so that rare values do not dominate."""
+    return values.mean(axis=0), np.maximum(values.std(axis=0), MIN_DEVIATION)
 
 
 def _initial(sizes: list[int], rng: np.random.Generator) -> Layers:
