@@ -26,7 +26,7 @@ LONG = " or ".join(LONG_TESTS)
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
 if importlib.util.find_spec("jax") is None:
-    collect_ignore.append("frontends/jax")
+    collect_ignore += ["frontends/jax", "mappers/test_mindmappings.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

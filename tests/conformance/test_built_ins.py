@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from support import fake_cacti, fake_timeloop
+from support.grid import OPTIONS
 from tilewright.testing import Case, parametrize_conformance
 
 pytestmark = pytest.mark.exhaustive
 
-ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents"}
+ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents", "mapper mindmappings": "jax"}
 """Plugins that need a package which is not installed for every test -> the package."""
 DATA = Path(__file__).parents[1] / "data"
 MODULES = DATA / "mlir"
@@ -26,7 +27,11 @@ MODULES = DATA / "mlir"
         "pt2": [str(DATA / "pt2" / "net.pt2")],
         "mlir": [str(MODULES / "ops_tosa.generic.mlir"), str(MODULES / "calls.stablehlo.generic.mlir")],
     },
-    options={"timeloop_binary": {"path": fake_timeloop.program("cheap")}, "cacti": {"program": fake_cacti.program()}},
+    options={
+        "timeloop_binary": {"path": fake_timeloop.program("cheap")},
+        "cacti": {"program": fake_cacti.program()},
+        "mindmappings": OPTIONS["mindmappings"],
+    },
     # needs a package that has an environment of its own in tox.ini
     without=[name for name, module in ELSEWHERE.items() if importlib.util.find_spec(module) is None],
 )

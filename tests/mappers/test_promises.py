@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support import interrupts
+from support.grid import OPTIONS, usable
 from support.profiles import scaled
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
@@ -28,14 +29,14 @@ from tilewright_costmodels.oracle.model import OracleModel
 pytestmark = pytest.mark.exhaustive
 
 """Random pairs of problem and architecture per mapper and property."""
-MAPPERS = sorted(each.spec.name for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright")
+MAPPERS = sorted(each.spec.name for each in usable(MapperSpec) if each.distribution == "tilewright")
 REFUSALS = (SpaceTooLargeError, NotConformableError, NoValidMappingError)
 pairs = st.tuples(problems(max_dimensions=6, max_macs=400), architectures(roomy=False, widths=True))
 few = scaled(0.06)
 
 
-def mapper(name: str, **options: object) -> Mapper:
-    return installed().make(MapperSpec, name, options)
+def mapper(name: str) -> Mapper:
+    return installed().make(MapperSpec, name, OPTIONS[name] if name == "mindmappings" else {})
 
 
 def evaluator_of(space: MapSpace) -> Evaluator:

@@ -128,7 +128,11 @@ EVALUATIONS = 400
 """Mappings per search."""
 ENUMERATED = 20_000
 """Maximum size of a space that is enumerated; in larger ones, this number of mappings is drawn."""
-OPTIONS = {"cosa": {"rounds": 1, "nodes": 200}, "exhaustive": {"limit": ENUMERATED}}
+OPTIONS: dict[str, dict[str, object]] = {
+    "cosa": {"rounds": 1, "nodes": 200},
+    "exhaustive": {"limit": ENUMERATED},
+    "mindmappings": {"mappings": 500, "epochs": 1, "width": 8, "starts": 64, "rounds": 3, "keep": False},
+}
 """Options of mappers that would take long."""
 
 

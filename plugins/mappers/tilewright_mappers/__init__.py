@@ -171,6 +171,22 @@ class CosaOptions(Options):
     )
 
 
+class MindMappingsOptions(Options):
+    """Options of `mindmappings`."""
+
+    starts: int = Field(default=256, ge=1, le=100_000, description="random mappings that descend, 256 at a time")
+    rounds: int = Field(default=7, ge=0, description="projections of every start that are evaluated")
+    steps: int = Field(default=5, ge=1, le=10_000, description="gradient steps between two projections")
+    rate: float = Field(
+        default=1.0, gt=0, allow_inf_nan=False, description="length of a step, in log2 of trips and loop positions"
+    )
+    mappings: int = Field(default=100_000, ge=100, le=10_000_000, description="mappings in the training set")
+    epochs: int = Field(default=15, ge=1, le=10_000, description="passes over the training set")
+    width: int = Field(default=128, ge=1, le=4096, description="units of each of the three hidden layers")
+    model: str = Field(default="timeloop", description="cost model that evaluates the training set")
+    keep: bool = Field(default=True, description="store trained surrogates in the cache folder, and reuse them")
+
+
 class ExhaustiveOptions(Options):
     """Options of `exhaustive`."""
 
@@ -320,5 +336,15 @@ def tilewright_plugins() -> list[MapperSpec]:
             hint="pip install 'highspy>=1.9'",
             ends=True,
             figures=("utilization", "compute", "traffic", "total"),
+        ),
+        MapperSpec(
+            name="mindmappings",
+            summary="Gradient descent over a neural network that predicts costs, from random mappings.",
+            factory=lazy("tilewright_mappers.mindmappings.mapper", "MindMappings"),
+            capabilities=DIVIDING,
+            options=MindMappingsOptions,
+            needs=("jax",),
+            hint="pip install 'jax>=0.6'",
+            ends=True,
         ),
     ]

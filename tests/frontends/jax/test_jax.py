@@ -1,6 +1,6 @@
 """JAX itself: what it lowers to StableHLO is read with the shapes that its own `make_jaxpr` says.
 
-Run by `tox run -e py312-jax`, where JAX is installed.
+Collected where JAX is installed (extra `learned`).
 """
 
 import math

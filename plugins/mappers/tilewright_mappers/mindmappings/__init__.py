@@ -1,0 +1,1 @@
+"""Mapper `mindmappings`: gradient descent over a learned cost (Mind Mappings, Hegde et al., ASPLOS 2021)."""
