@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.schema.architecture import Architecture
@@ -65,7 +66,12 @@ class _Tree:
         self, problems: Sequence[Problem], hardware: Sequence[Hardware], sizes: Mapping[str, tuple[int, ...]]
     ) -> None:
         self.problems = {each.name: each for each in problems}
-        self.hardware, self.sizes = hardware, sizes
+        self.seen, self.sizes = hardware, sizes
+        shared: dict[str, frozenset[str]] = {}
+        for each in hardware:
+            for cluster, tensors in each.shared.items():
+                shared[cluster] = shared.get(cluster, frozenset()) | tensors
+        self.hardware = replace(hardware[0], shared=shared)
         self.axes: dict[str, dict[str, str]] = {}
         self.users = dict[str, list[str]]()
         for problem in problems:
@@ -94,7 +100,7 @@ class _Tree:
             raise InputError(what, location=document.locate(()))
         layer = computed[0]
         problem = self.problems[layer]
-        walk = Walk(tiles[layer], problem.tensors, self.hardware[0], self.users.keys() - {*problem.tensor_names}, True)
+        walk = Walk(tiles[layer], problem.tensors, self.hardware, self.users.keys() - {*problem.tensor_names}, True)
         for node in nodes:
             walk.node(node)
         entries = entries_of(tiles[layer], problem.tensor_names, walk.finished(document))
@@ -108,7 +114,7 @@ class _Tree:
         sizes = self._common(below, tiles)
         tensors = {tensor.name: tensor for name in below for tensor in self.problems[name].tensors}
         others = self.users.keys() - tensors.keys()
-        walk = Walk(sizes, tuple(tensors.values()), self.hardware[0], others, True)
+        walk = Walk(sizes, tuple(tensors.values()), self.hardware, others, True)
         for node in nodes[:-1]:
             walk.node(node)
         blocks = walk.finished(document, shared=True)
@@ -156,12 +162,12 @@ class _Tree:
 
     def architecture(self) -> Architecture:
         """Return the architecture that holds the tensors of all einsums."""
-        first = self.hardware[0].architecture
+        first = self.hardware.architecture
         clusters = []
         for number, cluster in enumerate(first.clusters):
             memories = []
             for at, memory in enumerate(cluster.memories):
-                seen = [(problem, each) for problem, each in zip(self.problems.values(), self.hardware, strict=True)]
+                seen = [(problem, each) for problem, each in zip(self.problems.values(), self.seen, strict=True)]
                 held, widths = dict[str, None](), dict[str, int]()
                 for problem, each in seen:
                     same = each.architecture.clusters

@@ -10,7 +10,7 @@ from tilewright.mapspace.legality import legality
 from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
 
-REPLACED = ("order", "capacity")
+REPLACED = ("order", "keep", "capacity")
 """Rules of single mappings that a group states for itself: by tensor, and over time."""
 
 Tile = Callable[[str, Place, int], float]
@@ -45,7 +45,6 @@ def group_legality(group: GroupMapping) -> Verdict:
     if not reasons:
         for tensor in group.users:
             reasons += _whole(group, tensor)
-    if not any(each.code == "home" for each in reasons):
         reasons += crowded(group, group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number)))
     return Verdict(reasons=tuple(reasons))
 
@@ -87,29 +86,34 @@ def _path_at(group: GroupMapping, tensor: str, place: Place, number: int) -> tup
 
 
 def _ordered(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    """Yield a reason for each layer whose memories do not keep the tensor from the outermost in."""
     clusters = group.architecture.cluster_index
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         targets = [path.mapping.entries[index].target for index in path.keepers(name)]
+        for target in targets:
+            if group.architecture.cluster(target).memory_for(path.problem.tensor(name)) is None:
+                yield Reason(code="keep", where=layer, message=f"{target} has no single memory that may hold {tensor}")
         for outer, inner in zip(targets, targets[1:], strict=False):
             if clusters[outer] > clusters[inner]:
                 text = f"{inner} keeps {tensor} inside {outer}; keep it in outer memories first"
                 yield Reason(code="order", where=layer, message=text)
+            elif outer == inner:
+                yield Reason(code="keep", where=layer, message=f"{inner} keeps {tensor} twice; keep it there once")
 
 
 def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     users, maker = group.users[tensor], group.maker(tensor)
-    shared = [set(group.paths[layer].places[i] for i in group.paths[layer].keepers(name)) for layer, name in users.items()]
-    for place, number in sorted(set().union(*shared)):
-        memories = set()
-        for layer, name in users.items():
-            path = group.paths[layer]
-            if (place, number) in path.places and name in (path.mapping.entries[path.places.index((place, number))].keep or ()):
-                entry = path.mapping.entries[path.places.index((place, number))]
-                found = group.architecture.cluster(entry.target).memory_for(path.problem.tensor(name))
-                memories.add(None if found is None else found.name)
-        if len(memories) > 1:
-            text = f"its layers keep it in different memories there: {', '.join(sorted(map(str, memories)))}; expected one"
+    memories: dict[tuple[Place, int], set[str]] = {}
+    for layer, name in users.items():
+        path = group.paths[layer]
+        for index in path.keepers(name):
+            cluster = group.architecture.cluster(path.mapping.entries[index].target)
+            memory = cluster.memory_for(path.problem.tensor(name))
+            memories.setdefault(path.places[index], set()).add(memory.name if memory else cluster.name)
+    for found in memories.values():
+        if len(found) > 1:
+            text = f"its layers keep it in different memories there: {', '.join(sorted(found))}; expected one"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
     if maker is None or len(users) < 2:
         return
