@@ -203,14 +203,32 @@ def moving_axes(group: GroupMapping, place: tuple[Place, int]) -> list[str]:
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
     """Return the words of the memory that the largest of the users' tiles needs."""
     most = 0.0
+    sizes = _sizes(group, tensor)
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         if (place, number) in path.places:
             entry = path.mapping.entries[path.places.index((place, number))]
             own = path.problem.tensor(name)
             memory = memory_at(group, tensor, place, number)
-            most = max(most, path.problem.tile_words(own, entry.temporal_tile_sizes) * memory.words_of(own))
+            tile = [
+                1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
+                for rank in own.projection
+            ]
+            most = max(most, math.prod(map(min, tile, sizes or tile)) * memory.words_of(own))
     return most
+
+
+def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
+    """Return the coordinates of the words that exist, or None if all do."""
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    maker = group.maker(tensor)
+    if (edge is not None and edge.sizes is not None) or maker is None:
+        return edge.sizes if edge else None
+    problem = group.paths[maker].problem
+    return tuple(
+        1 + sum(c * (problem.dimensions[at] - 1) for at, c in rank.terms.items())
+        for rank in problem.tensor(group.users[tensor][maker]).projection
+    )
 
 
 def group_peaks(group: GroupMapping, tile: Tile) -> dict[str, float]:

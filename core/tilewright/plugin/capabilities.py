@@ -59,6 +59,8 @@ class Capabilities(Model):
 
     Others refuse architectures that have them.
     """
+    groups: bool = False
+    """The cost model is a `GroupModel`: it accepts group mappings, of layers that share outer loops."""
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.
 

@@ -271,6 +271,10 @@ class GroupMapping(Printed, FileModel):
             unicast=tuple(theirs[name] for name in entry.unicast if name in theirs),
         )
 
+    def titled(self) -> str:
+        """Return the loop tree below a title line."""
+        return f"loop tree:\n{self}"
+
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back, without values that entries inherit."""
         data = super().to_data()
