@@ -10,7 +10,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import MAX_DEPTH, Edge, GroupMapping, Part
-from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.problem import Problem
 from tilewright_adapters.accelforge.hardware import Hardware
 from tilewright_adapters.accelforge.mapping import Walk
 from tilewright_adapters.faults import placed
@@ -174,7 +174,9 @@ class _Tree:
                     if len(same) != len(first.clusters) or [m.name for m in same[number].memories] != [
                         m.name for m in cluster.memories
                     ]:
-                        text = f"{problem.name} and {next(iter(self.problems))} see different memories at {cluster.name}"
+                        text = (
+                            f"{problem.name} and {next(iter(self.problems))} see different memories at {cluster.name}"
+                        )
                         reason = Reason(code="memories", where=first.name, message=text)
                         raise NotConformableError("a group mapping", [reason])
                     theirs = same[number].memories[at]

@@ -114,7 +114,9 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     )
     for role in ROLES:
         scope.names.setdefault(role, frozenset(tensor.name for tensor in problem.tensors if tensor.role == role))
-    return Einsum(problem, scope, tuple(warnings), _known(data) - every, {name: size for name, (_, size) in cut.items()})
+    return Einsum(
+        problem, scope, tuple(warnings), _known(data) - every, {name: size for name, (_, size) in cut.items()}
+    )
 
 
 def roles_alone(numbers: Mapping[str, Value]) -> Scope:

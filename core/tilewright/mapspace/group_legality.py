@@ -45,7 +45,9 @@ def group_legality(group: GroupMapping) -> Verdict:
     if not reasons:
         for tensor in group.users:
             reasons += _whole(group, tensor)
-        reasons += crowded(group, group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number)))
+        reasons += crowded(
+            group, group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number))
+        )
     return Verdict(reasons=tuple(reasons))
 
 
@@ -137,7 +139,7 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     if maker is None:
         return
     made = group.paths[maker]
-    for reader, name in group.users[tensor].items():
+    for reader in group.users[tensor]:
         if reader == maker:
             continue
         read = group.paths[reader]
@@ -170,7 +172,7 @@ def joined_dimensions(
     edge = next((each for each in group.edges if each.tensor == tensor), None)
     ours = group.paths[maker].problem.tensor(users[maker]).projection
     theirs = group.paths[reader].problem.tensor(users[reader]).projection
-    plain, windows = set(), set()
+    plain, windows = set[tuple[str, str]](), set[str]()
     for number, (rank, other) in enumerate(zip(ours, theirs, strict=True)):
         shifts = {(edge.offsets.get(each) or (0,) * len(ours))[number] if edge else 0 for each in (maker, reader)}
         if len(rank.terms) == len(other.terms) == len(shifts) == 1 and set(rank.terms.values()) == set(

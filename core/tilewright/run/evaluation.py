@@ -186,6 +186,11 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
             text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
             reason = Reason(code="groups", where=group.name, message=text)
             raise NotConformableError(f"cost model {model.name}", [reason])
+        for problem in group.layers:
+            verdict = model.capabilities.judge(problem, group.architecture)
+            verdict += model.capabilities.judge_memories(problem, group.architecture)
+            if not verdict:
+                raise NotConformableError(f"cost model {model.name}", verdict.reasons)
         return model.model.explain_group(group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)

@@ -32,8 +32,7 @@ from tilewright.schema.report import Report
 
 
 class GuardedModel:
-    """A cost model whose answers are checked. It is a DirectiveModel or a GroupModel exactly if the plugin is.
-    """
+    """A cost model whose answers are checked. It is a DirectiveModel or a GroupModel exactly if the plugin is."""
 
     explain_directives: Callable[[Program], tuple[Report, ...]]
     explain_group: Callable[[GroupMapping], Report]

@@ -34,7 +34,7 @@ class Edge(Model):
 
     tensor: Name
     layers: FrozenDict[str, Name] = Field(min_length=1, max_length=MAX_PARTS)
-    offsets: FrozenDict[str, tuple[int, ...]] = FrozenDict()
+    offsets: FrozenDict[str, tuple[Annotated[int, Field(ge=-(2**40), le=2**40, strict=True)], ...]] = FrozenDict()
     sizes: tuple[Size, ...] | None = None
 
 

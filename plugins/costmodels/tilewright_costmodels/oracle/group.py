@@ -7,7 +7,6 @@ inside it. Words that several layers read from one shared tile are moved once.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -151,22 +150,33 @@ class GroupRun:
 
     def examined(self) -> tuple[Execution, list[Reason]]:
         """Return the outcome of executing the layers, added up, and the errors."""
-        total, errors = Counter[str](), list[Reason]()
+        total, errors = (
+            Execution(operations=0, missing=0, repeated=0, outside=0, result_words=0, wrong_words=0),
+            list[Reason](),
+        )
         for name, path in self.group.paths.items():
             words = {tensor.name: Words(path.problem, tensor) for tensor in path.problem.tensors}
             execution, found = examine(path.problem, words, inside(path.problem, self.traces[name]))
-            total.update(execution.model_dump(exclude={"accesses"}))
+            total = Execution(
+                operations=total.operations + execution.operations,
+                missing=total.missing + execution.missing,
+                repeated=total.repeated + execution.repeated,
+                outside=total.outside + execution.outside,
+                result_words=total.result_words + execution.result_words,
+                wrong_words=total.wrong_words + execution.wrong_words,
+            )
             errors += [each.model_copy(update={"where": f"{name}, {each.where}"}) for each in found]
-        return Execution(**{name: total[name] for name in Execution.model_fields if name != "accesses"}), errors
+        return total, errors
 
     def unreadable(self) -> Iterator[Reason]:
         """Yield a reason for each tensor that a layer reads before it is made, or that has gone."""
         for tensor, uses in self.uses.items():
             maker = next((use for use in uses if use.tensor.is_output), None)
-            if maker is None:
-                continue
             for use in uses:
-                if use is not maker:
+                if not len(use.words):
+                    text = f"{use.path.problem.name} touches no word of it; check the offsets and sizes of its edge"
+                    yield Reason(code="halo", where=f"tensor {tensor}", message=text)
+                elif maker is not None and use is not maker and len(maker.words):
                     yield from _read_early(maker, use)
 
     def count(self) -> list[tuple[Use, list[TensorResidency]]]:
@@ -213,9 +223,7 @@ class GroupRun:
                 if place in moved:
                     continue
                 sharers = [
-                    each
-                    for each in uses
-                    if not output and not each.tensor.is_output and place in each.path.places
+                    each for each in uses if not output and not each.tensor.is_output and place in each.path.places
                 ]
                 moved |= {place} if sharers else set()
                 together: Uses = [(each.trace, each.words) for each in sharers or [use]]
@@ -224,10 +232,9 @@ class GroupRun:
 
     def _visit(self, use: Use, entry: int) -> int:
         """Return after how many steps of an entry's memory it starts empty; 0: never."""
-        path, (place, number) = use.path, use.path.places[entry]
         if self._ends_with_sequence(use, entry):
             return 1
-        start = path.starts[entry]
+        start = use.path.starts[entry]
         if start == 0:
             return 0
         return use.trace.time_steps_per_tile[start - 1] // use.trace.time_steps_per_tile[entry]
@@ -236,7 +243,9 @@ class GroupRun:
         """Return whether several branches use a tile that is kept right above their sequence."""
         place, number = use.path.places[entry]
         part = part_at(self.group, place)
-        using = [branch for branch in part.branches if not self.group.users[use.name].keys().isdisjoint(branch.layers())]
+        using = [
+            branch for branch in part.branches if not self.group.users[use.name].keys().isdisjoint(branch.layers())
+        ]
         factors = use.path.mapping.factors()
         inside = range(entry + 1, entry + len(part.entries) - number)
         loops = max(factors[entry][1].values()) > 1 or any(max(max(f.values()) for f in factors[i]) > 1 for i in inside)
@@ -254,7 +263,7 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
         found.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
     maker = next((points for _, own, _, points in found if own.is_output), None)
     least, most = _box(edge, maker, [points for *_, points in found])
-    shape = [int(high - low) for low, high in zip(least, most, strict=True)]
+    shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
     for path, own, trace, points in found:
         there = ((points >= least) & (points < most)).all(axis=1)
         part = replace(
@@ -270,18 +279,15 @@ def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -
 
 def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Ints, Ints]:
     """Return the first coordinates of the words that exist, and the ends, int64 [coordinate] each."""
-    if edge is not None and edge.sizes is not None:
-        return np.zeros(len(edge.sizes), dtype=np.int64), np.array(edge.sizes, dtype=np.int64)
     known = maker if maker is not None else np.concatenate(points)
-    return known.min(axis=0), known.max(axis=0) + 1
+    least, most = known.min(axis=0), known.max(axis=0) + 1
+    if edge is None or edge.sizes is None:
+        return least, most
+    return np.maximum(least, 0), np.minimum(most, np.array(edge.sizes, dtype=np.int64))
 
 
 def _read_early(maker: Use, reader: Use) -> Iterator[Reason]:
     """Yield a reason for the first word that is not whole, or not there, when it is read."""
-    if not len(reader.words):
-        text = f"{reader.path.problem.name} reads no word of it; check the offsets and sizes of its edge"
-        yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
-        return
     shared = sum(1 for ours, theirs in zip(maker.path.places, reader.path.places, strict=False) if ours == theirs)
     count = 1 + int(max(maker.words.max(initial=0), reader.words.max()))
     before = maker.path.place < reader.path.place
@@ -302,11 +308,15 @@ def _read_early(maker: Use, reader: Use) -> Iterator[Reason]:
         text = f"{reader.path.problem.name} reads a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
         yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {reader.name}", message=text)
         return
-    there = set(zip(*(a.tolist() for a in (maker.words, maker.trace.instances(home), maker.trace.steps(home))), strict=True))
-    wanted = set(zip(*(a.tolist() for a in (reader.words, reader.trace.instances(home), reader.trace.steps(home))), strict=True))
-    if wanted - there:
+    if _held(reader, home) - _held(maker, home):
         text = f"{reader.path.problem.name} reads words that its home does not hold at that step"
         yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
+
+
+def _held(use: Use, entry: int) -> set[tuple[int, int, int]]:
+    """Return the words that a layer touches, with the entry's instance and step."""
+    columns = (use.words, use.trace.instances(entry), use.trace.steps(entry))
+    return set(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def cycles_of(
