@@ -199,7 +199,9 @@ def test_a_group_of_one_layer_is_its_mapping(data: st.DataObject) -> None:
     if alone.valid:
         assert report.cycles == alone.cycles
         assert report.energy_pj == pytest.approx(alone.energy_pj, rel=1e-9)
-        counts = {(memory, (tensor or "").rpartition(".")[2]): found for (memory, _, tensor), found in totals(report).items()}
+        counts = {
+            (memory, (tensor or "").rpartition(".")[2]): found for (memory, _, tensor), found in totals(report).items()
+        }
         assert counts == {(memory, tensor): found for (memory, _, tensor), found in totals(alone).items()}
 
 

@@ -7,6 +7,7 @@ inside it. Words that several layers read from one shared tile are moved once.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -60,19 +61,23 @@ def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str
     counted = run.count()
     cycles, limited = cycles_of(architecture, counted, run.traces)
     levels = []
+    in_use = Counter({memory.name: 1 for memory in architecture.memories})
+    for _, residencies in counted:
+        for each in residencies:
+            in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
     for number, cluster in enumerate(architecture.clusters):
         existing = architecture.instances[number]
+        instances = run.instances(cluster.name)
+        if not instances:
+            continue
         for memory in cluster.memories:
             own = [(use, each) for use, residencies in counted for each in residencies if each.memory is memory]
-            if not own:
-                continue
             tensors = dict[str, TensorCounts]()
             for use, each in own:
                 counts, known = each.counts(existing), tensors.get(use.name)
                 tensors[use.name] = counts if known is None else _sum(known, counts)
-            instances = max(each.traffic.instances for _, each in own)
             switch, shared = architecture.switch_of(memory.name)
-            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * instances
+            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
             levels.append(
                 LevelReport(
                     name=memory.name,
@@ -188,6 +193,17 @@ class GroupRun:
             for uses in self.uses.values()
             for use in uses
         ]
+
+    def instances(self, cluster: str) -> int:
+        """Return the used instances of a cluster at its outermost storage entry; 0: it has none."""
+        found = 0
+        for name, path in self.group.paths.items():
+            kept = [
+                at for at, each in enumerate(path.mapping.entries) if each.target == cluster and each.keep is not None
+            ]
+            if kept:
+                found = max(found, len(np.unique(self.traces[name].instances(kept[0]))))
+        return found
 
     def peaks(self) -> dict[str, float]:
         """Return memory -> words alive at one moment, at most, in one instance."""
