@@ -92,7 +92,11 @@ class _Tree:
 
     def part(self, nodes: list[Document], document: Document, tiles: dict[str, dict[str, int]]) -> Part:
         """Return the part of the tree that these nodes are."""
-        if nodes and nodes[-1].tags.get((), "") == "!Sequential":
+        kind = nodes[-1].tags.get((), "") if nodes else ""
+        if kind in ("!Pipeline", "!Split"):
+            hint = "write !Sequential, if the branches may run in sequence"
+            raise InputError(f"{kind}: branches at the same time are not supported", location=nodes[-1].locate(()), hint=hint)
+        if kind == "!Sequential":
             return self._shared(nodes, document, tiles)
         computed = [str(node.data.get("einsum")) for node in nodes if _computes(node)]
         if len(computed) != 1 or computed[0] not in self.problems:

@@ -101,7 +101,7 @@ class Walk:
         hardware: the architecture and its names.
         others: tensors of other einsums, which are skipped.
         nested: memories need not be in the order of the architecture, because a group's tensors
-            are ordered one by one.
+            have an order each.
     """
 
     def __init__(

@@ -129,7 +129,7 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         place, number = path.places[index]
         others = [each for each in users if each != maker and (place, number) in group.paths[each].places]
         if others:
-            text = f"{maker} and {' and '.join(others)} share a second entry that keeps it; make that entry its home"
+            text = f"{maker} and {' and '.join(others)} share a second storage entry of it; make that one its home"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
 
 

@@ -39,7 +39,7 @@ class Edge(Model):
 
 
 class Part(Model):
-    """Part of the tree: entries, then a layer, or branches that run one after another at every step.
+    """Part of the tree: entries, then a layer, or branches that run in sequence at every step.
 
     Entries of a layer are those of its own mapping. Entries of a shared part have axes instead of
     dimensions, and `keep` has the group's names of tensors.
@@ -84,7 +84,7 @@ class Path:
     """The layer's name of a tensor -> the group's."""
 
     def keepers(self, tensor: str) -> list[int]:
-        """Return the entries that keep a tensor of the layer, outermost first."""
+        """Return the storage entries of a tensor of the layer, outermost first."""
         return [index for index, entry in enumerate(self.mapping.entries) if tensor in (entry.keep or ())]
 
 
@@ -92,7 +92,7 @@ class GroupMapping(Printed, FileModel):
     """Layers, the edges between them, and a tree of entries: shared parts with branches.
 
     `axes` join dimensions of layers: a shared loop over an axis steps all of them. A tensor without
-    an edge is named `layer.tensor`. The home of a tensor is the outermost entry that keeps it.
+    an edge is named `layer.tensor`. The home of a tensor is its outermost storage entry.
     """
 
     schema_version: Literal[1] = 1

@@ -338,7 +338,7 @@ def _held(use: Use, entry: int) -> set[tuple[int, int, int]]:
 def cycles_of(
     architecture: Architecture, counted: list[tuple[Use, list[TensorResidency]]], traces: dict[str, OperationTrace]
 ) -> tuple[int, list[Limit]]:
-    """Return the cycles of the group and their limits: layers run one after another.
+    """Return the cycles of the group and their limits: layers run in sequence.
 
     Each layer takes as long as its slowest limit.
     """
