@@ -95,7 +95,9 @@ class _Tree:
         kind = nodes[-1].tags.get((), "") if nodes else ""
         if kind in ("!Pipeline", "!Split"):
             hint = "write !Sequential, if the branches may run in sequence"
-            raise InputError(f"{kind}: branches at the same time are not supported", location=nodes[-1].locate(()), hint=hint)
+            raise InputError(
+                f"{kind}: branches at the same time are not supported", location=nodes[-1].locate(()), hint=hint
+            )
         if kind == "!Sequential":
             return self._shared(nodes, document, tiles)
         computed = [str(node.data.get("einsum")) for node in nodes if _computes(node)]
