@@ -130,12 +130,17 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
+    _check_accepted(model, problem, architecture)
+    return model.model.bind(problem, architecture)
+
+
+def _check_accepted(model: BuiltModel, problem: Problem, architecture: Architecture) -> None:
+    """Raise NotConformableError if the capabilities do not include this pair."""
     able = model.capabilities
     verdict = able.judge(problem, architecture) + able.judge_memories(problem, architecture)
     verdict += able.judge_sparse(architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
-    return model.model.bind(problem, architecture)
 
 
 def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
@@ -187,10 +192,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
             reason = Reason(code="groups", where=group.name, message=text)
             raise NotConformableError(f"cost model {model.name}", [reason])
         for problem in group.layers:
-            verdict = model.capabilities.judge(problem, group.architecture)
-            verdict += model.capabilities.judge_memories(problem, group.architecture)
-            if not verdict:
-                raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+            _check_accepted(model, problem, group.architecture)
         return model.model.explain_group(group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
