@@ -6,6 +6,7 @@ Adapters use it for notations without entries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field, replace
 
 from tilewright.schema.frozen import FrozenDict
@@ -33,35 +34,47 @@ class LoopBlock:
 
 
 def mapping_of(problem: Problem, blocks: Sequence[LoopBlock]) -> Mapping:
-    """Return a mapping with one entry per block, or several if a dimension has two loops.
+    """Return the mapping of these blocks; see `entries_of`."""
+    return Mapping(entries=entries_of(problem.dimensions, problem.tensor_names, blocks))
+
+
+def entries_of(
+    dimensions: MappingOf[str, int], tensor_names: Sequence[str], blocks: Sequence[LoopBlock]
+) -> tuple[Entry, ...]:
+    """Return one entry per block, or several if a dimension has two loops.
 
     Two loops must stay apart, because merging them changes the traffic of sliding windows.
+
+    Args:
+        dimensions: dimension -> tile size outside the first block.
+        tensor_names: the tensors in their order.
+        blocks: the blocks, outermost first.
     """
-    tile = dict(problem.dimensions)
+    tile = dict(dimensions)
     entries = []
     for block in (part for each in blocks for part in _without_repeats(each)):
         tile |= dict(block.loops)
         stepping = list(dict.fromkeys(name for name, _ in block.loops))
-        placed = (*block.unrolled, *(name for name in problem.dimensions if name not in block.unrolled))
+        placed = (*block.unrolled, *(name for name in dimensions if name not in block.unrolled))
         temporal = FrozenDict(tile)
         tile |= block.unrolled
         entries.append(
             Entry(
                 target=block.target,
-                keep=None if block.keep is None else tuple(name for name in problem.tensor_names if name in block.keep),
-                temporal_order=(*stepping, *(name for name in problem.dimensions if name not in stepping)),
+                keep=None if block.keep is None else tuple(name for name in tensor_names if name in block.keep),
+                temporal_order=(*stepping, *(name for name in dimensions if name not in stepping)),
                 temporal_tile_sizes=temporal,
                 spatial_tile_sizes=FrozenDict(tile),
-                spatial_order=placed if _inverted(problem, block) else None,
+                spatial_order=placed if _inverted(dimensions, block) else None,
                 unicast=block.unicast,
             )
         )
-    return Mapping(entries=tuple(entries))
+    return tuple(entries)
 
 
-def _inverted(problem: Problem, block: LoopBlock) -> bool:
-    """Return whether the unrollings have another order than the problem's dimensions."""
-    return list(block.unrolled) != [name for name in problem.dimensions if name in block.unrolled]
+def _inverted(dimensions: MappingOf[str, int], block: LoopBlock) -> bool:
+    """Return whether the unrollings have another order than the dimensions."""
+    return list(block.unrolled) != [name for name in dimensions if name in block.unrolled]
 
 
 def _without_repeats(block: LoopBlock) -> Iterator[LoopBlock]:

@@ -12,6 +12,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document, FileModel, read_document, validate
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -19,7 +20,7 @@ from tilewright.schema.workload import Workload
 from tilewright_adapters.members import chosen
 from tilewright_adapters.parts import gathered, unplaced
 
-PARTS = ("problem", "architecture", "mapping", "constraints")
+PARTS = ("problem", "architecture", "mapping", "constraints", "group")
 
 
 class NativeAdapter:
@@ -71,6 +72,8 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
     if kind == "mapped":
         whole = validate(MappedProblem, document)
         return {"problem": whole.problem, "architecture": whole.architecture, "mapping": whole.mapping}
+    if kind == "group_mapping":
+        return {"group": validate(GroupMapping, document)}
     models: dict[str, type[FileModel]] = {
         "problem": Problem,
         "architecture": Architecture,
@@ -82,7 +85,7 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
         raise InputError(
             f"the file has kind '{kind}'" if kind else "the file has no 'kind'",
             location=document.locate(("kind",)),
-            hint=f"expected kind: {', '.join(models)}, mapped or workload",
+            hint=f"expected kind: {', '.join(models)}, mapped, group_mapping or workload",
         )
     return {kind: read_architecture(document) if kind == "architecture" else validate(models[kind], document)}
 

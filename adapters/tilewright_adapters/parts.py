@@ -10,6 +10,7 @@ from tilewright.plugin.adapter import InputSet
 
 _UNPLACED = {
     "constraints": "{title} cannot express constraints",
+    "group": "{title} cannot express group mappings, of several layers",
     "directives": "{title} cannot express directives, whose tiles may overlap",
     "model_options": "{title} cannot express model options: {options}",
 }
@@ -52,6 +53,6 @@ def unplaced(title: str, inputs: InputSet, held: Collection[str], sparse: bool =
     for part in () if sparse or inputs.architecture is None else inputs.architecture.parts:
         if part.sparse is not None:
             yield reason("sparse", part.name, f"{title} cannot express sparse hardware")
-    if all(getattr(inputs, name) is None for name in held):
+    if inputs.group is None and all(getattr(inputs, name) is None for name in held):
         *others, last = held
         yield reason("nothing", "the input set", f"there is no {', '.join(others)} or {last}")

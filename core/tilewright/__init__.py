@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tilewright.run.network import MappedLayer
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
+    from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate
     from tilewright.schema.mapping import Mapping
@@ -68,6 +69,7 @@ __all__ = [
     "ExplorationReport",
     "FitReport",
     "FrontReport",
+    "GroupMapping",
     "MapSpace",
     "MappedLayer",
     "MappedProblem",

@@ -14,10 +14,11 @@ from tilewright.schema.document import Document, parse_document, suggestion, val
 from tilewright_adapters import AccelForgeFiles, members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
+from tilewright_adapters.accelforge.group import read_group
 from tilewright_adapters.accelforge.hardware import read_hardware
 from tilewright_adapters.accelforge.mapping import read_mapping
 from tilewright_adapters.accelforge.rules import constraints
-from tilewright_adapters.accelforge.workload import DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
+from tilewright_adapters.accelforge.workload import CLIPPED, DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
 from tilewright_adapters.accelforge.write import FILES, texts, written
 from tilewright_adapters.assembled import assembled
 from tilewright_adapters.faults import placed
@@ -120,6 +121,8 @@ def _plain(found: Mapping[str, Document]) -> dict[str, object]:
 
 def _read(found: dict[str, Document], named: str | None) -> InputSet:
     numbers = _numbers(found)
+    if named is None and "arch" in found and _is_group(found):
+        return _read_group(found, numbers)
     einsum = _einsum(found, named, numbers)
     problem = einsum.problem if einsum else None
     warnings = list(einsum.warnings) if einsum else []
@@ -143,6 +146,29 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     nodes, told = _nodes(found["mapping"], "mapping"), list[str]()
     mapping = read_mapping(nodes, problem, hardware, einsum.others if einsum else (), told)
     return replace(inputs, mapping=mapping, warnings=(*inputs.warnings, *told))
+
+
+def _is_group(found: Mapping[str, Document]) -> bool:
+    """Return whether a mapping is of a workload of several einsums."""
+    if not {"workload", "mapping"} <= found.keys():
+        return False
+    return len(validate(WorkloadData, found["workload"]).einsums) > 1
+
+
+def _read_group(found: dict[str, Document], numbers: dict[str, Value]) -> InputSet:
+    """Return the group mapping of all einsums."""
+    workload = found["workload"]
+    names = [name_of(each) for each in validate(WorkloadData, workload).einsums]
+    einsums = [each for name in names if (each := _einsum(found, name, numbers)) is not None]
+    nodes = _nodes(found["arch"], "arch")
+    common = found["arch"].data.get("extra_attributes_for_all_component_models")
+    known = common if isinstance(common, dict) else {}
+    hardware = [read_hardware(nodes, "accelforge", each.scope, each.problem, known) for each in einsums]
+    sizes = {name: size for each in einsums for name, size in each.padded.items()}
+    group = read_group(_nodes(found["mapping"], "mapping"), [each.problem for each in einsums], hardware, sizes)
+    told = [text for each in einsums for text in each.warnings if CLIPPED not in text]
+    told += [text for each in hardware for text in each.warnings]
+    return InputSet(group=group, warnings=tuple(dict.fromkeys(told)))
 
 
 def _nodes(document: Document, what: str) -> Document:

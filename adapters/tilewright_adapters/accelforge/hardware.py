@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,7 +16,7 @@ from tilewright.expressions import ExpressionError
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.values import Model
 from tilewright_adapters.accelforge.components import Action, calls_per_second, component_of, plain, same
 from tilewright_adapters.accelforge.expressions import Scope, Tensors
@@ -408,7 +408,7 @@ def _picojoules(joules: float) -> float:
     return float(Decimal(repr(float(joules))).scaleb(12))
 
 
-def tensors_of(shared: Mapping[str, Tensors], cluster: str, problem: Problem) -> tuple[str, ...]:
+def tensors_of(shared: Mapping[str, Tensors], cluster: str, tensors: Sequence[Tensor]) -> tuple[str, ...]:
     """Return operands that the fanout sends to each sub-cluster separately.
 
     Empty if the fanout cannot multicast any operand.
@@ -416,5 +416,5 @@ def tensors_of(shared: Mapping[str, Tensors], cluster: str, problem: Problem) ->
     may = shared.get(cluster)
     if may is None:
         return ()
-    operands = [tensor.name for tensor in problem.operands]
+    operands = [tensor.name for tensor in tensors if not tensor.is_output]
     return tuple(name for name in operands if name not in may) if set(operands) & may else ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Mapping as MappingOf
 
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.values import Model
 from tilewright_adapters.accelforge.files import ComputesData, SpreadData, StorageData, TemporalData
 from tilewright_adapters.accelforge.hardware import Hardware, tensors_of
@@ -34,10 +35,10 @@ def read_mapping(
         others: tensors of other einsums, which are skipped.
         warnings: list to which warnings are added.
     """
-    walk = _Walk(problem, hardware, others)
+    walk = Walk(problem.dimensions, problem.tensors, hardware, others)
     for node in _flat(document, problem.name, warnings):
         walk.node(node)
-    return walk.finished(document)
+    return mapping_of(problem, walk.finished(document))
 
 
 def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Document]:
@@ -53,7 +54,9 @@ def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Documen
             around = [nodes.at(each).tags.get((), "") for each in range(index)]
             if "!Temporal" in around or "!Spatial" in around:
                 raise InputError(
-                    "loops around several einsums fuse them; only one einsum is supported", location=node.locate(())
+                    "loops around several einsums fuse them, so that one einsum alone has no mapping",
+                    location=node.locate(()),
+                    hint="read the whole group: give the files without /EINSUM",
                 )
             yield from _branch(node.at("nodes"), einsum, warnings)
         else:
@@ -89,11 +92,29 @@ def _computed(node: Document) -> set[str]:
     return {name for index in range(len(inside)) for name in _computed(node.at("nodes", index))}
 
 
-class _Walk:
-    def __init__(self, problem: Problem, hardware: Hardware, others: Collection[str]) -> None:
-        self.problem, self.hardware, self.others = problem, hardware, others
+class Walk:
+    """Nodes from the outermost in, as blocks.
+
+    Args:
+        tile: dimension -> size outside the first node.
+        tensors: the tensors that nodes may keep.
+        hardware: the architecture and its names.
+        others: tensors of other einsums, which are skipped.
+        nested: memories need not be in the order of the architecture, because a group's tensors
+            have an order each.
+    """
+
+    def __init__(
+        self,
+        tile: MappingOf[str, int],
+        tensors: Sequence[Tensor],
+        hardware: Hardware,
+        others: Collection[str],
+        nested: bool = False,
+    ) -> None:
+        self.tensors, self.hardware, self.others, self.nested = tensors, hardware, others, nested
         self.clusters = [cluster.name for cluster in hardware.architecture.clusters]
-        self.tile = dict(problem.dimensions)
+        self.tile = dict(tile)
         self.blocks: list[LoopBlock] = []
         self.loops: list[tuple[str, int]] = []
         self.unrolled: list[tuple[int, str, int, int]] = []
@@ -132,12 +153,13 @@ class _Walk:
         tensors = [name for name in data.tensors if name not in self.others]
         if data.tensors and not tensors:
             return
+        known_tensors = [tensor.name for tensor in self.tensors]
         for name in tensors:
-            if name not in self.problem.tensor_names:
-                raise ValueError(f"the einsum has no tensor {name}{suggestion(name, self.problem.tensor_names)}")
+            if name not in known_tensors:
+                raise ValueError(f"the einsum has no tensor {name}{suggestion(name, known_tensors)}")
         cluster = known[data.component]
         index = self.clusters.index(cluster)
-        if index < self.at:
+        if index < self.at and not self.nested:
             raise ValueError(f"{data.component} is inside {self.inside}; expected outer memories first")
         last = self.blocks[-1] if self.blocks else None
         if (
@@ -180,7 +202,7 @@ class _Walk:
         given, self.unrolled = self.unrolled, []
         for index, name, tile in _outermost_first(given):
             cluster = self.clusters[index]
-            if index < self.at:
+            if index < self.at and not self.nested:
                 raise ValueError(
                     f"{name} is unrolled below {cluster}, inside {self.inside}; expected outer clusters first"
                 )
@@ -188,7 +210,7 @@ class _Walk:
                 self.blocks.append(LoopBlock(cluster, loops=self.loops))
                 self.loops = []
             self.blocks[-1].unrolled[name] = tile
-            self.blocks[-1].unicast = tensors_of(self.hardware.shared, cluster, self.problem)
+            self.blocks[-1].unicast = tensors_of(self.hardware.shared, cluster, self.tensors)
             self.at = index
         if given:
             self.at = max(index for index, *_ in given) + 1
@@ -197,21 +219,27 @@ class _Walk:
     def inside(self) -> str:
         return self.clusters[self.at] if self.at < len(self.clusters) else "the last spatial unrolling"
 
-    def finished(self, document: Document) -> Mapping:
+    def finished(self, document: Document, shared: bool = False) -> list[LoopBlock]:
+        """Return the blocks. Raises InputError.
+
+        Args:
+            document: the list of nodes.
+            shared: branches follow, instead of `!Compute`.
+        """
         place = document.locate(())
         try:
             self.unroll()
         except ValueError as error:
             raise InputError(str(error), location=place) from None
-        if not self.computes:
+        if not self.computes and not shared:
             raise InputError("there is no !Compute; expected it as the last node", location=place)
         if self.loops:
-            if self.at >= len(self.clusters):
+            if self.at >= len(self.clusters) and not shared:
                 raise InputError("temporal loops between the last spatial unrolling and !Compute", location=place)
             self.blocks.append(LoopBlock(self.clusters[-1], loops=self.loops))
-        if not self.blocks:
+        if not self.blocks and not self.nested:
             raise InputError("the mapping keeps no tensors and has no loops", location=place)
-        return mapping_of(self.problem, self.blocks)
+        return self.blocks
 
 
 def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[int, str, int]]:

@@ -16,6 +16,8 @@ ROLES = ("input", "weight", "output")
 DEFAULT_BITS = 8
 _ACCESS = re.compile(r"(?<!\w)([A-Za-z_]\w*+)\s*+\[([^\[\]]*+)\]")
 _BOUND = re.compile(r"0\s*+<=\s*+([a-z_]\w*+)\s*+(<=?)\s*+(.++)")
+CLIPPED = ": read with size"
+"""Part of the warning about words outside of a tensor, which single einsums have."""
 OTHER = "Other"
 """Key of `bits_per_value` for tensors that no other key names."""
 _FACTOR = re.compile(r"(?<!\w)([a-z_]\w*+)\s*+\*\s*+(\d++)")
@@ -26,12 +28,14 @@ class Einsum:
     """A converted einsum.
 
     `scope` holds names for its architecture's expressions, `others` the tensors of other einsums.
+    `padded` has the sizes of tensors with fewer words than the projection touches.
     """
 
     problem: Problem
     scope: Scope
     warnings: tuple[str, ...]
     others: Tensors
+    padded: Mapping[str, tuple[int, ...]]
 
 
 def name_of(data: EinsumData) -> str:
@@ -90,7 +94,8 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     plain = {name: each for name, each in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(each, str)}
     ranked = Scope(every, {**plain, **scope.names}, scope.bits)  # the size of a rank may use those of others
     sizes = _sizes(data, chosen, projections, ranked)
-    warnings = list(_clipped(data, chosen, projections, sizes, ranked))
+    cut = _clipped(data, chosen, projections, sizes, ranked)
+    warnings = [text for texts, _ in cut.values() for text in texts]
     if chosen.n_instances * data.n_instances > 1:
         warnings.append(f"{name} runs {chosen.n_instances * data.n_instances} times; read as once")
     problem = Problem.model_validate(
@@ -109,7 +114,9 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     )
     for role in ROLES:
         scope.names.setdefault(role, frozenset(tensor.name for tensor in problem.tensors if tensor.role == role))
-    return Einsum(problem, scope, tuple(warnings), _known(data) - every)
+    return Einsum(
+        problem, scope, tuple(warnings), _known(data) - every, {name: size for name, (_, size) in cut.items()}
+    )
 
 
 def roles_alone(numbers: Mapping[str, Value]) -> Scope:
@@ -238,15 +245,20 @@ def _clipped(
     projections: Mapping[str, Mapping[str, str]],
     sizes: Mapping[str, int],
     scope: Scope,
-) -> list[str]:
-    ranks, told = data.rank_sizes | chosen.rank_sizes, []
-    for tensor, found in projections.items():
-        for rank, text in found.items():
+) -> dict[str, tuple[list[str], tuple[int, ...]]]:
+    """Return tensors with fewer words than the projection touches, with warnings and their sizes."""
+    ranks, found = data.rank_sizes | chosen.rank_sizes, {}
+    for tensor, projection in projections.items():
+        told, shape = [], []
+        for rank, text in projection.items():
             most = 1 + sum(factor * (sizes[name] - 1) for name, factor in parse_terms(text).items())
-            if rank in ranks and scope.number(ranks[rank]) < most:
-                size = scope.number(ranks[rank])
-                told.append(f"{tensor} has size {size} along {rank} but {text} needs {most}: read with size {most}")
-    return told
+            size = scope.whole(ranks[rank]) if rank in ranks else most
+            if size < most:
+                told.append(f"{tensor} has size {size} along {rank} but {text} needs {most}{CLIPPED} {most}")
+            shape.append(min(size, most))
+        if told:
+            found[tensor] = (told, tuple(shape))
+    return found
 
 
 def _role(access: AccessData, used: Sequence[AccessData], scope: Scope) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.call_arguments import checked, names_of, options_by_name
-from tilewright.api.load import Source, load_architecture, load_mapping, load_problem
+from tilewright.api.load import Source, load_architecture, load_group, load_mapping, load_problem
 from tilewright.api.load.kinds import is_file_name
 from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
@@ -20,9 +20,10 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.evaluation import FAILED, build_model, evaluate_directives
+from tilewright.run.evaluation import FAILED, build_model, evaluate_directives, evaluate_group
 from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
@@ -50,7 +51,7 @@ class EvaluationReport(Tabular):
     warnings: tuple[str, ...] = ()
     is_side_by_side: bool = False
     """Whether several models evaluated one mapping, so that their counts can be compared."""
-    mapping: BoundMapping | None = None
+    mapping: BoundMapping | GroupMapping | None = None
     is_explained: bool = False
 
     def __repr__(self) -> str:
@@ -187,8 +188,8 @@ def evaluate(
     """Evaluate a mapping, as `tilewright evaluate` does.
 
     Args:
-        mapping: A layer of a mapping report, a mapping, a mapping file or dict, or all files of
-            another tool's input set.
+        mapping: A layer of a mapping report, a mapping, a group mapping, a file or dict of one, or
+            all files of another tool's input set.
         problem, arch: Required if the mapping lacks them; otherwise they replace those of the
             mapping.
         models: Names of installed cost models, or objects. Default: the one marked in
@@ -226,6 +227,9 @@ def evaluate_inputs(
     if inputs.directives is not None:
         reports = [report for model in built for report in evaluate_directives(model, inputs.directives)]
         return EvaluationReport(tuple(reports), inputs.warnings)
+    if inputs.group is not None:
+        reports = [evaluate_group(model, inputs.group) for model in built]
+        return EvaluationReport(tuple(reports), inputs.warnings, len(reports) > 1, inputs.group)
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     reports = [evaluate_mapping(model, inputs.problem, inputs.architecture, inputs.mapping) for model in built]
     bound = BoundMapping.of(inputs.mapping, inputs.problem, inputs.architecture)
@@ -245,6 +249,9 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
         mapping = mapping.mapping
     if (isinstance(mapping, Sequence) and not isinstance(mapping, str)) or _is_folder(mapping):
         return set_of(mapping, problem, arch)
+    group = load_group(mapping)
+    if group is not None:
+        return _group_alone(InputSet(group=group), problem, arch)
     if isinstance(mapping, BoundMapping):
         found: Mapping | MappedProblem = mapping
     else:
@@ -261,6 +268,12 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
         architecture=load_architecture(arch) if arch is not None else whole.architecture if whole else None,
         mapping=found.mapping if isinstance(found, MappedProblem) else found,
     )
+
+
+def _group_alone(inputs: InputSet, problem: Source | None, arch: Source | None) -> InputSet:
+    if problem is not None or arch is not None:
+        raise InputError("a group mapping has its own layers and architecture", hint="give only its file")
+    return inputs
 
 
 def paths_of(files: object) -> list[Path]:
@@ -290,6 +303,8 @@ def set_of(
         if problem is not None or arch is not None:
             raise InputError(f"{names}: directives include their problem and hardware", hint="give only the files")
         return inputs
+    if inputs.group is not None:
+        return _group_alone(inputs, problem, arch)
     inputs = replace(
         inputs,
         problem=inputs.problem if problem is None else load_problem(problem),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 KINDS = (
-    "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "certificate", "report",
+    "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "group_mapping", "certificate", "report",
 )  # fmt: skip
 """Kinds of files."""
 
@@ -26,6 +26,7 @@ def schema_command(
     from tilewright.exploration.space import ArchitectureSpace
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
+    from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate
     from tilewright.schema.mapping import Mapping
@@ -41,6 +42,7 @@ def schema_command(
         "constraints": Constraints,
         "space": ArchitectureSpace,
         "mapped": MappedProblem,
+        "group_mapping": GroupMapping,
         "certificate": Certificate,
         "report": Report,
     }

@@ -14,6 +14,7 @@ from tilewright.errors import Reason, Verdict
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
@@ -27,7 +28,8 @@ class InputSet:
     """Contents of a tool's input files; absent parts are None.
 
     `warnings` lists everything that was lost while reading. `directives` are a whole program in the
-    tool's notation, for models that accept it unchanged.
+    tool's notation, for models that accept it unchanged. `group` is a group mapping with its layers
+    and its architecture, instead of problem, architecture and mapping.
     """
 
     problem: Problem | None = None
@@ -35,6 +37,7 @@ class InputSet:
     mapping: Mapping | None = None
     constraints: Constraints | None = None
     directives: Program | None = None
+    group: GroupMapping | None = None
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
 

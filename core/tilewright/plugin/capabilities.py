@@ -61,6 +61,8 @@ class Capabilities(Model):
     """
     meshes: bool = False
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
+    groups: bool = False
+    """The cost model is a `GroupModel`: it accepts group mappings, of layers that share outer loops."""
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.
 

@@ -16,6 +16,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective, Report
@@ -133,6 +134,19 @@ class DirectiveModel(Protocol):
         """Return one report per layer.
 
         For a layer that the model does not accept, `valid` is false and the reasons follow.
+        """
+        ...
+
+
+@runtime_checkable
+class GroupModel(Protocol):
+    """A cost model that also accepts group mappings; its capabilities declare `groups`."""
+
+    def explain_group(self, group: GroupMapping) -> Report:
+        """Return the report of a group.
+
+        A row is a tensor of the group in one memory. If the model does not accept the group,
+        `valid` is false and the reasons follow.
         """
         ...
 

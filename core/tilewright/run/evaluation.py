@@ -22,7 +22,7 @@ from tilewright.errors import (
 )
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.capabilities import Capabilities
-from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator
+from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel
 from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.guard.notations import converted
@@ -31,6 +31,7 @@ from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.compilation_warm_up import compilation_notice
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -129,12 +130,17 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
     """
     if model.model is None:
         raise model.error or PluginError(f"cost model '{model.name}' was not built")
+    _check_accepted(model, problem, architecture)
+    return model.model.bind(problem, architecture)
+
+
+def _check_accepted(model: BuiltModel, problem: Problem, architecture: Architecture) -> None:
+    """Raise NotConformableError if the capabilities do not include this pair."""
     able = model.capabilities
     verdict = able.judge(problem, architecture) + able.judge_memories(problem, architecture)
     verdict += able.judge_sparse(architecture) + able.judge_meshes(architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
-    return model.model.bind(problem, architecture)
 
 
 def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
@@ -172,6 +178,28 @@ def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) 
     if problem.sparse_tensors and not architecture.sparse_parts:
         names = ", ".join(problem.sparse_tensors)
         yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"
+
+
+def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
+    """Return the model's report on a group mapping. Failures are invalid reports."""
+    macs = sum(problem.macs for problem in group.layers)
+    try:
+        if model.model is None:
+            raise model.error or PluginError(f"cost model '{model.name}' was not built")
+        if not model.capabilities.groups or not isinstance(model.model, GroupModel):
+            able = [each.name for each in installed().of_kind(CostModelSpec) if _takes_groups(each)]
+            text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
+            reason = Reason(code="groups", where=group.name, message=text)
+            raise NotConformableError(f"cost model {model.name}", [reason])
+        for problem in group.layers:
+            _check_accepted(model, problem, group.architecture)
+        return model.model.explain_group(group)
+    except TilewrightError as error:
+        return refusal(model, group.name, macs, error)
+
+
+def _takes_groups(registration: Registration) -> bool:
+    return isinstance(registration.spec, CostModelSpec) and registration.spec.capabilities.groups
 
 
 def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ...]:

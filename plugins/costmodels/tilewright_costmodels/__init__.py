@@ -114,6 +114,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 value_widths=True,
                 shared_bandwidth=True,
                 inner_backing_store=True,
+                groups=True,
             ),  # NumPy's limits
         ),
         CostModelSpec(

@@ -104,6 +104,8 @@ def outline(inputs: InputSet) -> Outline:
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
         result.refuse("directives", "", "Timeloop's files cannot express data-centric directives")
+    elif inputs.group is not None:
+        result.refuse("group", "", "Timeloop's files cannot express group mappings, of several layers")
     elif not (inputs.problem or inputs.architecture or inputs.mapping):
         result.refuse("empty", "", "there is no problem, architecture or mapping to write")
     if inputs.mapping is not None and (inputs.problem is None or inputs.architecture is None):

@@ -30,6 +30,7 @@ from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
 from tilewright.schema.document import Document, FileModel, read_document, suggestion, validate
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -38,7 +39,7 @@ from tilewright.schema.workload import Workload
 Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
 """Source of a workload, problem, architecture, mapping or constraints."""
 M = TypeVar("M", bound=FileModel)
-Kind = Literal["workload", "problem", "architecture", "mapping", "constraints"]
+Kind = Literal["workload", "problem", "architecture", "mapping", "constraints", "group_mapping"]
 
 
 @overload
@@ -52,9 +53,11 @@ def load(source: Source, kind: Literal["mapping"], **options: Any) -> Mapping | 
 @overload
 def load(source: Source, kind: Literal["constraints"], **options: Any) -> Constraints: ...
 @overload
+def load(source: Source, kind: Literal["group_mapping"], **options: Any) -> GroupMapping: ...
+@overload
 def load(source: Source, kind: None = None, **options: Any) -> Any: ...
 def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
-    """Return a workload, problem, architecture, mapping or constraints.
+    """Return a workload, problem, architecture, mapping, constraints or group mapping.
 
     Args:
         source: A library name (`resnet50`, `resnet50/n0`, `eyeriss`, `eyeriss.row_stationary`), a
@@ -70,7 +73,7 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
     """
     if kind is None:
         kind, source = _recognised(source)
-    match one_of("kind", kind, ("workload", "problem", "architecture", "mapping", "constraints")):
+    match one_of("kind", kind, ("workload", "problem", "architecture", "mapping", "constraints", "group_mapping")):
         case "workload":
             return load_workload(source, options)
         case "problem":
@@ -81,6 +84,8 @@ def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
             return load_architecture(source)
         case "mapping":
             return load_mapping(source)
+        case "group_mapping":
+            return _load(GroupMapping, "group_mapping", source)
     return _load(Constraints, "constraints", source, _named_constraints)
 
 
@@ -151,6 +156,23 @@ def load_mapping(source: Source) -> Mapping | MappedProblem:
     if document is not None and "mapped" in (kind_of(document), sign_of(document)):
         return validate(MappedProblem, document)
     return _load(Mapping, "mapping", source if document is None else document)
+
+
+def load_group(source: object) -> GroupMapping | None:
+    """Return a group mapping from a file, a dict or an object; None for other sources.
+
+    Raises:
+        InputError: The source is an invalid group mapping.
+    """
+    if isinstance(source, GroupMapping):
+        return source
+    try:
+        document = _document(source) if isinstance(source, str | os.PathLike | MappingOf) else None
+    except InputError:  # another tool's file, or none
+        return None
+    if document is None or not isinstance(document.data, dict) or document.data.get("kind") != "group_mapping":
+        return None
+    return validate(GroupMapping, document)
 
 
 def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:

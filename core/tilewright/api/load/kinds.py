@@ -13,6 +13,7 @@ from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document, FileModel, read_document
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -24,6 +25,7 @@ PLACES = {
     "architecture": "give an architecture after --arch",
     "mapping": "give a mapping after --mapping, with --problem and --arch",
     "mapped": "`evaluate` accepts a mapping with its problem and architecture",
+    "group_mapping": "`evaluate` accepts a group mapping with --model oracle",
     "constraints": "give constraints after --constraints",
     "certificate": "`verify --certificate` checks a certificate",
 }
@@ -36,6 +38,7 @@ SCHEMAS: dict[str, type[FileModel]] = {
     "mapping": Mapping,
     "mapped": MappedProblem,
     "constraints": Constraints,
+    "group_mapping": GroupMapping,
 }
 """Schemas by the `kind` that a file states."""
 SIGNS = {

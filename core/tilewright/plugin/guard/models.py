@@ -16,6 +16,7 @@ from tilewright.plugin.costmodel import (
     Costs,
     DirectiveModel,
     Evaluator,
+    GroupModel,
     Relaxable,
     Relaxation,
 )
@@ -24,20 +25,24 @@ from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, lea
 from tilewright.plugin.guard.time_limits import checked_answer, limited
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
 
 class GuardedModel:
-    """A cost model whose answers are checked. It is a DirectiveModel exactly if the plugin is."""
+    """A cost model whose answers are checked. It is a DirectiveModel or a GroupModel exactly if the plugin is."""
 
     explain_directives: Callable[[Program], tuple[Report, ...]]
+    explain_group: Callable[[GroupMapping], Report]
 
     def __init__(self, plugin: CostModel, owner: Owner) -> None:
         self.plugin, self.owner = plugin, owner
         if isinstance(plugin, DirectiveModel):
             self.explain_directives = partial(_directive_reports, plugin, owner)
+        if isinstance(plugin, GroupModel):
+            self.explain_group = partial(_group_report, plugin, owner)
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
         def ask() -> GuardedEvaluator:
@@ -96,6 +101,10 @@ def _directive_reports(plugin: DirectiveModel, owner: Owner, program: Program) -
         return next((wrong for report in reports if (wrong := fault_of_report(report))), None)
 
     return checked_answer(owner, "explain_directives", lambda: tuple(plugin.explain_directives(program)), fault_of)
+
+
+def _group_report(plugin: GroupModel, owner: Owner, group: GroupMapping) -> Report:
+    return checked_answer(owner, "explain_group", lambda: plugin.explain_group(group), fault_of_report)
 
 
 def _candidate_costs(plugin: CandidateEvaluator, owner: Owner, least: float, candidates: Candidates) -> Costs:

@@ -16,6 +16,7 @@ from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
@@ -28,6 +29,7 @@ PARTS: dict[str, type] = {
     "mapping": Mapping,
     "constraints": Constraints,
     "directives": Program,
+    "group": GroupMapping,
 }
 """Field of an input set -> type of its value, unless None."""
 

@@ -11,13 +11,17 @@ from collections.abc import Mapping as MappingOf
 from typing import Any
 
 
-def completed(raws: Sequence[Any]) -> list[Any] | None:
+def completed(raws: Sequence[Any], sizes: MappingOf[str, Any] | None = None) -> list[Any] | None:
     """Return the entries with all inherited values; None if they are not entries at all.
+
+    Args:
+        raws: the entries.
+        sizes: tile sizes outside the first entry; None: it has all sizes itself.
 
     Raises:
         ValueError: several dimensions have loops, and the order does not list them all.
     """
-    incoming: dict[str, Any] = {}
+    incoming: dict[str, Any] = dict(sizes or {})
     entries: list[Any] = []
     for raw in raws:
         if not isinstance(raw, dict):
@@ -42,9 +46,11 @@ def completed(raws: Sequence[Any]) -> list[Any] | None:
     return entries
 
 
-def shortened(entries: Sequence[MappingOf[str, Any]]) -> Iterator[dict[str, Any]]:
+def shortened(
+    entries: Sequence[MappingOf[str, Any]], sizes: MappingOf[str, Any] | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield complete entries without the values that `completed` restores."""
-    incoming: MappingOf[str, Any] = {}
+    incoming: MappingOf[str, Any] = dict(sizes or {})
     for entry in entries:
         temporal, spatial = entry["temporal_tile_sizes"], entry["spatial_tile_sizes"]
         names = list(incoming or temporal)

@@ -185,11 +185,13 @@ class Accesses(Model):
     """Measured accesses of one tensor in one memory.
 
     `instances` are those that ever held a word of it. `served` groups the accesses from inside by
-    the number of sub-clusters or compute units that shared one.
+    the number of sub-clusters or compute units that shared one. In a group, the accesses are those
+    of `layer`.
     """
 
     level: str
     tensor: str
+    layer: str | None = None
     instances: int
     reads: InstanceCounts
     fills: InstanceCounts

@@ -17,6 +17,8 @@ from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
 
 Tiles = dict[int, set[int]]
 """Instance -> the words it needs in one step."""
+Uses = list[tuple[OperationTrace, Ints]]
+"""Operations, and the index of the word that each touches; several layers may share one tile."""
 
 
 @dataclass
@@ -51,14 +53,50 @@ def execute(
     memories = [MemoryTraffic(entry) for entry in keepers]
     for memory in memories:
         memory.instances = len(np.unique(trace.instances(memory.entry)))
-        memory.tile_words = max(len(tile) for _, tiles in _steps(trace, words, memory.entry) for tile in tiles.values())
+        memory.tile_words = largest_tile([(trace, words)], memory.entry)
     for outer, inner in zip(memories, memories[1:], strict=False):
-        (_collect if output else _supply)(trace, words, _Connection(trace, outer, inner, may_share), inner)
-    connection = _Connection(trace, memories[-1], None, may_share)
-    # compute keeps nothing: every operation reads its operand or sends a sum
-    for _, tiles in _steps(trace, words, None):
-        (connection.add_sums if output else connection.read)(connection.count_receivers(tiles))
+        move([(trace, words)], outer, inner, may_share, output)
+    compute(trace, words, memories[-1], may_share, output)
     return memories
+
+
+def largest_tile(uses: Uses, entry: int) -> int:
+    """Return the words of the largest tile that an entry holds in any step."""
+    return max(len(tile) for _, tiles in _steps(uses, entry) for tile in tiles.values())
+
+
+def move(
+    uses: Uses,
+    outer: MemoryTraffic,
+    inner: MemoryTraffic,
+    may_share: Callable[[SpatialLoop], bool],
+    output: bool,
+    steps_per_visit: int = 0,
+) -> None:
+    """Count the words between a memory and the next one inside.
+
+    Args:
+        uses: the operations; their spatial loops between the memories are the same.
+        outer, inner: traffic that the counts are added to.
+        may_share: see `execute`.
+        output: see `execute`.
+        steps_per_visit: steps of the inner memory after which it starts empty; 0: never.
+    """
+    connection = _Connection(uses[0][0], outer, inner, may_share)
+    (_collect if output else _supply)(uses, connection, inner, steps_per_visit)
+
+
+def compute(
+    trace: OperationTrace,
+    words: Ints,
+    memory: MemoryTraffic,
+    may_share: Callable[[SpatialLoop], bool],
+    output: bool,
+) -> None:
+    """Count the words between a memory and compute, which keeps nothing: each operation moves its own."""
+    connection = _Connection(trace, memory, None, may_share)
+    for _, tiles in _steps([(trace, words)], None):
+        (connection.add_sums if output else connection.read)(connection.count_receivers(tiles))
 
 
 class _Connection:
@@ -115,10 +153,11 @@ class _Connection:
             self.summed[parent].add(word)
 
 
-def _steps(trace: OperationTrace, words: Ints, entry: int | None) -> Iterator[tuple[int, Tiles]]:
+def _steps(uses: Uses, entry: int | None) -> Iterator[tuple[int, Tiles]]:
     """Yield (index of the step, words that each instance touches in it), in order of time. `entry` None: compute."""
-    time_steps = trace.time_steps if entry is None else trace.steps(entry)
-    indices = trace.unit_indices if entry is None else trace.instances(entry)
+    time_steps = np.concatenate([each.time_steps if entry is None else each.steps(entry) for each, _ in uses])
+    indices = np.concatenate([each.unit_indices if entry is None else each.instances(entry) for each, _ in uses])
+    words = np.concatenate([each for _, each in uses])
     order = np.argsort(time_steps, kind="stable")
     now, tiles = -1, Tiles()
     for time_step, index, word in zip(
@@ -132,24 +171,32 @@ def _steps(trace: OperationTrace, words: Ints, entry: int | None) -> Iterator[tu
     yield now, tiles
 
 
-def _supply(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
+def _supply(uses: Uses, connection: _Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
     """Move operands: a sub-cluster fetches the words of its tile that its previous tile did not have."""
     held: Tiles = {}
-    for _, tiles in _steps(trace, words, inner.entry):
+    visit = 0
+    for step, tiles in _steps(uses, inner.entry):
+        if steps_per_visit and step // steps_per_visit != visit:
+            visit, held = step // steps_per_visit, {}
         fetched = {subcluster: tile - held.get(subcluster, set()) for subcluster, tile in tiles.items()}
         inner.fills.update({subcluster: len(new) for subcluster, new in fetched.items()})
         held |= tiles
         connection.read(connection.count_receivers(fetched))
 
 
-def _collect(trace: OperationTrace, words: Ints, connection: _Connection, inner: MemoryTraffic) -> None:
+def _collect(uses: Uses, connection: _Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
     """Move partial sums: a word leaves a sub-cluster when its tile moves on, and returns when it is needed again."""
     held: Tiles = {}
     received: defaultdict[int, set[int]] = defaultdict(set)
-    outer_steps = _steps(trace, words, connection.outer.entry)
-    outer_step, outer_tiles = -1, Tiles()
+    trace = uses[0][0]
+    outer_steps = _steps(uses, connection.outer.entry)
+    outer_step, outer_tiles, visit = -1, Tiles(), 0
     ratio = trace.time_steps_per_tile[connection.outer.entry] // trace.time_steps_per_tile[inner.entry]
-    for step, tiles in _steps(trace, words, inner.entry):
+    for step, tiles in _steps(uses, inner.entry):
+        if steps_per_visit and step // steps_per_visit != visit:
+            visit = step // steps_per_visit
+            connection.add_sums(connection.count_receivers(held))
+            held = {}
         next_tiles: Tiles = dict(tiles)
         if step // ratio != outer_step:
             outer_step, outer_tiles = next(outer_steps)

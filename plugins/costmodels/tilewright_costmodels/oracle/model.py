@@ -8,10 +8,12 @@ from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Limit, Report, overlapping
 from tilewright_costmodels import OracleOptions
+from tilewright_costmodels.oracle.group import explain_group
 from tilewright_costmodels.oracle.report import levels, limits, run
 from tilewright_costmodels.oracle.result import Words, examine, inside
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOperationsError, trace_operations
@@ -41,6 +43,10 @@ class OracleModel:
             reason = Reason(code="too_large", where=problem.name, message=message)
             raise NotConformableError("cost model oracle", (reason,))
         return OracleEvaluator(problem, architecture, self.max_operations)
+
+    def explain_group(self, group: GroupMapping) -> Report:
+        """Return the report of a group mapping; its `reasons` say why it cannot be executed."""
+        return explain_group(group, self.max_operations)
 
 
 class OracleEvaluator(ScalarEvaluator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,6 +99,17 @@ def _over_instances(counts: Counter[int]) -> InstanceCounts:
     return InstanceCounts(total=counts.total(), most=max(counts.values(), default=0))
 
 
+def sharing(architecture: Architecture, mapping: Mapping, tensor: Tensor) -> Callable[[SpatialLoop], bool]:
+    """Return whether one access may serve all sub-clusters along a spatial loop, or reduce their sums."""
+
+    def may_share(loop: SpatialLoop) -> bool:
+        entry = mapping.entries[loop.entry]
+        fanout = architecture.cluster(entry.target).fanout
+        return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
+
+    return may_share
+
+
 def run(
     problem: Problem, architecture: Architecture, mapping: Mapping, trace: OperationTrace, touched: dict[str, Ints]
 ) -> list[TensorResidency]:
@@ -112,11 +123,7 @@ def run(
     for tensor in problem.tensors:
         keepers = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
 
-        def may_share(loop: SpatialLoop, tensor: Tensor = tensor) -> bool:
-            entry = mapping.entries[loop.entry]
-            fanout = architecture.cluster(entry.target).fanout
-            return tensor.name not in entry.unicast and (fanout.reduction if tensor.is_output else fanout.multicast)
-
+        may_share = sharing(architecture, mapping, tensor)
         for traffic in execute(trace, touched[tensor.name], keepers, may_share, tensor.is_output):
             cluster = architecture.cluster(mapping.entries[traffic.entry].target)
             memory = cluster.memory_for(tensor)

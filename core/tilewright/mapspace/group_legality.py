@@ -1,0 +1,289 @@
+"""Legality of group mappings: each layer's own rules, homes, whole sums, halos, and capacity over time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+from tilewright.errors import Reason, Verdict
+from tilewright.mapspace.legality import legality
+from tilewright.schema.architecture import Memory
+from tilewright.schema.group import GroupMapping, Part, Path, Place
+
+REPLACED = ("order", "keep", "capacity")
+"""Rules of single mappings that a group states for itself: by tensor, and over time."""
+
+Tile = Callable[[str, Place, int], float]
+"""Words of the memory that a tensor of the group needs where an entry of a part keeps it."""
+
+
+def group_legality(group: GroupMapping) -> Verdict:
+    """Return a verdict with a reason for every rule that the group breaks.
+
+    The codes are those of `legality`, and:
+
+    - `home`: A tensor has no single home for its maker and its readers, or two memories there.
+    - `unfinished`: A tensor is read before its sums are whole, or made again at every step.
+    - `halo`: A step reads words that only a later step makes.
+    - `alive`: The tiles that are alive at one moment do not fit a memory.
+    """
+    reasons = [
+        Reason(code="coverage", where=problem.name, message="it has no entries on its path; give at least one")
+        for problem in group.layers
+        if problem.name not in group.paths
+    ]
+    for name, path in group.paths.items():
+        found = legality(path.problem, group.architecture, path.mapping).reasons
+        reasons += [
+            each.model_copy(update={"where": f"{name}, {each.where}"}) for each in found if each.code not in REPLACED
+        ]
+    if reasons:
+        return Verdict(reasons=tuple(reasons))
+    for tensor in group.users:
+        reasons += _ordered(group, tensor)
+        reasons += _homes(group, tensor)
+    if not reasons:
+        for tensor in group.users:
+            reasons += _whole(group, tensor)
+        reasons += crowded(
+            group, group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number))
+        )
+    return Verdict(reasons=tuple(reasons))
+
+
+def crowded(group: GroupMapping, peaks: dict[str, float]) -> list[Reason]:
+    """Return a reason for each memory that holds less than the words alive at one moment."""
+    return [
+        Reason(
+            code="alive",
+            where=memory.name,
+            message=f"tiles alive at one moment need {peaks[memory.name]:.15g} words, {memory.usable_words} fit",
+        )
+        for memory in group.architecture.memories
+        if memory.usable_words is not None and peaks[memory.name] > memory.usable_words
+    ]
+
+
+def home_of(group: GroupMapping, layer: str, tensor: str) -> tuple[Place, int]:
+    """Return part and entry where a layer's tensor (the group's name) is at home; the group is legal."""
+    path = group.paths[layer]
+    return path.places[path.keepers(group.users[tensor][layer])[0]]
+
+
+def memory_at(group: GroupMapping, tensor: str, place: Place, number: int) -> Memory:
+    """Return the memory that keeps a tensor of the group at an entry; the group is legal."""
+    path, index = _path_at(group, tensor, place, number)
+    name = group.users[tensor][path.problem.name]
+    memory = group.architecture.cluster(path.mapping.entries[index].target).memory_for(path.problem.tensor(name))
+    assert memory is not None, "legality has been checked"
+    return memory
+
+
+def _path_at(group: GroupMapping, tensor: str, place: Place, number: int) -> tuple[Path, int]:
+    for layer in group.users[tensor]:
+        path = group.paths[layer]
+        if (place, number) in path.places:
+            return path, path.places.index((place, number))
+    raise KeyError(tensor)
+
+
+def _ordered(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    """Yield a reason for each layer whose memories do not keep the tensor from the outermost in."""
+    clusters = group.architecture.cluster_index
+    for layer, name in group.users[tensor].items():
+        path = group.paths[layer]
+        targets = [path.mapping.entries[index].target for index in path.keepers(name)]
+        for target in targets:
+            if group.architecture.cluster(target).memory_for(path.problem.tensor(name)) is None:
+                yield Reason(code="keep", where=layer, message=f"{target} has no single memory that may hold {tensor}")
+        for outer, inner in zip(targets, targets[1:], strict=False):
+            if clusters[outer] > clusters[inner]:
+                text = f"{inner} keeps {tensor} inside {outer}; keep it in outer memories first"
+                yield Reason(code="order", where=layer, message=text)
+            elif outer == inner:
+                yield Reason(code="keep", where=layer, message=f"{inner} keeps {tensor} twice; keep it there once")
+
+
+def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    users, maker = group.users[tensor], group.maker(tensor)
+    memories: dict[tuple[Place, int], set[str]] = {}
+    for layer, name in users.items():
+        path = group.paths[layer]
+        for index in path.keepers(name):
+            cluster = group.architecture.cluster(path.mapping.entries[index].target)
+            memory = cluster.memory_for(path.problem.tensor(name))
+            memories.setdefault(path.places[index], set()).add(memory.name if memory else cluster.name)
+    for found in memories.values():
+        if len(found) > 1:
+            text = f"its layers keep it in different memories there: {', '.join(sorted(found))}; expected one"
+            yield Reason(code="home", where=f"tensor {tensor}", message=text)
+    if maker is None or len(users) < 2:
+        return
+    homes = {layer: home_of(group, layer, tensor) for layer in users}
+    if len(set(homes.values())) > 1:
+        text = f"{' and '.join(users)} have no common home for it; keep it in a part outside of them"
+        yield Reason(code="home", where=f"tensor {tensor}", message=text)
+        return
+    path = group.paths[maker]
+    for index in path.keepers(users[maker])[1:]:
+        place, number = path.places[index]
+        others = [each for each in users if each != maker and (place, number) in group.paths[each].places]
+        if others:
+            text = f"{maker} and {' and '.join(others)} share a second storage entry of it; make that one its home"
+            yield Reason(code="home", where=f"tensor {tensor}", message=text)
+
+
+def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    """Yield a reason for each loop outside of maker and reader that does not step both alike."""
+    maker = group.maker(tensor)
+    if maker is None:
+        return
+    made = group.paths[maker]
+    for reader in group.users[tensor]:
+        if reader == maker:
+            continue
+        read = group.paths[reader]
+        plain, windows = joined_dimensions(group, tensor, maker, reader)
+        for index, place in enumerate(made.places):
+            if index >= len(read.places) or read.places[index] != place:
+                break
+            for axis in moving_axes(group, place):
+                own, theirs = group.axes[axis][maker], group.axes[axis][reader]
+                if (own, theirs) in plain:
+                    continue
+                where = f"tensor {tensor}, loop over {axis}"
+                if theirs in windows and own in made.problem.tensor(group.users[tensor][maker]).dimensions:
+                    text = f"{reader} reads a window along {theirs}, so a step needs words of other steps; keep {axis} whole here"
+                    yield Reason(code="halo", where=where, message=text)
+                else:
+                    text = f"{reader} would read it before {maker} has made it; loop over {axis} inside the branches"
+                    yield Reason(code="unfinished", where=where, message=text)
+        places = (made.place, read.place)
+        if places[0] > places[1]:
+            text = f"{reader} runs before {maker}, which makes it; exchange the branches"
+            yield Reason(code="unfinished", where=f"tensor {tensor}", message=text)
+
+
+def joined_dimensions(
+    group: GroupMapping, tensor: str, maker: str, reader: str
+) -> tuple[set[tuple[str, str]], set[str]]:
+    """Return (maker's, reader's) dimensions that are one coordinate, and the reader's in windows."""
+    users = group.users[tensor]
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    ours = group.paths[maker].problem.tensor(users[maker]).projection
+    theirs = group.paths[reader].problem.tensor(users[reader]).projection
+    plain, windows = set[tuple[str, str]](), set[str]()
+    for number, (rank, other) in enumerate(zip(ours, theirs, strict=True)):
+        shifts = {(edge.offsets.get(each) or (0,) * len(ours))[number] if edge else 0 for each in (maker, reader)}
+        if len(rank.terms) == len(other.terms) == len(shifts) == 1 and set(rank.terms.values()) == set(
+            other.terms.values()
+        ):
+            plain.add((next(iter(rank.terms)), next(iter(other.terms))))
+        else:
+            windows |= other.terms.keys()
+    return plain, windows
+
+
+def part_at(group: GroupMapping, place: Place) -> Part:
+    """Return the part at a place."""
+    part = group.tree
+    for number in place:
+        part = part.branches[number]
+    return part
+
+
+def moving_axes(group: GroupMapping, place: tuple[Place, int]) -> list[str]:
+    """Return the axes over which an entry of a shared part has loops of more than one trip."""
+    at, number = place
+    layer = next(part_at(group, at).layers())
+    path = group.paths[layer]
+    temporal, spatial = path.mapping.factors()[path.places.index(place)]
+    axes = part_at(group, at).entries[number].temporal_tile_sizes
+    return [axis for axis in axes if temporal[group.axes[axis][layer]] * spatial[group.axes[axis][layer]] > 1]
+
+
+def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
+    """Return the words of the memory that the largest of the users' tiles needs."""
+    most = 0.0
+    sizes = _sizes(group, tensor)
+    for layer, name in group.users[tensor].items():
+        path = group.paths[layer]
+        if (place, number) in path.places:
+            entry = path.mapping.entries[path.places.index((place, number))]
+            own = path.problem.tensor(name)
+            memory = memory_at(group, tensor, place, number)
+            tile = [
+                1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
+                for rank in own.projection
+            ]
+            most = max(most, math.prod(map(min, tile, sizes or tile)) * memory.words_of(own))
+    return most
+
+
+def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
+    """Return the coordinates of the words that exist, or None if all do."""
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    maker = group.maker(tensor)
+    if (edge is not None and edge.sizes is not None) or maker is None:
+        return edge.sizes if edge else None
+    problem = group.paths[maker].problem
+    return tuple(
+        1 + sum(c * (problem.dimensions[at] - 1) for at, c in rank.terms.items())
+        for rank in problem.tensor(group.users[tensor][maker]).projection
+    )
+
+
+def group_peaks(group: GroupMapping, tile: Tile) -> dict[str, float]:
+    """Return memory -> words alive at one moment, at most, in one instance.
+
+    A tile lives as long as loops inside its entry go on. One that is kept right above a sequence and
+    used by several branches lives from the first of them to the last.
+    """
+    return {
+        memory.name: math.ceil(_need(group, memory.name, tile, group.tree, (), False) - 1e-9)
+        for memory in group.architecture.memories
+    }
+
+
+def _need(group: GroupMapping, memory: str, tile: Tile, part: Part, place: Place, repeated: bool) -> float:
+    always, last = 0.0, list[tuple[str, float]]()
+    for number, entry in enumerate(part.entries):
+        repeated, moved = _steps(group, part, place, number, repeated)
+        always += math.fsum(words for _, words in last) if moved else 0.0
+        last = [] if moved else last
+        for tensor in entry.keep or ():
+            name = tensor if part.layer is None else group.paths[part.layer].names[tensor]
+            if memory_at(group, name, place, number).name == memory:
+                last.append((name, tile(name, place, number)))
+    if part.layer is not None or _unrolls(group, part, place):
+        always, last = always + math.fsum(words for _, words in last), []
+    if part.layer is not None:
+        return always
+    uses = [set(branch.layers()) for branch in part.branches]
+    most = 0.0
+    for at, branch in enumerate(part.branches):
+        alive = 0.0
+        for name, words in last:
+            using = [number for number, layers in enumerate(uses) if layers & group.users[name].keys()]
+            stays = len(using) == 1 and repeated
+            alive += words if stays or using[0] <= at <= using[-1] else 0.0
+        most = max(most, alive + _need(group, memory, tile, branch, (*place, at), repeated))
+    return always + most
+
+
+def _unrolls(group: GroupMapping, part: Part, place: Place) -> bool:
+    """Return whether the last entry of a part unrolls a loop."""
+    path = group.paths[next(part.layers())]
+    if not part.entries:
+        return False
+    return max(path.mapping.factors()[path.places.index((place, len(part.entries) - 1))][1].values()) > 1
+
+
+def _steps(group: GroupMapping, part: Part, place: Place, number: int, repeated: bool) -> tuple[bool, bool]:
+    """Return whether anything outside the entry's tile repeats, and whether loops follow the entries before."""
+    path = group.paths[next(part.layers())]
+    index = path.places.index((place, number))
+    temporal, spatial = path.mapping.factors()[index]
+    outside = path.mapping.factors()[index - 1][1] if index > path.starts[index] else {}
+    steps = max(temporal.values()) > 1
+    return repeated or steps, steps or max(outside.values(), default=1) > 1

@@ -1,0 +1,405 @@
+"""Group mapping: several layers that share outer loops, and the memories where their tensors are at home.
+
+Sources: LoopTree's trees and AccelForge's mapping files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import FileModel, commented, suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.mapping.entries import completed, shortened
+from tilewright.schema.problem import MAX_PARTS, DimensionName, Name, Problem, Size
+from tilewright.tables import Printed
+from tilewright.values import MisplacedError, Model
+
+MAX_DEPTH = 20
+"""Maximum number of parts inside one another."""
+
+
+class Edge(Model):
+    """Tensor that several layers use, or whose words outside `sizes` do not exist (padding).
+
+    `layers` has each layer's own name of the tensor. A layer's coordinates are the group's plus its
+    `offsets`. Without `sizes`, the maker's words exist, or all words if no layer makes them.
+    """
+
+    tensor: Name
+    layers: FrozenDict[str, Name] = Field(min_length=1, max_length=MAX_PARTS)
+    offsets: FrozenDict[str, tuple[Annotated[int, Field(ge=-(2**40), le=2**40, strict=True)], ...]] = FrozenDict()
+    sizes: tuple[Size, ...] | None = None
+
+
+class Part(Model):
+    """Part of the tree: entries, then a layer, or branches that run in sequence at every step.
+
+    Entries of a layer are those of its own mapping. Entries of a shared part have axes instead of
+    dimensions, and `keep` has the group's names of tensors.
+    """
+
+    layer: str | None = None
+    entries: tuple[Entry, ...] = Field(default=(), max_length=MAX_PARTS)
+    branches: tuple[Part, ...] = Field(default=(), max_length=MAX_PARTS)
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Self:
+        if (self.layer is None) == (not self.branches):
+            raise ValueError("a part has either a layer or branches")
+        return self
+
+    def layers(self) -> Iterator[str]:
+        """Yield the layers below, in order of execution."""
+        if self.layer is not None:
+            yield self.layer
+        for branch in self.branches:
+            yield from branch.layers()
+
+
+Place = tuple[int, ...]
+"""Branch numbers from the root to a part."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """Mapping of one layer: all entries from the root to the layer.
+
+    `places` has the place of each entry's part, and the entry's number in it. `starts` has, for each
+    entry, how many entries are outside its part.
+    """
+
+    problem: Problem
+    mapping: Mapping
+    place: Place
+    places: tuple[tuple[Place, int], ...]
+    starts: tuple[int, ...]
+    names: FrozenDict[str, str]
+    """The layer's name of a tensor -> the group's."""
+
+    def keepers(self, tensor: str) -> list[int]:
+        """Return the storage entries of a tensor of the layer, outermost first."""
+        return [index for index, entry in enumerate(self.mapping.entries) if tensor in (entry.keep or ())]
+
+
+class GroupMapping(Printed, FileModel):
+    """Layers, the edges between them, and a tree of entries: shared parts with branches.
+
+    `axes` join dimensions of layers: a shared loop over an axis steps all of them. A tensor without
+    an edge is named `layer.tensor`. The home of a tensor is its outermost storage entry.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["group_mapping"] = "group_mapping"
+    name: str = Field(min_length=1)
+    axes: FrozenDict[DimensionName, FrozenDict[str, DimensionName]] = FrozenDict()
+    edges: tuple[Edge, ...] = Field(default=(), max_length=MAX_PARTS)
+    tree: Part
+    layers: tuple[Problem, ...] = Field(min_length=1, max_length=MAX_PARTS)
+    architecture: Architecture
+
+    @model_validator(mode="before")
+    @classmethod
+    def _inherit_tiles(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or not isinstance(value.get("tree"), dict):
+            return value
+        sizes, axes = _raw_sizes(value.get("layers")), value.get("axes", {})
+        if not isinstance(axes, dict) or not all(isinstance(each, dict) for each in axes.values()):
+            return value
+        return value | {"tree": _completed(value["tree"], sizes, axes, 0)}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        names = [problem.name for problem in self.layers]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise MisplacedError(f"layer names repeat: {name}", "layers", number, "name")
+        ran = list(self.tree.layers())
+        odd = sorted(set(names).symmetric_difference(ran)) or sorted(name for name in ran if ran.count(name) > 1)
+        if odd:
+            raise MisplacedError(f"every layer has one place in the tree; check {', '.join(odd)}", "tree")
+        for axis, dimensions in self.axes.items():
+            self._check_axis(axis, dimensions)
+        for number, edge in enumerate(self.edges):
+            self._check_edge(number, edge)
+        self._check_part(self.tree, ("tree",))
+        return self
+
+    def _check_axis(self, axis: str, dimensions: FrozenDict[str, str]) -> None:
+        sizes: dict[str, int] = {}
+        for layer, dimension in dimensions.items():
+            problem = self._layer(layer, "axes", axis)
+            if dimension not in problem.dimensions:
+                hint = suggestion(dimension, problem.dimensions)
+                raise MisplacedError(f"{layer} has no dimension {dimension}{hint}", "axes", axis, layer)
+            sizes[layer] = problem.dimensions[dimension]
+        if len(set(sizes.values())) > 1:
+            told = ", ".join(f"{size} in {layer}" for layer, size in sizes.items())
+            raise MisplacedError(
+                f"axis {axis} has {told}; expected one size: loops over it would need a halo", "axes", axis
+            )
+
+    def _check_edge(self, number: int, edge: Edge) -> None:
+        at = ("edges", number)
+        if edge.tensor in (each.tensor for each in self.edges[:number]):
+            raise MisplacedError(f"a second edge {edge.tensor}; one edge lists all layers", *at, "tensor")
+        ranks = set[int]()
+        for layer, name in edge.layers.items():
+            problem = self._layer(layer, *at, "layers")
+            if name not in problem.tensor_names:
+                hint = suggestion(name, problem.tensor_names)
+                raise MisplacedError(f"{layer} has no tensor {name}{hint}", *at, "layers", layer)
+            if any((layer, name) in each.layers.items() for each in self.edges[:number]):
+                raise MisplacedError(f"{layer}.{name} is on an edge already", *at, "layers", layer)
+            ranks.add(len(problem.tensor(name).projection))
+        makers = [each for each, name in edge.layers.items() if self._layer(each).tensor(name).is_output]
+        if len(makers) > 1:
+            raise MisplacedError(f"{' and '.join(makers)} make {edge.tensor}; expected one maker", *at, "layers")
+        for layer in edge.offsets:
+            if layer not in edge.layers:
+                raise MisplacedError(f"{layer} does not use {edge.tensor}", *at, "offsets", layer)
+        ranks |= {len(each) for each in (*edge.offsets.values(), *([edge.sizes] if edge.sizes else ()))}
+        if len(ranks) > 1:
+            raise MisplacedError(f"{edge.tensor} has {sorted(ranks)} coordinates; expected one number", *at)
+
+    def _check_part(self, part: Part, at: tuple[str | int, ...]) -> None:
+        below = set(part.layers())
+        known = self._shared_axes(part) if part.layer is None else set(self._layer(part.layer).dimensions)
+        kind = f"axis of {' and '.join(sorted(below))}" if part.layer is None else f"dimension of {part.layer}"
+        for number, entry in enumerate(part.entries):
+            for name in sorted(entry.temporal_tile_sizes.keys() ^ known):
+                what = f"{name} has no tile size" if name in known else f"{name} is no {kind}{suggestion(name, known)}"
+                raise MisplacedError(what, *at, "entries", number, "temporal_tile_sizes")
+            if part.layer is None:
+                for name in (*(entry.keep or ()), *entry.unicast):
+                    users = self.users.get(name)
+                    if users is None or below.isdisjoint(users):
+                        hint = suggestion(name, self.users)
+                        raise MisplacedError(f"no layer below has a tensor {name}{hint}", *at, "entries", number)
+        for number, branch in enumerate(part.branches):
+            self._check_part(branch, (*at, "branches", number))
+
+    def _layer(self, name: str, *at: str | int) -> Problem:
+        for problem in self.layers:
+            if problem.name == name:
+                return problem
+        hint = suggestion(name, [each.name for each in self.layers])
+        raise MisplacedError(f"there is no layer {name}{hint}", *at)
+
+    def _shared_axes(self, part: Part) -> set[str]:
+        return {axis for axis, dimensions in self.axes.items() if dimensions.keys() >= set(part.layers())}
+
+    @classmethod
+    def of(cls, problem: Problem, architecture: Architecture, mapping: Mapping) -> Self:
+        """Return the group of one layer."""
+        return cls(
+            name=problem.name,
+            tree=Part(layer=problem.name, entries=mapping.entries),
+            layers=(problem,),
+            architecture=architecture,
+        )
+
+    @cached_property
+    def users(self) -> dict[str, dict[str, str]]:
+        """The group's tensors -> the layers that use each, with their own name of it, in order of execution."""
+        order = list(self.tree.layers())
+        found = {
+            each.tensor: {layer: each.layers[layer] for layer in order if layer in each.layers} for each in self.edges
+        }
+        joined = {(layer, name) for each in self.edges for layer, name in each.layers.items()}
+        for problem in sorted(self.layers, key=lambda each: order.index(each.name)):
+            for name in problem.tensor_names:
+                if (problem.name, name) not in joined:
+                    found[f"{problem.name}.{name}"] = {problem.name: name}
+        return found
+
+    def maker(self, tensor: str) -> str | None:
+        """Return the layer that makes a tensor of the group, or None."""
+        for layer, name in self.users[tensor].items():
+            if self._layer(layer).tensor(name).is_output:
+                return layer
+        return None
+
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Mapping of each layer from the root, in order of execution."""
+        return {path.problem.name: path for path in self._paths(self.tree, (), ())}
+
+    def _paths(self, part: Part, place: Place, outside: tuple[tuple[Part, Place], ...]) -> Iterator[Path]:
+        outside = (*outside, (part, place))
+        for number, branch in enumerate(part.branches):
+            yield from self._paths(branch, (*place, number), outside)
+        if part.layer is None:
+            return
+        problem = self._layer(part.layer)
+        names = {name: tensor for tensor, users in self.users.items() for at, name in users.items() if at == part.layer}
+        theirs = {tensor: name for name, tensor in names.items()}
+        tiles = dict(problem.dimensions)
+        entries: list[Entry] = []
+        places: list[tuple[Place, int]] = []
+        starts: list[int] = []
+        for each, at in outside:
+            start = len(entries)
+            for number, entry in enumerate(each.entries):
+                made = entry if each is part else self._translated(entry, part.layer, tiles, theirs)
+                tiles = dict(made.spatial_tile_sizes)
+                entries.append(made)
+                places.append((at, number))
+                starts.append(start)
+        if entries:
+            yield Path(problem, Mapping(entries=tuple(entries)), place, tuple(places), tuple(starts), FrozenDict(names))
+
+    def _translated(self, entry: Entry, layer: str, tiles: dict[str, int], theirs: dict[str, str]) -> Entry:
+        """Return a shared entry with the dimensions and tensors of a layer."""
+        own = {axis: self.axes[axis][layer] for axis in entry.temporal_tile_sizes}
+        rest = tuple(name for name in tiles if name not in own.values())
+        return Entry(
+            target=entry.target,
+            keep=None if entry.keep is None else tuple(theirs[name] for name in entry.keep if name in theirs),
+            temporal_order=(*rest, *(own[axis] for axis in entry.temporal_order)),
+            temporal_tile_sizes=FrozenDict(tiles | {own[a]: n for a, n in entry.temporal_tile_sizes.items()}),
+            spatial_tile_sizes=FrozenDict(tiles | {own[a]: n for a, n in entry.spatial_tile_sizes.items()}),
+            spatial_order=None
+            if entry.spatial_order is None
+            else (*rest, *(own[axis] for axis in entry.spatial_order)),
+            unicast=tuple(theirs[name] for name in entry.unicast if name in theirs),
+        )
+
+    def titled(self) -> str:
+        """Return the loop tree below a title line."""
+        return f"loop tree:\n{self}"
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data that `model_validate` reads back, without values that entries inherit."""
+        data = super().to_data()
+        sizes = {each.name: dict(each.dimensions) for each in self.layers}
+        return data | {"tree": _shortened(self.tree.model_dump(mode="json"), sizes, data.get("axes", {}))}
+
+    def to_yaml(self) -> str:
+        """Return the YAML form, with the loop tree as a comment; `from_yaml` reads it back."""
+        return commented(str(self)) + super().to_yaml()
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(self.tree, "", {}))
+
+    def _lines(self, part: Part, indent: str, sizes: dict[str, int]) -> Iterator[str]:
+        """Yield the loop tree: loops, kept tensors, and the branches after `then`."""
+        shared = part.layer is None
+        whole = {axis: self._extent(axis) for axis in self._shared_axes(part)} if shared else {}
+        incoming = whole | sizes if shared else dict(self._layer(part.layer or "").dimensions) | sizes
+        for entry in part.entries:
+            for spatial in (False, True):
+                tiles = entry.spatial_tile_sizes if spatial else entry.temporal_tile_sizes
+                if spatial and entry.keep:
+                    yield f"{indent}{entry.target} holds {', '.join(entry.keep)}"
+                order = (entry.spatial_order or tuple(tiles)) if spatial else entry.temporal_order
+                for name in order:
+                    trips = -(-incoming[name] // tiles[name])
+                    if trips > 1:
+                        yield f"{indent}{'parallel ' if spatial else ''}for {name} in {trips}" + (
+                            f" over {entry.target}" if spatial else ""
+                        )
+                        indent += "  "
+                incoming |= tiles
+        if part.layer is not None:
+            problem = self._layer(part.layer)
+            yield f"{indent}{problem.unit_operation}: {str(problem).partition(';')[0]}"
+        for branch in part.branches:
+            yield f"{indent}then {', '.join(branch.layers())}:"
+            below = set(branch.layers())
+            inner = {
+                (axis if branch.layer is None else self.axes[axis][branch.layer]): size
+                for axis, size in incoming.items()
+                if below <= self.axes[axis].keys()
+            }
+            yield from self._lines(branch, indent + "  ", inner)
+
+    def _extent(self, axis: str) -> int:
+        layer, dimension = next(iter(self.axes[axis].items()))
+        return self._layer(layer).dimensions[dimension]
+
+
+def _raw_sizes(layers: Any) -> dict[str, dict[str, Any]]:
+    """Return the sizes of the layers in a file that is not checked yet."""
+    return {
+        each["name"]: dict(each["dimensions"])
+        for each in (layers if isinstance(layers, list | tuple) else ())
+        if isinstance(each, dict) and isinstance(each.get("name"), str) and isinstance(each.get("dimensions"), dict)
+    }
+
+
+def _below(part: Any) -> set[str]:
+    """Return the layers below a part that is not checked yet."""
+    if not isinstance(part, dict):
+        return set()
+    branches = part.get("branches")
+    inner = [_below(each) for each in branches] if isinstance(branches, list) else []
+    return {str(part["layer"])}.union(*inner) if part.get("layer") is not None else set().union(*inner)
+
+
+def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]:
+    """Return the tile sizes that the first entry of a part inherits."""
+    if part.get("layer") is not None:
+        return dict(sizes.get(str(part["layer"]), {}))
+    below = _below(part)
+    return {
+        axis: next(
+            (
+                sizes[at][name]
+                for at, name in each.items()
+                if at in below and isinstance(name, str) and name in sizes.get(at, {})
+            ),
+            None,
+        )
+        for axis, each in axes.items()
+        if below and below <= each.keys()
+    }
+
+
+def _inside(
+    part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any], last: dict[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Return the layers' sizes after the last entry of a shared part."""
+    found = {layer: dict(each) for layer, each in sizes.items()}
+    for axis, size in last.items():
+        for layer in _below(part):
+            dimension = axes.get(axis, {}).get(layer)
+            if isinstance(dimension, str) and layer in found:
+                found[layer][dimension] = size
+    return found
+
+
+def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: dict[str, Any], depth: int) -> Any:
+    """Return a part with all inherited values; unchanged where it is no part at all."""
+    if not isinstance(part, dict):
+        return part
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the tree is deeper than {MAX_DEPTH} parts")
+    entries, branches = part.get("entries", []), part.get("branches", [])
+    if isinstance(entries, list):
+        made = completed(entries, _incoming(part, sizes, axes))
+        if made is not None:
+            part = part | {"entries": made}
+            last = made[-1]["spatial_tile_sizes"] if made else {}
+            sizes = _inside(part, sizes, axes, last if part.get("layer") is None else {})
+    if isinstance(branches, list):
+        part = part | {"branches": [_completed(each, sizes, axes, depth + 1) for each in branches]}
+    return part
+
+
+def _shortened(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any]) -> dict[str, Any]:
+    """Return a part without the values that `_completed` restores."""
+    entries = part["entries"]
+    inner = _inside(part, sizes, axes, entries[-1]["spatial_tile_sizes"]) if entries else sizes
+    short = {
+        "layer": part["layer"],
+        "entries": list(shortened(entries, _incoming(part, sizes, axes))),
+        "branches": [_shortened(each, inner, axes) for each in part["branches"]],
+    }
+    return {key: value for key, value in short.items() if value}

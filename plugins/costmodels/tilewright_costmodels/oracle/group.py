@@ -1,0 +1,360 @@
+"""Execution of a group mapping: layers that share outer loops, and the tensors between them.
+
+Each layer is executed along its path from the root. A branch starts with nothing in the entries
+inside it. Words that several layers read from one shared tile are moved once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tilewright.errors import Reason
+from tilewright.mapspace.group_legality import crowded, group_legality, group_peaks, memory_at, part_at
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import Edge, GroupMapping, Path, Place
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import Execution, LevelReport, Limit, Report, TensorCounts, overlapping
+from tilewright_costmodels.oracle.memories import MemoryTraffic, Uses, compute, largest_tile, move
+from tilewright_costmodels.oracle.report import TensorResidency, limits, sharing
+from tilewright_costmodels.oracle.result import Words, examine, inside
+from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOperationsError, trace_operations
+
+
+def explain_group(group: GroupMapping, limit: int) -> Report:
+    """Return the report of a group, or the reasons against it.
+
+    Args:
+        group: the group; a row of the report is a tensor of the group in one memory.
+        limit: operations of all layers that are executed at most.
+    """
+    macs = sum(problem.macs for problem in group.layers)
+    report = Report(model="oracle", problem=group.name, valid=False, macs=macs)
+    if macs > limit:
+        text = f"{macs} operations; expected at most {limit} (option max_operations)"
+        return report.model_copy(update={"reasons": (Reason(code="too_large", where=group.name, message=text),)})
+    reasons = group_legality(group).reasons
+    if reasons:
+        return report.model_copy(update={"reasons": reasons})
+    try:
+        run = GroupRun(group, 4 * limit)
+    except TooManyOperationsError as error:
+        text = f"the group executes {error}; its layers have {macs}"
+        return report.model_copy(update={"reasons": (Reason(code="too_large", where="execution", message=text),)})
+    execution, errors = run.examined()
+    reasons = (*errors, *run.unreadable())
+    if not reasons:
+        peaks = run.peaks()
+        reasons = tuple(crowded(group, peaks))
+    if reasons:
+        return report.model_copy(update={"reasons": reasons, "execution": execution})
+    return _costed(report, run, execution, peaks)
+
+
+def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str, float]) -> Report:
+    architecture = run.group.architecture
+    counted = run.count()
+    cycles, limited = cycles_of(architecture, counted, run.traces)
+    levels = []
+    in_use = Counter({memory.name: 1 for memory in architecture.memories})
+    for _, residencies in counted:
+        for each in residencies:
+            in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
+    for number, cluster in enumerate(architecture.clusters):
+        existing = architecture.instances[number]
+        instances = run.instances(cluster.name)
+        if not instances:
+            continue
+        for memory in cluster.memories:
+            own = [(use, each) for use, residencies in counted for each in residencies if each.memory is memory]
+            tensors = dict[str, TensorCounts]()
+            for use, each in own:
+                counts, known = each.counts(existing), tensors.get(use.name)
+                tensors[use.name] = counts if known is None else _sum(known, counts)
+            switch, shared = architecture.switch_of(memory.name)
+            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
+            levels.append(
+                LevelReport(
+                    name=memory.name,
+                    instances=instances,
+                    cycles=max((each.cycles for each in limited if each.name == memory.name), default=0),
+                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leakage_pj,
+                    leakage_pj=leakage_pj,
+                    tensors=FrozenDict(tensors),
+                    used_words=int(peaks[memory.name]),
+                    capacity_words=memory.usable_words,
+                )
+            )
+    compute_energy = report.macs * architecture.compute.energy_per_operation_pj
+    accesses = tuple(
+        each.accesses().model_copy(update={"layer": use.path.problem.name, "tensor": use.name})
+        for use, residencies in counted
+        for each in residencies
+    )
+    return report.with_costs(
+        math.fsum([compute_energy, *(level.energy_pj for level in levels)]),
+        cycles,
+        architecture.compute_instances,
+        limits=tuple(limited),
+        compute_energy_pj=compute_energy,
+        levels=tuple(levels),
+        architecture=architecture.name,
+        clock_ghz=architecture.clock_ghz,
+        area_um2=architecture.area_um2,
+        execution=execution.model_copy(update={"accesses": accesses}),
+    )
+
+
+def _sum(one: TensorCounts, other: TensorCounts) -> TensorCounts:
+    return TensorCounts(
+        reads=one.reads + other.reads,
+        fills=one.fills + other.fills,
+        updates=one.updates + other.updates,
+        instances=max(one.instances, other.instances),
+        tile_words=max(one.tile_words, other.tile_words),
+        energy_pj=one.energy_pj + other.energy_pj,
+    )
+
+
+@dataclass(frozen=True)
+class Use:
+    """Operations of one layer on words of a tensor of the group that exist.
+
+    `words` has the group's index of the word of each operation.
+    """
+
+    path: Path
+    tensor: Tensor
+    trace: OperationTrace
+    words: Ints
+
+    @property
+    def name(self) -> str:
+        """The group's name of the tensor."""
+        return self.path.names[self.tensor.name]
+
+
+class GroupRun:
+    """Traffic of a legal group whose layers each execute every iteration once.
+
+    Raises:
+        TooManyOperationsError: more than `limit` operations in a layer.
+    """
+
+    def __init__(self, group: GroupMapping, limit: int) -> None:
+        self.group = group
+        traces = {name: trace_operations(path.problem, path.mapping, limit) for name, path in group.paths.items()}
+        self.traces = traces
+        self.uses = {tensor: list(_uses(group, tensor, traces)) for tensor in group.users}
+        self.traffic: dict[tuple[str, str], list[MemoryTraffic]] = {}
+
+    def examined(self) -> tuple[Execution, list[Reason]]:
+        """Return the outcome of executing the layers, added up, and the errors."""
+        total, errors = (
+            Execution(operations=0, missing=0, repeated=0, outside=0, result_words=0, wrong_words=0),
+            list[Reason](),
+        )
+        for name, path in self.group.paths.items():
+            words = {tensor.name: Words(path.problem, tensor) for tensor in path.problem.tensors}
+            execution, found = examine(path.problem, words, inside(path.problem, self.traces[name]))
+            total = Execution(
+                operations=total.operations + execution.operations,
+                missing=total.missing + execution.missing,
+                repeated=total.repeated + execution.repeated,
+                outside=total.outside + execution.outside,
+                result_words=total.result_words + execution.result_words,
+                wrong_words=total.wrong_words + execution.wrong_words,
+            )
+            errors += [each.model_copy(update={"where": f"{name}, {each.where}"}) for each in found]
+        return total, errors
+
+    def unreadable(self) -> Iterator[Reason]:
+        """Yield a reason for each tensor that a layer reads before it is made, or that has gone."""
+        for tensor, uses in self.uses.items():
+            maker = next((use for use in uses if use.tensor.is_output), None)
+            for use in uses:
+                if not len(use.words):
+                    text = f"{use.path.problem.name} touches no word of it; check the offsets and sizes of its edge"
+                    yield Reason(code="halo", where=f"tensor {tensor}", message=text)
+                elif maker is not None and use is not maker and len(maker.words):
+                    yield from _read_early(maker, use)
+
+    def count(self) -> list[tuple[Use, list[TensorResidency]]]:
+        """Return the traffic of each layer and tensor in the memories that keep it."""
+        for uses in self.uses.values():
+            self._move(uses)
+        return [
+            (use, [self._residency(use, each) for each in self.traffic[use.path.problem.name, use.tensor.name]])
+            for uses in self.uses.values()
+            for use in uses
+        ]
+
+    def instances(self, cluster: str) -> int:
+        """Return the used instances of a cluster at its outermost storage entry; 0: it has none."""
+        found = 0
+        for name, path in self.group.paths.items():
+            kept = [
+                at for at, each in enumerate(path.mapping.entries) if each.target == cluster and each.keep is not None
+            ]
+            if kept:
+                found = max(found, len(np.unique(self.traces[name].instances(kept[0]))))
+        return found
+
+    def peaks(self) -> dict[str, float]:
+        """Return memory -> words alive at one moment, at most, in one instance."""
+
+        def tile(tensor: str, place: Place, number: int) -> float:
+            users = [use for use in self.uses[tensor] if (place, number) in use.path.places]
+            memory = memory_at(self.group, tensor, place, number)
+            held: Uses = [(use.trace, use.words) for use in users]
+            entry = users[0].path.places.index((place, number))
+            return largest_tile(held, entry) * memory.words_of(users[0].tensor)
+
+        return group_peaks(self.group, tile)
+
+    def _residency(self, use: Use, traffic: MemoryTraffic) -> TensorResidency:
+        cluster = self.group.architecture.cluster(use.path.mapping.entries[traffic.entry].target)
+        memory = cluster.memory_for(use.tensor)
+        assert memory is not None, "legality has been checked"
+        return TensorResidency(memory, cluster, use.tensor, traffic)
+
+    def _move(self, uses: list[Use]) -> None:
+        """Execute one tensor of the group; a shared tile of operands is filled for its first reader."""
+        moved = set[tuple[Place, int]]()
+        for use in uses:
+            path, output = use.path, use.tensor.is_output
+            memories = [MemoryTraffic(entry) for entry in path.keepers(use.tensor.name)]
+            may_share = sharing(self.group.architecture, path.mapping, use.tensor)
+            self.traffic[path.problem.name, use.tensor.name] = memories
+            for memory in memories:
+                memory.instances = len(np.unique(use.trace.instances(memory.entry)))
+                memory.tile_words = largest_tile([(use.trace, use.words)], memory.entry)
+            for outer, inner in zip(memories, memories[1:], strict=False):
+                place = path.places[inner.entry]
+                if place in moved:
+                    continue
+                sharers = [
+                    each for each in uses if not output and not each.tensor.is_output and place in each.path.places
+                ]
+                moved |= {place} if sharers else set()
+                together: Uses = [(each.trace, each.words) for each in sharers or [use]]
+                move(together, outer, inner, may_share, output, self._visit(use, inner.entry))
+            compute(use.trace, use.words, memories[-1], may_share, output)
+
+    def _visit(self, use: Use, entry: int) -> int:
+        """Return after how many steps of an entry's memory it starts empty; 0: never."""
+        if self._ends_with_sequence(use, entry):
+            return 1
+        start = use.path.starts[entry]
+        if start == 0:
+            return 0
+        return use.trace.time_steps_per_tile[start - 1] // use.trace.time_steps_per_tile[entry]
+
+    def _ends_with_sequence(self, use: Use, entry: int) -> bool:
+        """Return whether several branches use a tile that is kept right above their sequence."""
+        place, number = use.path.places[entry]
+        part = part_at(self.group, place)
+        using = [
+            branch for branch in part.branches if not self.group.users[use.name].keys().isdisjoint(branch.layers())
+        ]
+        factors = use.path.mapping.factors()
+        inside = range(entry + 1, entry + len(part.entries) - number)
+        loops = max(factors[entry][1].values()) > 1 or any(max(max(f.values()) for f in factors[i]) > 1 for i in inside)
+        return len(using) > 1 and not loops
+
+
+def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -> Iterator[Use]:
+    """Yield the operations of each layer on a tensor of the group, with common indices of its words."""
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    found = []
+    for layer, name in group.users[tensor].items():
+        path = group.paths[layer]
+        own = path.problem.tensor(name)
+        points = traces[layer].points @ path.problem.projection_matrix(own).T
+        found.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
+    maker = next((points for _, own, _, points in found if own.is_output), None)
+    least, most = _box(edge, maker, [points for *_, points in found])
+    shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
+    for path, own, trace, points in found:
+        there = ((points >= least) & (points < most)).all(axis=1)
+        part = replace(
+            trace,
+            points=trace.points[there],
+            time_steps=trace.time_steps[there],
+            unit_indices=trace.unit_indices[there],
+        )
+        places = (points[there] - least).T
+        words = np.ravel_multi_index(tuple(places), shape) if shape else np.zeros(len(part.points), dtype=np.int64)
+        yield Use(path, own, part, words)
+
+
+def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Ints, Ints]:
+    """Return the first coordinates of the words that exist, and the ends, int64 [coordinate] each."""
+    known = maker if maker is not None else np.concatenate(points)
+    least, most = known.min(axis=0), known.max(axis=0) + 1
+    if edge is None or edge.sizes is None:
+        return least, most
+    return np.maximum(least, 0), np.minimum(most, np.array(edge.sizes, dtype=np.int64))
+
+
+def _read_early(maker: Use, reader: Use) -> Iterator[Reason]:
+    """Yield a reason for the first word that is not whole, or not there, when it is read."""
+    shared = sum(1 for ours, theirs in zip(maker.path.places, reader.path.places, strict=False) if ours == theirs)
+    count = 1 + int(max(maker.words.max(initial=0), reader.words.max()))
+    before = maker.path.place < reader.path.place
+
+    def steps(use: Use) -> Ints:
+        return use.trace.steps(shared - 1) if shared else np.zeros(len(use.words), dtype=np.int64)
+
+    needed = np.bincount(maker.words, minlength=count)
+    first = np.full(count, np.iinfo(np.int64).max)
+    np.minimum.at(first, reader.words, steps(reader))
+    ready = steps(maker) < first[maker.words] + int(before)
+    done = np.bincount(maker.words[ready], minlength=count)
+    home = maker.path.keepers(maker.tensor.name)[0]
+    read = first < np.iinfo(np.int64).max
+    early = read & ((done < needed) | (needed == 0))
+    if early.any():
+        word = int(early.argmax())
+        text = f"{reader.path.problem.name} reads a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
+        yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {reader.name}", message=text)
+        return
+    if _held(reader, home) - _held(maker, home):
+        text = f"{reader.path.problem.name} reads words that its home does not hold at that step"
+        yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
+
+
+def _held(use: Use, entry: int) -> set[tuple[int, int, int]]:
+    """Return the words that a layer touches, with the entry's instance and step."""
+    columns = (use.words, use.trace.instances(entry), use.trace.steps(entry))
+    return set(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def cycles_of(
+    architecture: Architecture, counted: list[tuple[Use, list[TensorResidency]]], traces: dict[str, OperationTrace]
+) -> tuple[int, list[Limit]]:
+    """Return the cycles of the group and their limits: layers run in sequence.
+
+    Each layer takes as long as its slowest limit.
+    """
+    cycles, merged = 0, dict[tuple[str, str], Limit]()
+    for layer, trace in traces.items():
+        computing = len(np.unique(trace.time_steps)) * architecture.compute.cycles_per_operation
+        own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]
+        found = overlapping([Limit(name="compute", action="compute", cycles=computing), *limits(architecture, own)])
+        cycles += max(each.cycles for each in found)
+        for each in found:
+            known = merged.get((each.name, each.action))
+            merged[each.name, each.action] = each if known is None else known.model_copy(
+                update={
+                    "cycles": known.cycles + each.cycles,
+                    "binding_cycles": known.binding_cycles + each.binding_cycles,
+                    "words": None if each.words is None else each.words + (known.words or 0),
+                }
+            )  # fmt: skip
+    return cycles, list(merged.values())

@@ -1,0 +1,74 @@
+"""Group mappings at the command line: evaluate, convert, and models that refuse them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from support import EXAMPLE_FILES
+from support.command import Command
+
+EXAMPLE = EXAMPLE_FILES / "two_products.yaml"
+RECORDED = Path(__file__).parents[2] / "data" / "groups" / "mlp2_fused_m2.yaml"
+
+
+def test_the_page_shows_the_loop_tree_and_its_figures() -> None:
+    group = tw.GroupMapping.from_file(EXAMPLE)
+    page = (EXAMPLE_FILES.parent / "docs" / "fusion.md").read_text(encoding="utf-8")
+    assert f"```\n{group}\n```" in page
+    (report,) = tw.evaluate(group, models="oracle").reports
+    counts = {level.name: level.tensors for level in report.levels}
+    assert "Hidden" not in counts["DRAM"] and counts["Buffer"]["Hidden"].tile_words == 128
+    for tensor, row in counts["DRAM"].items():
+        layer, _, name = tensor.partition(".")
+        problem = group.paths[layer].problem
+        assert row.reads + row.updates == problem.tensor_words(problem.tensor(name))
+
+
+def test_evaluate_prints_a_report_and_the_tree(tilewright: Command) -> None:
+    ran = tilewright("evaluate", EXAMPLE, "--model", "oracle")
+    assert ran.code == 0 and "two products on buffered by oracle: 8,192 MACs" in ran.out
+    assert "Hidden" in ran.out and "then down:" in ran.out
+
+
+def test_models_without_groups_refuse_by_name(tilewright: Command) -> None:
+    ran = tilewright("evaluate", EXAMPLE, "--model", "timeloop", "--json")
+    (result,) = ran.data["results"]
+    assert not result["valid"] and [each["code"] for each in result["reasons"]] == ["groups"]
+    assert re.search(r"accept them: .*oracle", result["reasons"][0]["message"])
+
+
+def test_accelforge_files_become_one_group_file_that_evaluates_the_same(tilewright: Command, tmp_path: Path) -> None:
+    assert tilewright("convert", RECORDED, "--to", "tilewright", "-o", tmp_path).code == 0
+    told = [tilewright("evaluate", each, "--model", "oracle").out for each in (RECORDED, tmp_path / "group.yaml")]
+    assert told[0] == told[1] and "14.46 nJ" in told[0]
+
+
+@pytest.mark.parametrize("notation", ["timeloop", "accelforge", "zigzag", "loopnest", "union", "maestro"])
+def test_other_notations_refuse_groups(tilewright: Command, notation: str) -> None:
+    ran = tilewright("convert", EXAMPLE, "--to", notation)
+    assert ran.code != 0 and "cannot express group mappings" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("{up: M, down: M}", "{up: M, down: X}", r"group.yaml:5:\d+: .*down has no dimension X"),
+        ("{up: M, down: M}", "{up: M, down: K}", "axis M has 16 in up, 32 in down"),
+        ("down: Inputs}}", "down: Input}}", "down has no tensor Input"),
+        ("[Hidden]", "[Hiden]", "no layer below has a tensor Hiden"),
+        ("layer: down", "layer: dwn", "every layer has one place in the tree; check down, dwn"),
+        (
+            "keep: [Hidden], temporal_tile_sizes: {M: 4}",
+            "keep: [Hidden], temporal_tile_sizes: {K: 4}",
+            "K is no axis of",
+        ),
+    ],
+)
+def test_faults_have_a_place(tilewright: Command, tmp_path: Path, old: str, new: str, told: str) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    assert old in text
+    (tmp_path / "group.yaml").write_text(text.replace(old, new, 1), encoding="utf-8")
+    ran = tilewright("evaluate", tmp_path / "group.yaml", "--model", "oracle")
+    assert ran.code == 2 and re.search(told, ran.err) and "group.yaml:" in ran.err
