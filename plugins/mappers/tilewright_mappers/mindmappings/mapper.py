@@ -24,7 +24,7 @@ SEED = 0
 TOGETHER = 256
 """Maximum number of starts that descend together."""
 HELD_OUT = 20
-"""One of so many training mappings is used for the error only."""
+"""The last training mappings, one in HELD_OUT, are used for the error only."""
 DRAWN, DRAWS = 1024, 64
 """Mappings drawn at once for the starts, and the maximum number of draws."""
 WEIGHTS: dict[Objective, tuple[float, float]] = {"edp": (1, 1), "energy": (1, 0), "cycles": (0, 1)}
