@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
@@ -182,7 +182,7 @@ class StorageData(Model):
 class TemporalData(Model):
     rank_variable: str
     tile_shape: Tile
-    initial_tile_shape: Literal[None] = None
+    initial_tile_shape: Tile | None = None
 
 
 class SpreadData(TemporalData):

@@ -177,6 +177,10 @@ class Walk:
 
     def loop(self, data: TemporalData) -> None:
         name, before = data.rank_variable, self.tile.get(data.rank_variable)
+        if data.initial_tile_shape is not None:
+            raise ValueError(
+                f"initial_tile_shape of {name}: a first tile of another size keeps a halo, which is not supported [halo]"
+            )
         if before is None:
             raise ValueError(f"the einsum has no variable {name}{suggestion(name, self.tile)}")
         if data.tile_shape > before:

@@ -16,7 +16,7 @@ from tilewright.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of,
 from tilewright.api.load import Source, load_mapping
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.adapter import RecordedFigure
+from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.plugin.guard.notations import GuardedAdapter
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
@@ -230,6 +230,7 @@ def verify(
         raise InputError(
             "these files contain directives, not mappings", hint="tilewright convert FILES --to tilewright"
         )
+    _refuse_group(inputs)
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)
@@ -383,8 +384,16 @@ def diff_stats(
     model = model or installed().default(CostModelSpec, "search")
     adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
     inputs = set_of(files, notation=notation, reading=reading)
+    _refuse_group(inputs)
     (report,) = evaluate_inputs(inputs, [model], model_options).reports
     if not report.valid:
         raise InputError(f"{report.model} does not evaluate these files: {report.reasons[0]}")
     figures = adapter.figures(Path(recorded), inputs, report)
     return RecordedReport(Path(recorded), report, figures, inputs.warnings)
+
+
+def _refuse_group(inputs: InputSet) -> None:
+    """Raise InputError if the inputs are a group mapping, which `evaluate` executes."""
+    if inputs.group is not None:
+        hint = "tilewright evaluate FILE --model oracle executes them"
+        raise InputError("group mappings are not compared", hint=hint)

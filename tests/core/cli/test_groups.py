@@ -39,6 +39,12 @@ def test_models_without_groups_refuse_by_name(tilewright: Command) -> None:
     assert re.search(r"accept them: .*oracle", result["reasons"][0]["message"])
 
 
+def test_verify_and_map_refuse_groups_with_the_command_that_takes_them(tilewright: Command) -> None:
+    for words in (("verify", "--mapping", EXAMPLE), ("map", EXAMPLE, "--arch", "eyeriss")):
+        ran = tilewright(*words)
+        assert ran.code == 2 and "evaluate" in ran.err and "oracle" in ran.err
+
+
 def test_accelforge_files_become_one_group_file_that_evaluates_the_same(tilewright: Command, tmp_path: Path) -> None:
     assert tilewright("convert", RECORDED, "--to", "tilewright", "-o", tmp_path).code == 0
     told = [tilewright("evaluate", each, "--model", "oracle").out for each in (RECORDED, tmp_path / "group.yaml")]
