@@ -1,6 +1,6 @@
 """JAX itself: what it lowers to StableHLO is read with the shapes that its own `make_jaxpr` says.
 
-Collected where JAX is installed (extra `learned`).
+Run by `tox run -e py312-learned`, where JAX is installed.
 """
 
 import math

@@ -293,7 +293,7 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
 
 
 def _recognised_foreign(source: Any) -> tuple[Kind, Source] | None:
-    """Return the architecture in a file of another tool, or else its layers; None if there is neither."""
+    """Return the architecture in a file of another tool, or else its layers; None if the file has no part of these."""
     for kind, read in (("architecture", foreign_architecture), ("workload", foreign_workload)):
         with contextlib.suppress(InputError):
             return cast(Kind, kind), read(source)
