@@ -46,7 +46,7 @@ class Experiment:
     Attributes:
         claim: What the paper states.
         reason: Why our figures differ from it, or cannot be compared.
-        omits: What the quick run leaves out.
+        omits: Budgets and layers that only the full run has.
         measure: Gives the rows.
         show: Gives Markdown blocks from the rows, as read from the CSV file.
         chart: Gives the plot from the rows.
