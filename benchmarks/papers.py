@@ -13,12 +13,15 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.experiments import EXPERIMENTS, page
 from benchmarks.experiments.framework import Experiment, Run, load, plot, save
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs/papers"
+"""Results that the manual shows."""
 
 
 def perform(experiment: Experiment, run: Run, folder: Path) -> None:
@@ -34,15 +37,15 @@ def perform(experiment: Experiment, run: Run, folder: Path) -> None:
     print(f"\n## {experiment.paper}\n\n{page.section(experiment, rows, mine)}", flush=True)
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="experiments, or all")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--quick", action="store_true", help="small budgets; each section says what that leaves out")
     parser.add_argument("--page", action="store_true", help="measure nothing, generate the page from the results")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/papers", help="folder of results; the page is FOLDER.md")
+    parser.add_argument("-o", "--output", type=Path, default=FOLDER, help="folder of results; the page is FOLDER.md")
     parser.add_argument("--store", type=Path, default=Path("papers.sqlite"), help="store of the explorations")
-    given = parser.parse_args()
+    given = parser.parse_args(words)
     if given.list:
         print(page.listing(EXPERIMENTS.values()))
         return
