@@ -22,9 +22,11 @@ from benchmarks.experiments.framework import (
     searched,
     table,
 )
-from tilewright.plugin.mapper import FigureReporter, Task
+from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.plugin.specs import CostModelSpec
+from tilewright_mappers import CosaOptions
+from tilewright_mappers.cosa.mapper import Cosa
 
 PAPER = "CoSA (ISCA 2021)"
 VALID = 5
@@ -136,8 +138,7 @@ def measure_terms(run: Run) -> Iterator[Row]:
     wanted = {"K": 512, "C": 512, "P": 7, "R": 3}
     problem = next(each for each in layers("ResNet-50", False).values() if wanted.items() <= each.dimensions.items())
     space = tw.space(problem, "cosa_simba", constraints="none")
-    mapper = installed().make(MapperSpec, "cosa", {"objective_form": "published"})
-    assert isinstance(mapper, FigureReporter)
+    mapper = Cosa(CosaOptions(objective_form="published"))
     random = Tool("random", "random")
     balanced = Tool("cosa, balanced form", "cosa", {"objective_form": "balanced"})
     for tool in (random, *TOOLS, balanced):

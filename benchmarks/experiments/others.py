@@ -34,7 +34,7 @@ def measure_buffer(run: Run) -> Iterator[Row]:
     alike = tw.explore(
         *work, mapper="optimal", mapper_options={"width": run.pick(500, 1_000_000)}, constraints=THEIR_LOOPS, **words
     )
-    free = tw.explore(*work, mapper="quickflow", constraints=ANY_LOOPS, evaluations=run.pick(5_000, 200_000), **words)
+    free = tw.explore(*work, mapper="quickflow", constraints=ANY_LOOPS, evaluations=run.pick(40_000, 200_000), **words)
     for one, other, theirs in zip(alike.points, free.points, THEIRS, strict=True):
         found = [point.layers[0][1] for point in (one, other)]
         yield {
@@ -113,7 +113,7 @@ EXPERIMENTS = (
         "sum begins. Below 4 kB and above 1.9 MB, AccelForge waits for DRAM, and everything leaks meanwhile. Here DRAM never "
         "limits the speed. With any loops, ragged tiles use the whole array.",
         "a million states of `optimal` (500 instead), which prove that no size from 14 kB on is below 43.8 kB; 200,000 "
-        "mappings per size with any loops (5,000).",
+        "mappings per size with any loops (40,000).",
         measure_buffer,
         show_buffer,
         chart_buffer,

@@ -268,7 +268,7 @@ EXPERIMENTS = (
         "The three orders within a level give the same EDP with similar spaces. Top-down examines 60 to 70 times as many mappings, and "
         "its EDP is 4 % lower.",
         "The paper names its machine only as Eyeriss-like, as it calls the conventional one of Table IV. The mapper follows all candidates of every level, "
-        "because the authors' bound between levels is no bound. So bottom-up spaces are larger here.",
+        "where the authors' bound between levels, which is no bound, drops some. So the counts differ in both directions.",
         "seven of eight layers; searches of more than 30 s (300 s).",
         measure_table_6,
         show_table_6,

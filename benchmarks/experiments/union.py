@@ -163,7 +163,7 @@ def chart_fig_8(rows: list[Row]) -> Chart:
 def explored(run: Run, model: str, problem: str, space: Any, constraints: Any = "none") -> tw.ExplorationReport:
     return tw.explore(
         problem, space, mapper=MODELS[model], model=model, constraints=constraints, bounds=False, store=run.store, progress=False,
-        evaluations=run.pick({"timeloop": EVALUATIONS, "maestro": 4_000}[model], EVALUATIONS),
+        evaluations=run.pick({"timeloop": EVALUATIONS, "maestro": 10_000}[model], EVALUATIONS),
     )  # fmt: skip
 
 
@@ -314,7 +314,7 @@ EXPERIMENTS = (
         "The paper uses MAESTRO with energies that it does not print. Here several dimensions may share an axis, so most layers fill every "
         "ratio. The thin GEMM has one dimension per axis, as the paper's mappings. The DRAM is not waited for. `maestro` searches "
         "with `gamma`, `timeloop` with `quickflow`.",
-        "four of nine layers by `timeloop`, six by `maestro`; searches by `maestro` of more than 4,000 mappings (20,000).",
+        "four of nine layers by `timeloop`, six by `maestro`; searches by `maestro` of more than 10,000 mappings (20,000).",
         measure_fig_10,
         show_fig_10,
         chart_fig_10,
@@ -327,7 +327,7 @@ EXPERIMENTS = (
         "EDP falls with the bandwidth, then it is flat: from 2 GB/s for ResNet50-2, from 6 to 12 GB/s for the others.",
         "The paper does not name its mapper. Mappings here read inputs and weights from DRAM hardly more than once, so knees are lower, and "
         "near the compulsory bandwidth. The energy on the package is that of DRAM.",
-        "four of nine layers by `timeloop`, six by `maestro`; searches by `maestro` of more than 4,000 mappings (20,000).",
+        "four of nine layers by `timeloop`, six by `maestro`; searches by `maestro` of more than 10,000 mappings (20,000).",
         measure_fig_11,
         show_fig_11,
         chart_fig_11,
