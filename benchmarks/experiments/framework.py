@@ -71,6 +71,8 @@ class Tool:
     label: str
     mapper: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    ends: bool = True
+    """Whether it ends soon itself; limits on the number of mappings are for others."""
 
 
 def searched(
@@ -87,8 +89,6 @@ def searched(
 ) -> Iterator[Row]:
     """Search each layer with each tool, and give one row per search.
 
-    A tool without limits runs until it ends itself, or until `seconds` or `evaluations`.
-
     Raises:
         KeyboardInterrupt: A search was interrupted. Finished ones are in the cache.
     """
@@ -96,7 +96,7 @@ def searched(
         for tool in tools:
             report = tw.map(
                 layer, arch, mapper=tool.mapper, mapper_options=dict(tool.options) or None, model=model, objective=objective,
-                constraints=constraints, evaluations=evaluations, seconds=seconds, progress=False,
+                constraints=constraints, evaluations=None if tool.ends else evaluations, seconds=seconds, progress=False,
             )  # fmt: skip
             (found,) = report.layers
             if found.interrupted:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import tilewright as tw
 from benchmarks.experiments.framework import (
@@ -21,14 +20,16 @@ from benchmarks.experiments.framework import (
     searched,
     table,
 )
-from benchmarks.experiments.sunstone import SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, UPDATES
+from benchmarks.experiments.sunstone import SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, UPDATES, limits
 from tilewright.mapspace.looporders import ordering_trie, reuse_maximal
 from tilewright_strategies.sunstone_arch import Tiles
 
 PAPER = "Sunstone-arch (thesis of C. Ng, UBC, 2022)"
-DMAZE_FAST = Tool("dMaze-fast", "dmazerunner", {"array": 1.0, "inner": 0.8, "outer": 0.5})
-DMAZE_SLOW = Tool("dMaze-slow", "dmazerunner", {"array": 0.8, "inner": 0.8, "outer": 0.5, "reduction": True})
-INTERSTELLAR = Tool("Interstellar", "interstellar")
+DMAZE_FAST = Tool("dMaze-fast", "dmazerunner", {"array": 1.0, "inner": 0.8, "outer": 0.5}, ends=False)
+DMAZE_SLOW = Tool(
+    "dMaze-slow", "dmazerunner", {"array": 0.8, "inner": 0.8, "outer": 0.5, "reduction": True}, ends=False
+)
+INTERSTELLAR = Tool("Interstellar", "interstellar", ends=False)
 MOBILENET = ("b2_pw1", "b2_dw", "b3_pw2", "b5_pw1", "b7_dw", "b7_pw2", "b12_dw", "b15_pw2")
 
 
@@ -36,7 +37,6 @@ def measure_machines(run: Run) -> Iterator[Row]:
     mobile = problems("mobilenetv2", run.pick(("b2_pw1", "b5_pw1", "b7_dw"), MOBILENET))
     layers = ("resnet18_conv2_x", "resnet18_conv4_x")
     resnet = problems("sunstone_layers", run.pick(layers[1:], (*layers, "resnet18_conv3_x", "resnet18_conv5_x")))
-    limits: dict[str, Any] = {"seconds": run.pick(10, 120)}
     every = (SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, DMAZE_FAST, DMAZE_SLOW, INTERSTELLAR)
     for arch, work, tools in (
         ("sunstone_edge_unified", mobile, every),
@@ -44,7 +44,7 @@ def measure_machines(run: Run) -> Iterator[Row]:
         ("sunstone_conventional", resnet, every),
         ("sunstone_datacenter", resnet, every[:3]),
     ):
-        for row in searched(run, work, arch, tools, **limits):
+        for row in searched(run, work, arch, tools, **limits(run)):
             yield row | {"layer": f"{row['layer']} on {arch.removeprefix('sunstone_')}"}
 
 
@@ -60,7 +60,7 @@ def measure_sweep(run: Run) -> Iterator[Row]:
         ("sunstone_edge_unified", mobile),
         ("sunstone_conventional", problems("sunstone_layers", names)),
     ):
-        for row in searched(run, work, arch, every, seconds=run.pick(8, 60)):
+        for row in searched(run, work, arch, every, **limits(run)):
             yield row | {"layer": f"{row['layer']} on {arch.removeprefix('sunstone_')}"}
 
 
@@ -83,10 +83,10 @@ def measure_ablation(run: Run) -> Iterator[Row]:
         levels = sum(not slot.spatial for slot in space.slots) - 1
         loops = sum(size > 1 for size in problem.dimensions.values())
         (row,) = searched(
-            run, {label: problem}, "sunstone_edge", [Tool("paper", "sunstone", {"principles": "paper"})],
-            evaluations=run.pick(100_000, 5_000_000), seconds=run.pick(15, 600),
+            run, {label: problem}, "sunstone_edge", [Tool("paper", "sunstone", {"principles": "paper"}, ends=False)],
+            **limits(run),
         )  # fmt: skip
-        (best,) = searched(run, {label: problem}, "sunstone_edge", [SUNSTONE], seconds=run.pick(15, 600))
+        (best,) = searched(run, {label: problem}, "sunstone_edge", [SUNSTONE], **limits(run))
         yield {
             "layer": label,
             "all": float(space.factorizations) * math.factorial(loops) ** levels,
@@ -138,7 +138,7 @@ def measure_arch(run: Run) -> Iterator[Row]:
         for strategy in tiles:
             report = tw.explore(
                 problem, "sunstone_l1", strategy=strategy, bounds=False, mapper="sunstone", constraints=L1_KEPT,
-                evaluations=run.pick(5_000, None), store=run.store, progress=False,
+                evaluations=run.pick(2_000, None), store=run.store, progress=False,
             )  # fmt: skip
             best = report.found[0]
             every = [layer for point in report.found for _, layer in point.layers]
@@ -185,7 +185,7 @@ EXPERIMENTS = (
         "Sunstone's mappings are as good as those of all others or better, often by far. dMaze-fast finds none on some layers.",
         "Mappings are cost by `timeloop` at the library's energies. Timeloop's random search has 8 threads and an hour in the thesis, "
         "and one thread and the same criteria here. MobileNetV2's layers have their true strides.",
-        "five of eight layers of MobileNetV2, three of ResNet-18; searches of more than 10 s (120 s).",
+        "five of eight layers of MobileNetV2, three of ResNet-18; searches of more than 100,000 mappings (5,000,000).",
         measure_machines,
         lambda rows: [compared(rows, "edp", "EDP / least")],
         by_tool,
@@ -195,11 +195,11 @@ EXPERIMENTS = (
         PAPER,
         "Figure 6.7",
         "CoSA with other shares of the buffers",
-        "With half of L1 for one tensor instead of an equal split, CoSA matches Sunstone on some layers (b7-pw2, 5x5 early), and finds mappings "
-        "where it had none. No setting is best for all layers.",
+        "With half of L1 for one tensor, CoSA matches Sunstone on some layers (b7-pw2, 5x5 early). It finds mappings where the equal "
+        "split had none. No setting is best for all layers.",
         "`cosa` needs no split, because its capacities are those of the sum. Instead the utilization of one tensor counts twice. So all its "
         "mappings are valid, and the settings differ less.",
-        "five of eight layers of MobileNetV2, two of four of Inception-v3; searches of more than 8 s (60 s).",
+        "five of eight layers of MobileNetV2, two of four of Inception-v3; searches of more than 100,000 mappings (5,000,000).",
         measure_sweep,
         lambda rows: [compared(rows, "edp", "EDP / least")],
         by_tool,
@@ -212,7 +212,7 @@ EXPERIMENTS = (
         "Loop orders, alpha-beta bounds, unrolling and tiles each reduce the space, together by many orders of magnitude, and EDP is the same.",
         "The columns are counted, except the last: what `sunstone` with `principles=paper` evaluates. The authors' alpha-beta bound is not "
         "built, because it is no bound. Unrolling and tiles depend on one another in the search, so they are shown together.",
-        "four of seven layers; searches of more than 100,000 mappings.",
+        "four of seven layers; searches of more than 100,000 mappings (5,000,000).",
         measure_ablation,
         show_ablation,
         chart_ablation,
@@ -227,7 +227,7 @@ EXPERIMENTS = (
         "The thesis prints neither shapes nor energies, so these are others. `sunstone_arch` also stops when the best tile of the next triple "
         "costs more than the best point. L1 tiles are counted once per triple for the grid. L2 tiles are not counted by the mapper, "
         "so the last pair counts evaluated mappings.",
-        "more than 5,000 mappings per search.",
+        "more than 2,000 mappings per search.",
         measure_arch,
         show_arch,
         chart_arch,
