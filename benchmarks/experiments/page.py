@@ -30,7 +30,7 @@ Interrupted runs continue: results of searches are cached, and those of explorat
 All results are by the library's architectures, whose files name the source of each energy.
 The papers print neither energies nor EDP, so only ratios are compared.
 CPU seconds are those of the searches, without compilation.
-*quick* marks an experiment with small budgets, and says what they leave out.
+A quick run has small budgets, and its last line says what they leave out.
 """
 
 NOT_COMPARED = (
@@ -75,6 +75,9 @@ def page(experiments: Mapping[str, Experiment], folder: Path) -> str:
 
 def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[str, Row]) -> Iterator[str]:
     yield HEAD.format(folder=folder.name).strip()
+    quick = sum(run["mode"] == "quick" for run in runs.values())
+    total = sum(int(run["cpu_seconds"]) for run in runs.values())
+    yield f"Of the {len(runs)} experiments below, {quick} are quick runs. All together took {total:,} CPU seconds."
     paper = ""
     for name, each in experiments.items():
         path = folder / f"{name}.csv"

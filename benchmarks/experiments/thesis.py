@@ -199,7 +199,7 @@ EXPERIMENTS = (
         "split had none. No setting is best for all layers.",
         "`cosa` needs no split, because its capacities are those of the sum. Instead the utilization of one tensor counts twice. So all its "
         "mappings are valid, and the settings differ less.",
-        "five of eight layers of MobileNetV2, two of four of Inception-v3; searches of more than 100,000 mappings (5,000,000).",
+        "five of eight layers of MobileNetV2, two of four of Inception-v3.",
         measure_sweep,
         lambda rows: [compared(rows, "edp", "EDP / least")],
         by_tool,

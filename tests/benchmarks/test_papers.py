@@ -92,3 +92,15 @@ def test_an_unknown_experiment_is_refused(words: list[str], capsys: pytest.Captu
     with pytest.raises(SystemExit) as ended:
         papers.main(words)
     assert ended.value.code == 2 and "--list shows the experiments" in capsys.readouterr().err
+
+
+def test_unions_eighteen_elements_keep_inputs_and_fetch_other_filters(tmp_path: Path) -> None:
+    """Figure 6: K steps first, so inputs stay; then X steps, so a part of them stays."""
+    measured = EXPERIMENTS["union_fig_6"]
+    rows = list(measured.measure(Run(True, tmp_path / "store")))
+    steps = [[row for row in rows if row["step"] == step] for step in (1, 2, 3)]
+    inputs, weights = ([{row[tensor] for row in step} for step in steps] for tensor in ("Inputs", "Weights"))
+    assert [len(step) for step in steps] == [18, 18, 18]
+    assert inputs[0] == inputs[1] and len(inputs[1] & inputs[2]) == 6
+    assert not weights[0] & weights[1]
+    assert next(iter(measured.show(rows))).count("\n") == 4
