@@ -37,7 +37,7 @@ NOT_COMPARED = (
     ("Sunstone, alpha-beta bounds between levels", "the authors' bound is no lower bound, see [sunstone](sunstone.md)"),
     (
         "Thesis, Figure 6.8 (Mind Mappings)",
-        "the thesis suspects that the published program returns its random start, and banks of memories are not modelled here",
+        "the thesis suspects that the published program returns its random start; benchmarks/mindmappings.py compares the mapper with random search",
     ),
     ("Thesis, Figures 6.3 to 6.6 and 6.10", "they are times of other tools on another computer"),
     ("CoSA, Figure 10 (network simulator)", "there is no cycle-level simulator of a network with DRAM here"),
