@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import tilewright as tw
 from tilewright.run.network import MappedLayer
@@ -39,8 +40,8 @@ def one_per_axis(problem: tw.Problem) -> Iterator[Constraints]:
         yield Constraints(name="one_per_axis", variants=(Variant(spatial=rules),))
 
 
-def best(name: str, algorithm: str, rate: float, alone: bool) -> tuple[MappedLayer, float]:
-    """(the best mapping of the algorithm's one step, EDP with what is moved)."""
+def best(name: str, algorithm: str, rate: float, alone: bool, **budget: Any) -> tuple[MappedLayer, float]:
+    """(the best mapping of the algorithm's one step, EDP with what is moved); `budget`: settings of `map`."""
     problem = tw.load(f"union_tensor_contractions/{name}", kind="problem")
     arch = cloud(rate)
     every = [NO_CONSTRAINTS]
@@ -49,7 +50,7 @@ def best(name: str, algorithm: str, rate: float, alone: bool) -> tuple[MappedLay
         every = list(one_per_axis(first.layers[0].problem))
     found = []
     for constraints in every:
-        report = tw.map(problem, arch, constraints=constraints, algorithms=algorithm, progress=False)
+        report = tw.map(problem, arch, constraints=constraints, algorithms=algorithm, progress=False, **budget)
         if report.edp is not None:
             found.append((report.layers[0], report.edp))
     return min(found, key=lambda each: each[0].edp or 0)

@@ -39,7 +39,7 @@ class SunstoneArch:
         needed: set[int] = set()
         costs = np.zeros((2, len(machines)))
         for layer in task.workload.distinct():
-            tiles = _Tiles.of(layer.problem, [machine for _, machine in machines])
+            tiles = Tiles.of(layer.problem, [machine for _, machine in machines])
             needed |= {machines[place][0] for place in np.unique(tiles.owner[tiles.maximal])}
             costs += layer.count * tiles.least()
         value = {"edp": costs[0] * costs[1], "energy": costs[0], "cycles": costs[1]}[task.objective]
@@ -55,7 +55,7 @@ class SunstoneArch:
 
 
 @dataclass(frozen=True)
-class _Tiles:
+class Tiles:
     """Tiles of one problem in the innermost memories of several machines.
 
     Shapes: n tiles, D dimensions, T tensors, P machines.
@@ -75,7 +75,7 @@ class _Tiles:
     """[n] it is held, and grows into no tile of the same machine."""
 
     @classmethod
-    def of(cls, problem: Problem, machines: Sequence[Architecture]) -> _Tiles:
+    def of(cls, problem: Problem, machines: Sequence[Architecture]) -> Tiles:
         innermost = [_innermost(problem, machine) for machine in machines]
         capacity = np.array(
             [

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from support.recorded.cosa import ARCHITECTURE as COSA
 from support.recorded.library import FACTORFLOW, OURS, ROLES
 from tilewright import library
 from tilewright.mapspace.skeleton import Skeleton
@@ -23,6 +24,13 @@ ARCHITECTURES = library.names("architectures")
         ("union_cloud", 2048),
         ("sunstone_conventional", 32 * 32),
         ("sunstone_simba", 4 * 4 * 8 * 8),
+        ("sunstone_edge", 14 * 12),
+        ("sunstone_edge_unified", 16 * 16),
+        ("sunstone_datacenter", 32 * 32),
+        ("diannao", 16 * 16),
+        ("cosa_simba", 4 * 4 * 64),
+        ("cosa_simba_8x8", 8 * 8 * 64),
+        ("cosa_simba_large_buffers", 4 * 4 * 64),
     ],
 )
 def test_compute_units(name: str, units: int) -> None:
@@ -35,7 +43,8 @@ def test_every_memory_has_a_block_of_loops_or_a_sibling_with_one(name: str) -> N
     entries = Skeleton.for_architecture(architecture).entries
 
     assert {memory for entry in entries for memory in entry.memories} == {each.name for each in architecture.memories}
-    assert entries[-1].target == architecture.clusters[-1].name and entries[-1].steps
+    innermost = architecture.clusters[-1]
+    assert (entries[-1].target, entries[-1].steps) == (innermost.name, bool(innermost.memories))
 
 
 def bytes_of(memory: Memory) -> float:
@@ -44,12 +53,16 @@ def bytes_of(memory: Memory) -> float:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes"),  # Union, Table V; Sunstone (ISPASS 2023), Table IV
+    ("name", "sizes"),  # Union, Table V; Sunstone (ISPASS 2023), Table IV; its thesis, Table 6.3; DianNao
     [
         ("union_edge", {"L1": 512, "L2": 100 * 1024}),
         ("union_cloud", {"L1": 512, "L2": 800 * 1024}),
         ("sunstone_conventional", {"L1": 512, "L2": 3.1 * 2**20}),
         ("sunstone_simba", {"WeightL1": 32768, "OutputL1": 3072, "InputL1": 8192, "L2": 512 * 1024}),
+        ("sunstone_edge", {"WeightL1": 384, "OutputL1": 32, "InputL1": 24, "L2": 108 * 1024}),
+        ("sunstone_edge_unified", {"L1": 512, "L2": 128 * 1024}),
+        ("sunstone_datacenter", {"WeightL1": 384, "OutputL1": 32, "InputL1": 24, "L2": 3.1 * 2**20}),
+        ("diannao", {"NBin": 2048, "SB": 32768, "NBout": 2048}),
     ],
 )
 def test_capacities_of_the_tables(name: str, sizes: dict[str, float]) -> None:
@@ -99,3 +112,20 @@ def test_hardware_is_factorflows(variant: str) -> None:
         levels[-1]["compute"],
         levels[-1]["cycles"],
     ]
+
+
+def test_cosas_baseline_is_what_its_schedules_were_recorded_for() -> None:
+    def figures(architecture: Any) -> list[Any]:
+        fields = {"capacity_words", "word_bits", "holds", "read_energy_pj", "read_bandwidth_words_per_cycle"}
+        return [(each.name, each.model_dump(include=fields)) for each in architecture.memories]
+
+    assert figures(library.architecture("cosa_simba")) == figures(COSA)
+    assert library.architecture("cosa_simba").compute_instances == COSA.compute_instances
+    baseline, large = (
+        {each.name: each.capacity_words or 0 for each in library.architecture(name).memories}
+        for name in ("cosa_simba", "cosa_simba_large_buffers")
+    )
+    assert {name: large[name] // words for name, words in baseline.items() if words} == {
+        **dict.fromkeys(("InputBuffer", "WeightBuffer", "AccumulationBuffer"), 2),
+        **{"GlobalBuffer": 8, "Registers": 1},
+    }

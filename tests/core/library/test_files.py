@@ -20,11 +20,13 @@ CONSTRAINTS = [(arch, name) for arch in ARCHITECTURES for name in library.constr
 def test_what_comes_with_it() -> None:
     assert set(ARCHITECTURES) >= {
         *("eyeriss", "simba", "tpu_v1", "gemmini", "union_edge", "union_cloud"),
-        *("sunstone_conventional", "sunstone_simba"),
+        *("sunstone_conventional", "sunstone_simba", "sunstone_edge", "sunstone_edge_unified", "sunstone_datacenter"),
+        *("cosa_simba", "cosa_simba_8x8", "cosa_simba_large_buffers", "diannao"),
     }
     assert set(WORKLOADS) >= {
         *("quickflow_convs", "factorflow_gemms", "sunstone_kernels", "sunstone_layers"),
-        *("union_tensor_contractions", "union_dnn_layers"),
+        *("union_tensor_contractions", "union_dnn_layers", "mobilenetv2"),
+        *("cosa_alexnet", "cosa_resnext50", "cosa_deepbench"),
     }
 
 
@@ -38,7 +40,7 @@ def files() -> list[FileModel]:
 def test_every_file_round_trips_and_names_its_source(loaded: Any) -> None:
     assert type(loaded).from_yaml(loaded.to_yaml()) == loaded
     assert type(loaded).from_yaml(loaded.to_json()) == loaded
-    assert re.search(r"FactorFlow|QuickFlow, Table|Union \(PACT 2021\)|Sunstone \(", loaded.source)
+    assert re.search(r"FactorFlow|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA) \(", loaded.source)
 
 
 def test_no_file_is_left_out_and_each_has_its_own_name() -> None:
@@ -70,6 +72,7 @@ def test_the_published_dataflows() -> None:
         "simba": "channels",
         "tpu_v1": "weight_stationary",
         "gemmini": "weight_stationary",
+        "diannao": "neurons_by_synapses",
     }
 
 

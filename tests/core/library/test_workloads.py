@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from support.recorded.library import layers
 from tilewright.schema.structure import recognise
 
@@ -169,3 +171,30 @@ def test_strided_layers_are_the_same_sizes_as_the_repositorys() -> None:
         strided = found[f"{name}_stride2"]
         assert strided.dimensions == found[name].dimensions
         assert str(strided.tensor("Inputs").projection[-1]) == "2*Q + S"
+
+
+def test_networks_have_the_operations_of_their_papers() -> None:
+    """MobileNetV2, Table 4: 300 million; the counts are those of each network's blocks."""
+    found = layers("mobilenetv2")
+    repeats = {3: 1, 5: 2, 8: 3, 12: 2, 15: 2}
+    blocks = (1, 2, 3, 4, 5, 7, 8, 11, 12, 14, 15, 17)
+    parts = {(number, part): found.get(f"b{number}_{part}") for number in blocks for part in ("pw1", "dw", "pw2")}
+    alike = {4: 3, 7: 5, 11: 8, 14: 12, 17: 15}  # a block whose first layers are those of an earlier one
+    total = sum(found[name].macs for name in ("conv1", "conv_last", "classifier"))
+    for (number, part), problem in parts.items():
+        problem = problem or parts[alike.get(number, number), part]
+        assert problem is not None or (number, part) == (1, "pw1")
+        total += repeats.get(number, 1) * (problem.macs if problem else 0)
+    assert total == pytest.approx(300e6, rel=0.01)
+    for name, problem in found.items():
+        structure = recognise(problem)
+        assert structure is not None and ("G" in structure.parts) == name.endswith("_dw")
+
+
+def test_networks_of_cosa() -> None:
+    alexnet, resnext = layers("cosa_alexnet"), layers("cosa_resnext50")
+
+    assert sum(each.macs for each in alexnet.values()) == pytest.approx(714e6, rel=0.01)
+    assert len(resnext) == 25 and resnext["conv4_group"].dimensions["G"] == 32
+    assert resnext["conv4_group"].macs == 512 * 14 * 14 * 16 * 9
+    assert len(layers("cosa_deepbench")) == 76

@@ -1,0 +1,1 @@
+"""Benchmarks: programs that measure, and the experiments of papers."""
