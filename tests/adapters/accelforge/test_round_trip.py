@@ -133,7 +133,14 @@ def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
     verdict = ADAPTER.expressible(inputs)
     event("written" if verdict else verdict.reasons[0].code)
     if not verdict:
-        assert {reason.code for reason in verdict.reasons} <= {"capacity", "empty", "buffering", "unicast", "leakage"}
+        assert {reason.code for reason in verdict.reasons} <= {
+            "capacity",
+            "empty",
+            "buffering",
+            "unicast",
+            "leakage",
+            "bandwidth",
+        }
         with pytest.raises(NotConformableError) as caught:
             ADAPTER.render(inputs)
         assert caught.value.reasons == verdict.reasons

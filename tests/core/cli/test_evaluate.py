@@ -58,7 +58,7 @@ def test_a_small_product_has_the_figures_worked_out_by_hand(tilewright: Command,
     assert levels["D"]["A"]["reads"] == 96 and levels["D"]["B"]["reads"] == 48
     assert (levels["D"]["Z"]["updates"], levels["D"]["Z"]["reads"]) == (24, 0)
     assert levels["B"]["A"] | {"energy_pj": 0} == {
-        "reads": 192, "fills": 96, "updates": 0, "instances": 1, "tile_words": 16, "energy_pj": 0, "partition_words": 32,
+        "reads": 192, "fills": 96, "updates": 0, "instances": 1, "tile_words": 16, "energy_pj": 0, "partition_words": 32, "sparse": None,
     }  # fmt: skip
     assert (levels["B"]["B"]["reads"], levels["B"]["B"]["fills"]) == (48, 48)  # one read serves four lanes
     assert (levels["B"]["Z"]["updates"], levels["B"]["Z"]["reads"]) == (192, 168)
