@@ -134,5 +134,5 @@ def test_what_a_search_starts_with_is_part_of_what_it_runs() -> None:
         "Optimal",
         "QuickFlow",
         "Sunstone",
-        "TimeloopModel",
+        "MeshedTimeloop",
     ]
