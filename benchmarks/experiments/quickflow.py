@@ -195,7 +195,7 @@ EXPERIMENTS = (
         "five mappers on twenty convolutions and three architectures",
         "QuickFlow's mappings are the best in all spaces. It improves EDP 1.2 times on average over the best of the others, and is 4.6 to 34 "
         "times faster. Timeloop is worse by up to 18,000 times, LOMA and SALSA by up to 27, FactorFlow by up to 2.4.",
-        "All mappers are cost by `timeloop` and compiled, and have one thread. So their times differ less than those of five programs, and "
+        "All mappers are evaluated by `timeloop` and compiled, and have one thread. So their times differ less than those of five programs, and "
         "`factorflow` has ended where the paper's runs for minutes.",
         "30 of 60 spaces; searches of SALSA of more than 20,000 mappings.",
         measure_fig_6,

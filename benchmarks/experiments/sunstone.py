@@ -47,7 +47,7 @@ UPDATES = ("3x3_early", "5x5_early", "1x7_deep", "3x1_deep")
 RESNET = dict(conv1=1, conv2_x=4, conv3_1=1, conv3_x=3, conv4_1=1, conv4_x=3, conv5_1=1, conv5_x=3)
 """Layers of ResNet-18, and how often each occurs."""
 AS_PUBLISHED = (
-    "Mappings are cost by `timeloop` at the library's energies, and mappers are written after the papers' texts. Times are of one "
+    "Mappings are evaluated by `timeloop` at the library's energies, and mappers are written after the papers' texts. Times are of one "
     "thread of this project's compiled mappers; the paper's are of the authors' programs with eight threads."
 )
 

@@ -183,7 +183,7 @@ EXPERIMENTS = (
         "Figures 6.1 and 6.2",
         "mappers on the four machines of Table 6.3",
         "Sunstone's mappings are as good as those of all others or better, often by far. dMaze-fast finds none on some layers.",
-        "Mappings are cost by `timeloop` at the library's energies. Timeloop's random search has 8 threads and an hour in the thesis, "
+        "Mappings are evaluated by `timeloop` at the library's energies. Timeloop's random search has 8 threads and an hour in the thesis, "
         "and one thread and the same criteria here. MobileNetV2's layers have their true strides.",
         "five of eight layers of MobileNetV2, three of ResNet-18; searches of more than 100,000 mappings (5,000,000).",
         measure_machines,

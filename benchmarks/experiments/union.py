@@ -271,7 +271,7 @@ EXPERIMENTS = (
         "Figure 3",
         "energy and latency of the mappings of a layer of DLRM, 16 x 16 elements",
         "Energy and latency vary widely between mappings, as a scatter plot shows.",
-        "The paper names neither the layer nor its number of mappings. Here random mappings of DLRM-1 on `union_edge` are cost by `timeloop`.",
+        "The paper names neither the layer nor its number of mappings. Here random mappings of DLRM-1 on `union_edge` are evaluated by `timeloop`.",
         "16,000 of 20,000 drawn mappings. Those that fit are shown.",
         measure_fig_3,
         show_fig_3,
