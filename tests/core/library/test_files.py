@@ -40,7 +40,7 @@ def files() -> list[FileModel]:
 def test_every_file_round_trips_and_names_its_source(loaded: Any) -> None:
     assert type(loaded).from_yaml(loaded.to_yaml()) == loaded
     assert type(loaded).from_yaml(loaded.to_json()) == loaded
-    assert re.search(r"FactorFlow|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA) \(", loaded.source)
+    assert re.search(r"FactorFlow|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA|Sparseloop) \(", loaded.source)
 
 
 def test_no_file_is_left_out_and_each_has_its_own_name() -> None:
