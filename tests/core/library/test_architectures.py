@@ -31,6 +31,9 @@ ARCHITECTURES = library.names("architectures")
         ("cosa_simba", 4 * 4 * 64),
         ("cosa_simba_8x8", 8 * 8 * 64),
         ("cosa_simba_large_buffers", 4 * 4 * 64),
+        ("eyeriss_gating", 14 * 12),
+        ("eyeriss_v2_pe", 1),
+        ("sparse_tensor_core", 4 * 16 * 16),
     ],
 )
 def test_compute_units(name: str, units: int) -> None:
