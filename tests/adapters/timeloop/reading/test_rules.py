@@ -162,6 +162,9 @@ def test_published_dataflows_come_back_and_leave_the_same_space(version: str, na
     rules = library.default_constraints(name) or Constraints(name="free", variants=(Variant(),))
     inputs = InputSet(GEMM, architecture, constraints=rules)
     verdict = adapter.expressible(inputs)
+    if version == "v4" and name == "sparse_tensor_core":  # it skips in space
+        assert {reason.code for reason in verdict.reasons} == {"sparse"}
+        return
     assert verdict, verdict.reasons
     again, seen = back(adapter, inputs), back(adapter, inputs, ours=False)
     assert (again.problem, again.architecture, again.constraints) == (GEMM, architecture, rules)
