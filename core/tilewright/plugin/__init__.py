@@ -59,13 +59,16 @@ if TYPE_CHECKING:
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.problem import Tensor
     from tilewright.schema.report import (
+        AccessCounts,
         Delivery,
         Execution,
         LevelReport,
         Limit,
         MeshReport,
+        MetadataCounts,
         NetworkReport,
         Objective,
+        RankCounts,
         SparseCounts,
         TensorCounts,
         overlapping,
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
+    "AccessCounts",
     "Accuracy",
     "Adapter",
     "AdapterSpec",
@@ -124,6 +128,7 @@ __all__ = [
     "MapperSpec",
     "MappingBatch",
     "Memory",
+    "MetadataCounts",
     "MetadataStorage",
     "Movement",
     "MeshReport",
@@ -137,6 +142,7 @@ __all__ = [
     "PointResult",
     "Progress",
     "Proposals",
+    "RankCounts",
     "RankFormat",
     "Reason",
     "Registry",
