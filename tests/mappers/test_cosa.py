@@ -217,7 +217,7 @@ def test_no_worse_than_the_authors_schedule(layer: CosaLayer) -> None:
 
 
 def test_the_published_form_needs_the_preference_of_the_authors_code() -> None:
-    """Without it, the proved optimum of the paper's sum is worse than the authors' schedule, for which the sum is larger."""
+    """Without it, what solves the paper's sum is worse than the authors' schedule, whose sum is above the proved bound."""
     (layer,) = [each for each in SMALL if each.name.endswith("input.5")]
     space, authors = layer.space, layer.mapping("head", layer.space)
     edp = float(evaluator_of(space).evaluate_batch(authors).edp[0])
@@ -225,7 +225,7 @@ def test_the_published_form_needs_the_preference_of_the_authors_code() -> None:
     assert pure.stop == preferring.stop == "finished"
     assert preferring.value < 0.8 * edp < 1.1 * edp < pure.value
     sum_of_authors = Cosa(CosaOptions()).figures(Task(space), authors[0])["total"]
-    assert pure.figures["program_bound"] < pure.figures["program"] < sum_of_authors
+    assert pure.figures["program_bound"] < sum_of_authors
 
 
 def test_a_first_solution_does_not_hide_better_ones() -> None:
