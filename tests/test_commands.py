@@ -71,11 +71,15 @@ def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
 @pytest.mark.usefixtures("clone")
 def test_commands_run(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a block that installs a package, a command may say that the package is missing."""
     run: Command = command(monkeypatch, capsys)
-    for words in [each for block in blocks(page, "sh") for each in commands(block)]:
-        given = [name for word in words for name in sorted(glob.glob(word)) or [word]]
-        ran = run(*given)
-        assert ran.code == 0 and ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
+    for block in blocks(page, "sh"):
+        for words in commands(block):
+            given = [name for word in words for name in sorted(glob.glob(word)) or [word]]
+            ran = run(*given)
+            missing = "pip install" in block and "which is not installed" in ran.err
+            assert ran.code == 0 or missing, (words, ran.err)
+            assert ran.out + ran.err and "Traceback" not in ran.err, (words, ran.err)
 
 
 def test_pages_write_to_folders_of_their_own() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from support import ROOT
 from support.grid import always_there, grid, table, usable
+from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 
 pytestmark = pytest.mark.exhaustive
@@ -22,5 +23,10 @@ def test_a_valid_mapping_wherever_one_exists_or_a_refusal(model: str) -> None:
 
 
 def test_the_manual_has_the_table() -> None:
+    """Rows of mappers that need a package which is not installed are not compared."""
     assert always_there()
-    assert table() in (ROOT / "docs/mappers.md").read_text(), "python benchmarks/grid.py --write"
+    there = {each.name for each in usable(MapperSpec)}
+    missing = [each.name for each in installed().of_kind(MapperSpec) if each.name not in there]
+    lines = (ROOT / "docs/mappers.md").read_text().splitlines(keepends=True)
+    manual = "".join(line for line in lines if not line.startswith(tuple(f"| `{name}` |" for name in missing)))
+    assert table() in manual, "python benchmarks/grid.py --write"
