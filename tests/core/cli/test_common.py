@@ -87,7 +87,7 @@ def test_every_command_has_help(tilewright: Command, command: str) -> None:
     [
         ("ma", "map"),
         ("map resn", "resnet50"),
-        ("map resnet50 --arch ey", "eyeriss"),
+        ("map resnet50 --arch gem", "gemmini"),
         ("map resnet50 --mapper quick", "quickflow"),
         ("compare resnet50 --mappers random,sun", "random,sunstone"),
         ("evaluate --model orac", "oracle"),
