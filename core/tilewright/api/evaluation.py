@@ -188,8 +188,8 @@ def evaluate(
     """Evaluate a mapping, as `tilewright evaluate` does.
 
     Args:
-        mapping: A layer of a mapping report, a mapping, a group mapping, a file or dict of one, or
-            all files of another tool's input set.
+        mapping: A mapping, a group mapping, a file or dict of one, or a layer of a mapping report.
+            All files of another tool's input set are accepted, too.
         problem, arch: Required if the mapping lacks them; otherwise they replace those of the
             mapping.
         models: Names of installed cost models, or objects. Default: the one marked in
