@@ -120,10 +120,11 @@ class Capabilities(Model):
                 reasons.append(Reason(code="bypass", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
 
-    def judge_memories(self, problem: Problem, architecture: Architecture) -> Verdict:
-        """Return a reason for every memory with a property that only some cost models count.
+    def judge_hardware(self, problem: Problem, architecture: Architecture) -> Verdict:
+        """Return a reason for every part of the hardware that only some cost models count.
 
-        These are values that are not one word wide, and bandwidth that reads and writes share.
+        These are values that are not one word wide, bandwidth that reads and writes share, formats
+        and savings of sparse hardware, and meshes.
         """
         reasons = [
             Reason(
@@ -141,20 +142,14 @@ class Capabilities(Model):
                     f"values of {', '.join(odd)} are not as wide as its words (bits_per_value); only words are counted"
                 )
                 reasons.append(Reason(code="widths", where=memory.name, message=text))
+        if architecture.sparse_parts and not self.sparse:
+            text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
+            reasons.append(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text))
+        for cluster in architecture.clusters if not self.meshes else ():
+            if cluster.fanout.network.meshes:
+                text = "the links of its meshes are not counted"
+                reasons.append(Reason(code="mesh", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
-
-    def judge_sparse(self, architecture: Architecture) -> Verdict:
-        """Return a reason if formats or savings of sparse hardware would not be counted."""
-        if self.sparse or not architecture.sparse_parts:
-            return Verdict()
-        text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
-        return Verdict(reasons=(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text),))
-
-    def judge_meshes(self, architecture: Architecture) -> Verdict:
-        """Return a reason for every cluster whose meshes would not be counted."""
-        meshed = [each.name for each in architecture.clusters if each.fanout.network.meshes and not self.meshes]
-        text = "the links of its meshes are not counted"
-        return Verdict(reasons=tuple(Reason(code="mesh", where=f"cluster {name}", message=text) for name in meshed))
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
         """Return a reason for every property of a mapping that is not accepted, legal or not."""

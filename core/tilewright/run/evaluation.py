@@ -136,9 +136,7 @@ def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Eva
 
 def _check_accepted(model: BuiltModel, problem: Problem, architecture: Architecture) -> None:
     """Raise NotConformableError if the capabilities do not include this pair."""
-    able = model.capabilities
-    verdict = able.judge(problem, architecture) + able.judge_memories(problem, architecture)
-    verdict += able.judge_sparse(architecture) + able.judge_meshes(architecture)
+    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_hardware(problem, architecture)
     if not verdict:
         raise NotConformableError(f"cost model {model.name}", verdict.reasons)
 
