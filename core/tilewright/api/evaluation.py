@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.call_arguments import checked, names_of, options_by_name
-from tilewright.api.load import Source, load_architecture, load_group, load_mapping, load_problem
+from tilewright.api.load import Source, load_architecture, load_evaluable, load_problem
 from tilewright.api.load.kinds import is_file_name
 from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
@@ -249,16 +249,15 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
         mapping = mapping.mapping
     if (isinstance(mapping, Sequence) and not isinstance(mapping, str)) or _is_folder(mapping):
         return set_of(mapping, problem, arch)
-    group = load_group(mapping)
-    if group is not None:
-        return _group_alone(InputSet(group=group), problem, arch)
     if isinstance(mapping, BoundMapping):
-        found: Mapping | MappedProblem = mapping
+        found: Mapping | MappedProblem | GroupMapping = mapping
     else:
         try:
-            found = load_mapping(mapping)
+            found = load_evaluable(mapping)
         except InputError as error:
             return _foreign(mapping, problem, arch, error)
+    if isinstance(found, GroupMapping):
+        return _group_alone(InputSet(group=found), problem, arch)
     whole = found if isinstance(found, MappedProblem | BoundMapping) else None
     for what, given in (("problem", problem), ("arch", arch)):
         if given is None and whole is None:

@@ -144,7 +144,7 @@ def with_factors(constraints: Constraints, factors: str | None) -> Constraints:
     return constraints.model_copy(update={"factors": word})
 
 
-def load_mapping(source: Source) -> Mapping | MappedProblem:
+def load_mapping(source: Source | Document) -> Mapping | MappedProblem:
     """Return a mapping, with or without its problem and architecture, from a file, a dict or an object.
 
     Raises:
@@ -158,21 +158,18 @@ def load_mapping(source: Source) -> Mapping | MappedProblem:
     return _load(Mapping, "mapping", source if document is None else document)
 
 
-def load_group(source: object) -> GroupMapping | None:
-    """Return a group mapping from a file, a dict or an object; None for other sources.
+def load_evaluable(source: Source) -> Mapping | MappedProblem | GroupMapping:
+    """Return a mapping as `load_mapping` does, or a group mapping from a file, a dict or an object.
 
     Raises:
-        InputError: The source is an invalid group mapping.
+        InputError: The source is invalid.
     """
     if isinstance(source, GroupMapping):
         return source
-    try:
-        document = _document(source) if isinstance(source, str | os.PathLike | MappingOf) else None
-    except InputError:  # another tool's file, or none
-        return None
-    if document is None or not isinstance(document.data, dict) or document.data.get("kind") != "group_mapping":
-        return None
-    return validate(GroupMapping, document)
+    document = _document(source)
+    if document is not None and kind_of(document) == "group_mapping":
+        return validate(GroupMapping, document)
+    return load_mapping(source if document is None else document)
 
 
 def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
@@ -237,7 +234,7 @@ def _load(model: type[M], kind: str, source: Source | Document, named: Callable[
     """Return an object of this schema unchanged, or read one from a file, a dict or a known name."""
     if isinstance(source, model):
         return source
-    document = source if isinstance(source, Document) else _document(source)
+    document = _document(source)
     if document is not None:
         _expect(document, kind)
         return validate(model, document)
@@ -259,6 +256,8 @@ def _named_constraints(name: str) -> Constraints:
 
 def _document(source: Source | Document) -> Document | None:
     """Return the contents of a dict or of a file of Tilewright, or None for other sources."""
+    if isinstance(source, Document):
+        return source
     if isinstance(source, MappingOf):
         return Document(dict(source), "dict")
     if isinstance(source, str | os.PathLike) and is_file_name(os.fspath(source)):
