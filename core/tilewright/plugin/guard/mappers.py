@@ -52,7 +52,8 @@ class GuardedMapper:
         figures: object = run.figures
         if not isinstance(figures, dict):
             raise fault(self.owner, f"it tells {described(figures)} as figures, names with numbers are expected")
-        if mapping is not None and isinstance(reporter := self.plugin, FigureReporter):
+        reporter = self.plugin
+        if mapping is not None and isinstance(reporter, FigureReporter) and callable(reporter.figures):
             told: object = limited(self.owner, "figures", lambda: reporter.figures(task, mapping))
             if not isinstance(told, dict):
                 raise fault(self.owner, f"figures returned {described(told)}, names with numbers are expected")
