@@ -146,7 +146,7 @@ class _Loop:
                 with raising():
                     batch = proposals.send(costs)
         except StopIteration:  # done, or out of time or evaluations
-            self._record_figures()
+            self.lower_bound = self.mapper.lower_bound(self.run, self.value)
             if self.lower_bound is not None:
                 return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
@@ -158,7 +158,8 @@ class _Loop:
         Raises:
             PluginError: They are invalid.
         """
-        self.lower_bound, self.figures = self.mapper.run_figures(self.task, self.run, self.best, self.value)
+        self.lower_bound = self.mapper.lower_bound(self.run, self.value)
+        self.figures = self.mapper.run_figures(self.task, self.run, self.best)
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
         """Evaluate a batch in pieces, so that a slow model exceeds the deadline only slightly."""

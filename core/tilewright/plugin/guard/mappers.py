@@ -36,19 +36,25 @@ class GuardedMapper:
             raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
         return GuardedProposals(proposals, self.owner, task)
 
-    def run_figures(
-        self, task: Task, run: Run, mapping: Mapping | None, best: float
-    ) -> tuple[float | None, dict[str, float]]:
-        """Return (lower bound, figures) that the mapper left in its run, with its figures of the best mapping.
+    def lower_bound(self, run: Run, best: float) -> float | None:
+        """Return the lower bound that the mapper left in its run.
 
         Raises:
-            PluginError: They are not numbers, or the bound is above the cost of the best mapping.
+            PluginError: It is not a number, or above the cost of the best mapping.
         """
         bound: Any = run.lower_bound
         if bound is not None and not _is_number(bound):
             raise fault(self.owner, f"it proved {described(bound)} as a lower bound, a number is expected")
         if bound is not None and bound > best * (1 + RELATIVE_TOLERANCE):
             raise fault(self.owner, f"it proved that nothing costs less than {bound:g}, and found what costs {best:g}")
+        return None if bound is None else float(bound)
+
+    def run_figures(self, task: Task, run: Run, mapping: Mapping | None) -> dict[str, float]:
+        """Return the figures that the mapper left in its run, with those of the best mapping.
+
+        Raises:
+            PluginError: They are not numbers.
+        """
         figures: object = run.figures
         if not isinstance(figures, dict):
             raise fault(self.owner, f"it tells {described(figures)} as figures, names with numbers are expected")
@@ -61,7 +67,7 @@ class GuardedMapper:
         for name, value in figures.items():
             if not isinstance(name, str) or not _is_number(value) or not math.isfinite(value):
                 raise fault(self.owner, f"the figure {str(name)[:40]!r} that it tells is no finite number")
-        return None if bound is None else float(bound), {name: float(value) for name, value in figures.items()}
+        return {name: float(value) for name, value in figures.items()}
 
 
 class GuardedProposals(Generator[Candidates | MappingBatch, Costs, None]):
