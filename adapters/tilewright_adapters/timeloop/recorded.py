@@ -225,9 +225,7 @@ class _Comparison:
         computing = math.prod(trips for steps, _ in self.mapping.factors() for trips in steps.values())
         read = sum(counts.reads for counts in level.tensors.values())
         written = sum(counts.fills + counts.updates for counts in level.tensors.values())
-        given = (*(rate for _, rate in memory.bandwidths), memory.shared_bandwidth_words_per_cycle)
-        moved = (read, written, read + written)
-        ports = [(words, bandwidth) for words, bandwidth in zip(moved, given, strict=True) if bandwidth]
+        ports = [(words, bandwidth) for _, words, bandwidth in memory.demands(read, written) if bandwidth]
         for scale, why in ((1.0, ()), (8 / memory.word_bits, (BYTES,))):
             cycles = max([computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports)])
             if abs(cycles - level.cycles) <= 1:

@@ -120,9 +120,5 @@ def movement_cost(movement: Movement, problem: Problem, architecture: Architectu
     each, whole = memory.slices_of(problem.tensor(movement.tensor)), memory.slices_per_word
     slices = (movement.words_read * each, movement.words_written * each)
     read, written = (math.ceil(count / (memory.block_words * whole)) for count in slices)
-    rates = (*(rate for _, rate in memory.bandwidths), memory.shared_bandwidth_words_per_cycle)
-    moved = (*slices, sum(slices))
-    cycles = max(
-        0 if rate is None else math.ceil(count / (rate * whole)) for count, rate in zip(moved, rates, strict=True)
-    )
+    cycles = max(0 if rate is None else math.ceil(count / (rate * whole)) for _, count, rate in memory.demands(*slices))
     return Cost(read * memory.read_energy_pj + written * memory.write_energy_pj, cycles)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -29,6 +30,9 @@ from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
 
+Amount = TypeVar("Amount", float, "Counter[int]")
+BandwidthAction = Literal["read", "write", "access"]
+"""What a bandwidth limits; accesses are reads and writes together."""
 MAX_FANOUT, MAX_UNITS = 2**20, 2**40
 """Maximum number of sub-clusters of a cluster, and of compute units in total."""
 
@@ -222,6 +226,18 @@ class Memory(Model):
     def bandwidths(self) -> tuple[tuple[Literal["read", "write"], float | None], ...]:
         """Read and write bandwidth in words per cycle; None: unlimited."""
         return ("read", self.read_bandwidth_words_per_cycle), ("write", self.write_bandwidth_words_per_cycle)
+
+    def demands(self, read: Amount, written: Amount) -> tuple[tuple[BandwidthAction, Amount, float | None], ...]:
+        """Return (action, what it moves, words per cycle or None) for each bandwidth that may limit the memory.
+
+        Args:
+            read, written: what is moved, as one number or by instance.
+        """
+        return (
+            ("read", read, self.read_bandwidth_words_per_cycle),
+            ("write", written, self.write_bandwidth_words_per_cycle),
+            ("access", read + written, self.shared_bandwidth_words_per_cycle),
+        )
 
     @property
     def accumulation_energy_pj(self) -> float:

@@ -18,7 +18,6 @@ from tilewright.schema.report import (
     InstanceCounts,
     LevelReport,
     Limit,
-    LimitAction,
     NetworkReport,
     Served,
     TensorCounts,
@@ -184,12 +183,7 @@ def limits(architecture: Architecture, residencies: list[TensorResidency]) -> It
                 slices = memory.slices_of(each.tensor)
                 for total, counts in ((read, each.traffic.reads), (written, each.traffic.fills + each.traffic.updates)):
                     total.update({instance: count * slices for instance, count in counts.items()})
-        limited: list[tuple[LimitAction, float | None, Counter[int]]] = [
-            ("read", memory.read_bandwidth_words_per_cycle, read),
-            ("write", memory.write_bandwidth_words_per_cycle, written),
-            ("access", memory.shared_bandwidth_words_per_cycle, read + written),
-        ]
-        for action, bandwidth, counts in limited:
+        for action, counts, bandwidth in memory.demands(read, written):
             busiest = max(counts.values(), default=0)
             if bandwidth is not None and busiest:
                 cycles = math.ceil(busiest / (bandwidth * memory.slices_per_word))

@@ -11,7 +11,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Delivery, LevelReport, Limit, LimitAction, NetworkReport, TensorCounts, overlapping
+from tilewright.schema.report import Delivery, LevelReport, Limit, NetworkReport, TensorCounts, overlapping
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.multicast import Deliveries
 from tilewright_costmodels.timeloop.tables import Tables
@@ -69,12 +69,7 @@ def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterato
     yield Limit(name="compute", action="compute", cycles=int(computing))
     for number, memory in enumerate(architecture.memories):
         read, written = float(counts.read_rate[0, number, 0]), float(counts.write_rate[0, number, 0])
-        ports: list[tuple[LimitAction, float, float | None]] = [
-            ("read", read, memory.read_bandwidth_words_per_cycle),
-            ("write", written, memory.write_bandwidth_words_per_cycle),
-            ("access", read + written, memory.shared_bandwidth_words_per_cycle),
-        ]
-        for action, rate, bandwidth in ports:
+        for action, rate, bandwidth in memory.demands(read, written):
             if bandwidth is not None and rate > 0:
                 slices, at_once = math.floor(rate * computing + 0.5), bandwidth * memory.slices_per_word
                 cycles = math.ceil(slices / at_once if ragged else computing / (at_once / rate))

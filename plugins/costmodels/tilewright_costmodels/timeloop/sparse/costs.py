@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Limit, LimitAction
+from tilewright.schema.report import Limit
 from tilewright.schema.sparse import SparseMemory
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, GATED, READ, Traffic
@@ -58,13 +58,8 @@ def spent(nest: Nest, traffic: Mapping[tuple[int, str], Traffic], computing: int
     memory_cycles = {}
     for memory in nest.architecture.memories:
         read, write = rates.get(memory.name, (0.0, 0.0))
-        ports: list[tuple[LimitAction, float, float | None]] = [
-            ("read", read, memory.read_bandwidth_words_per_cycle),
-            ("write", write, memory.write_bandwidth_words_per_cycle),
-            ("access", read + write, memory.shared_bandwidth_words_per_cycle),
-        ]
         slowdown = 1.0
-        for action, rate, bandwidth in ports:
+        for action, rate, bandwidth in memory.demands(read, write):
             if bandwidth is not None and rate > 0:
                 slow = min(bandwidth * memory.slices_per_word / rate, 1.0)
                 slowdown = min(slowdown, slow)
