@@ -30,9 +30,9 @@ from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
 
-Amount = TypeVar("Amount", float, "Counter[int]")
+N = TypeVar("N", float, "Counter[int]")
 BandwidthAction = Literal["read", "write", "access"]
-"""What a bandwidth limits; accesses are reads and writes together."""
+"""Actions that a bandwidth limits; accesses are reads and writes together."""
 MAX_FANOUT, MAX_UNITS = 2**20, 2**40
 """Maximum number of sub-clusters of a cluster, and of compute units in total."""
 
@@ -227,11 +227,11 @@ class Memory(Model):
         """Read and write bandwidth in words per cycle; None: unlimited."""
         return ("read", self.read_bandwidth_words_per_cycle), ("write", self.write_bandwidth_words_per_cycle)
 
-    def demands(self, read: Amount, written: Amount) -> tuple[tuple[BandwidthAction, Amount, float | None], ...]:
-        """Return (action, what it moves, words per cycle or None) for each bandwidth that may limit the memory.
+    def demands(self, read: N, written: N) -> tuple[tuple[BandwidthAction, N, float | None], ...]:
+        """Return (action, amount moved, words per cycle or None) for each bandwidth that may limit the memory.
 
         Args:
-            read, written: what is moved, as one number or by instance.
+            read, written: amounts that are read and written, as one number or by instance.
         """
         return (
             ("read", read, self.read_bandwidth_words_per_cycle),
