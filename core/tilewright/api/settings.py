@@ -34,8 +34,8 @@ class Searches(TypedDict, total=False):
         None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller",
         "perfect|ragged", unset="as in the constraints, else perfect")]
     value_bits: Annotated['Literal["architecture", "network"]', Setting(
-        "architecture", "widths of values: architecture: as the memories state; network: as the network states, such as 8 "
-        "bits of a quantised operator", "architecture|network")]
+        "architecture", "whether the memories set the widths of values, or the network, such as 8 bits",
+        "architecture|network")]
     seconds: Annotated["float | None", Setting(
         None, "time limit of each search, of one distinct layer", "S", least=0)]
     evaluations: Annotated["int | None", Setting(
