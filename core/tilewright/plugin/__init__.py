@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.hooks import hookimpl
-    from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task, objectives, started
+    from tilewright.plugin.mapper import Budget, FigureReporter, Mapper, Proposals, Run, Task, objectives, started
     from tilewright.plugin.registry import Registry, discover, installed
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
@@ -114,6 +114,7 @@ __all__ = [
     "Evaluator",
     "Execution",
     "ExplorationTask",
+    "FigureReporter",
     "Frontend",
     "FrontendSpec",
     "FrozenDict",

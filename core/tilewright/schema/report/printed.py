@@ -85,7 +85,7 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
     lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
     if report.actual_operations is not None:
         kinds = f"{report.actual_operations:,} executed, {report.gated_operations:,} gated, {report.skipped_operations:,} skipped"
-        lines.append(f"  sparse  of {report.macs:,} MACs {kinds}")
+        lines.append(f"  sparse  {report.macs:,} MACs: {kinds}")
     if report.seconds and report.giga_macs_per_second and report.gops:
         speed = f"{report.giga_macs_per_second:.4g} GMAC/s ({report.gops:.4g} GOPS)"
         watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
