@@ -11,11 +11,12 @@ from support.proofs.enumeration import Enumeration, TooLargeError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Cluster, Compute, Fanout, Memory, Network
-from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule
+from tilewright.schema.constraints import KeepRule, SpatialRule, StorageRule, StoredTensors, TemporalRule
 from tilewright.values import Model
 
 pytestmark = pytest.mark.exhaustive
 
+RULES = TemporalRule, SpatialRule, KeepRule, StorageRule, StoredTensors
 DRAWN = [draw(seed) for seed in range(400)]
 
 NO_COST: dict[type[Model], set[str]] = {
@@ -38,11 +39,13 @@ def _documents(inputs: Inputs) -> Iterator[tuple[type[Model], dict[str, Any]]]:
             yield Fanout, cluster["fanout"]
             yield Network, cluster["fanout"].get("network", {})
     (rules,) = inputs.constraints["variants"]
-    for name, rule in (("temporal", TemporalRule), ("spatial", SpatialRule), ("keep", KeepRule)):
+    kinds = ("temporal", TemporalRule), ("spatial", SpatialRule), ("keep", KeepRule), ("storage", StorageRule)
+    for name, rule in kinds:
         yield from ((rule, each) for each in rules.get(name, ()))
+    yield from ((StoredTensors, entry) for each in rules.get("storage", ()) for entry in each["entries"])
 
 
-@pytest.mark.parametrize("model", [Cluster, Memory, Fanout, Network, Compute, TemporalRule, SpatialRule, KeepRule])
+@pytest.mark.parametrize("model", [Cluster, Memory, Fanout, Network, Compute, *RULES])
 def test_every_field_that_a_cost_or_a_rule_depends_on_is_drawn(model: type[Model]) -> None:
     drawn = {name for inputs in DRAWN for kind, document in _documents(inputs) if kind is model for name in document}
     assert drawn == set(model.model_fields) - NO_COST.get(model, set())

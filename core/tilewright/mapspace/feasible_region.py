@@ -20,7 +20,7 @@ from tilewright.mapspace.room import spanning, usable_slices, usable_words
 from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.constraints import Cutting, Factors, Variant
+from tilewright.schema.constraints import Cutting, Factors, StorageRule, Variant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 
@@ -151,6 +151,8 @@ class FeasibleRegion:
         orders = [rule.memory for rule in self.rules.temporal if rule.order]
         for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
             raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
+        for storage in self.rules.storage:
+            self._check_storage(storage)
         unrolling = [entry.target for entry in self.skeleton.entries if entry.unrolls]
         for spatial in self.rules.spatial:
             least = [name for name, trips in spatial.factors.items() if trips.min > 1]
@@ -158,6 +160,22 @@ class FeasibleRegion:
                 raise InputError(
                     f"a rule unrolls {', '.join(least)} over cluster {spatial.cluster}, which has one sub-cluster",
                     hint=f"clusters that fan out: {', '.join(unrolling)}",
+                )
+
+    def _check_storage(self, rule: StorageRule) -> None:
+        """Raise InputError unless each tensor that a memory of the cluster may keep is in one of the entries."""
+        cluster = self.architecture.cluster(rule.cluster)
+        for tensor in self.problem.tensors:
+            memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
+            if memory is None or self._kept(memory, tensor) == "bypass":
+                continue
+            names = {tensor.name, tensor.role}
+            count = sum(each.memory == memory.name and bool(names & set(each.tensors)) for each in rule.entries)
+            if count != 1:
+                raise InputError(
+                    f"the storage rule of cluster {cluster.name} has {count} entries for {tensor.name} ({tensor.role}) "
+                    f"in memory {memory.name}, expected one",
+                    hint="list every tensor once, by its name or its role",
                 )
 
     def _temporal_slot(self, index: int) -> Slot:
@@ -275,7 +293,7 @@ class FeasibleRegion:
                     memory = cluster.memory_for(tensor)
                 except ValueError as error:
                     raise InputError(str(error)) from None
-                if memory is None or (entry.memories and memory.name not in entry.memories):
+                if memory is None or not entry.may_keep(memory, tensor):
                     if not index:
                         raise InputError(
                             f"the outermost cluster {cluster.name} has no memory that may hold {tensor.name} "

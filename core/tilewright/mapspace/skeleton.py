@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.constraints import StorageRule
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Tensor
 
 
 @dataclass(frozen=True)
@@ -16,6 +19,7 @@ class SkeletonEntry:
         target: Name of the cluster.
         holds: Whether the entry is a storage level, so that its `keep` is a list (possibly empty).
         memories: Memories of the cluster that the entry may use. Empty: all of them.
+        tensors: Names or roles of the tensors that the entry may keep. None: all of them.
         steps: Whether a map space allows temporal loops here.
         unrolls: Whether a map space allows spatial loops here.
         inside: Memory whose temporal loops the entry contains.
@@ -24,9 +28,15 @@ class SkeletonEntry:
     target: str
     holds: bool
     memories: tuple[str, ...] = ()
+    tensors: tuple[str, ...] | None = None
     steps: bool = True
     unrolls: bool = True
     inside: str | None = None
+
+    def may_keep(self, memory: Memory, tensor: Tensor) -> bool:
+        """Return whether the entry may keep a tensor in a memory of its cluster."""
+        named = self.tensors is None or tensor.name in self.tensors or tensor.role in self.tensors
+        return named and (not self.memories or memory.name in self.memories)
 
 
 @dataclass(frozen=True)
@@ -44,24 +54,26 @@ class Skeleton:
         return cls(tuple(SkeletonEntry(entry.target, entry.keep is not None) for entry in mapping.entries))
 
     @classmethod
-    def for_architecture(cls, architecture: Architecture) -> Skeleton:
+    def for_architecture(cls, architecture: Architecture, storage: Sequence[StorageRule] = ()) -> Skeleton:
         """Return the standard skeleton of an architecture.
 
         Every memory has one storage entry and one block of temporal loops inside it. That block
         belongs to the next storage entry. If the cluster has a fanout, the block belongs to an
         unrolling entry without storage, as in Timeloop.
 
-        Memories of one cluster get separate entries in file order. Those of the outermost cluster
-        share one entry, because they hold whole tensors.
+        Memories of one cluster get separate entries in file order, or those of its rule in
+        `storage`. Those of the outermost cluster share one entry, because they hold whole tensors.
         """
+        ruled = {rule.cluster: [((each.memory,), each.tensors) for each in rule.entries] for rule in storage}
         entries: list[SkeletonEntry] = []
         owed: str | None = None  # memory that has no entry for its loops yet
         for index, cluster in enumerate(architecture.clusters):
             last = index == len(architecture.clusters) - 1
             names = tuple(memory.name for memory in cluster.memories)
-            for held in [names] if index == 0 else [(name,) for name in names]:
+            plain: list[tuple[tuple[str, ...], tuple[str, ...] | None]] = [((name,), None) for name in names]
+            for held, tensors in [(names, None)] if index == 0 else ruled.get(cluster.name, plain):
                 entries.append(
-                    SkeletonEntry(cluster.name, True, held, steps=owed is not None, unrolls=False, inside=owed)
+                    SkeletonEntry(cluster.name, True, held, tensors, steps=owed is not None, unrolls=False, inside=owed)
                 )
                 owed = held[-1]
             if cluster.fanout.size > 1 or last:

@@ -52,11 +52,12 @@ class MapSpace(FeasibleRegion):
     ) -> MapSpace:
         """Return the space under `rules`, or the unconstrained space if `rules` is None.
 
-        The default skeleton is the standard one of the architecture. `tilewright.space` also
+        The default skeleton is the standard one of the architecture under `rules.storage`. `tilewright.space` also
         applies the dataflow published for the architecture; this method does not.
         """
-        skeleton = skeleton or Skeleton.for_architecture(architecture)
-        return cls(problem, architecture, rules or Variant(), skeleton, factors)
+        rules = rules or Variant()
+        skeleton = skeleton or Skeleton.for_architecture(architecture, rules.storage)
+        return cls(problem, architecture, rules, skeleton, factors)
 
     # -- counting --------------------------------------------------------------------------------------------
 

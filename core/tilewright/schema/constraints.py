@@ -86,6 +86,24 @@ class KeepRule(Model):
     free: tuple[str, ...] = ()
 
 
+class StoredTensors(Model):
+    """Tensors, by name or role, that one storage entry keeps in `memory`."""
+
+    memory: Name
+    tensors: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class StorageRule(Model):
+    """Storage entries of `cluster`, outermost first, with temporal loops between them.
+
+    Without a rule every memory has one entry, in file order. A memory of several entries keeps its
+    tensors at different loops, which makes mappings uneven.
+    """
+
+    cluster: Name
+    entries: Annotated[tuple[StoredTensors, ...], Field(min_length=1)]
+
+
 class Variant(Model):
     """Rules for one structure of problem, or for problems that use the named dimensions.
 
@@ -98,6 +116,7 @@ class Variant(Model):
     temporal: tuple[TemporalRule, ...] = ()
     spatial: tuple[SpatialRule, ...] = ()
     keep: tuple[KeepRule, ...] = ()
+    storage: tuple[StorageRule, ...] = ()
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
         """Return the rules on a problem's own dimensions.
@@ -132,6 +151,7 @@ class Variant(Model):
                 for rule in self.spatial
             ),
             keep=self.keep,
+            storage=self.storage,
         )
 
     def within(self, problem: Problem) -> Variant:
@@ -156,7 +176,8 @@ class Constraints(FileModel):
     user selects another. `aspect` reshapes a flexible array: cluster -> fanout size, with the same
     number of compute units. `factors` states whether every tile divides, or the last tile of a
     dimension may be smaller. With `as_needed` it may only if a prescribed unrolling does not divide
-    its dimension.
+    its dimension. `uneven` adds the mappings that keep the tensors of one cluster at different loops,
+    in every order.
     """
 
     schema_version: Literal[1] = 1
@@ -167,6 +188,7 @@ class Constraints(FileModel):
     default: bool = False
     aspect: FrozenDict[Name, Trips] = FrozenDict()
     factors: Cutting | Literal["as_needed"] = "perfect"
+    uneven: bool = False
     variants: tuple[Variant, ...] = ()
 
     def variant_for(self, problem: Problem) -> Variant | None:
@@ -254,6 +276,12 @@ class Constraints(FileModel):
             self._known("memory", name, memories)
         for spatial in rules.spatial:
             self._known("cluster", spatial.cluster, [cluster.name for cluster in architecture.clusters])
+        inner = architecture.clusters[1:]
+        for storage in rules.storage:
+            self._known("inner cluster", storage.cluster, [cluster.name for cluster in inner])
+            here = next(cluster for cluster in inner if cluster.name == storage.cluster)
+            for entry in storage.entries:
+                self._known(f"memory of {here.name}", entry.memory, [memory.name for memory in here.memories])
 
     def _known(self, what: str, name: str, known: list[str] | tuple[str, ...]) -> None:
         if name not in known:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from unittest import mock
 
 import numpy as np
 
 import tilewright
-from support.proofs.drawing import Inputs
+from support.proofs.drawing import Inputs, storage_orders
 from support.proofs.enumeration import Enumeration, TooLargeError
 from tilewright.errors import TilewrightError
+from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.batch import Floats
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Budget, Task
@@ -22,6 +24,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
+from tilewright.run.union import search_union
 from tilewright_mappers.optimal import mapper
 
 ROUNDING = 1e-9
@@ -78,6 +81,51 @@ def check(inputs: Inputs, limit: int, *, capped: bool = False, **options: int) -
     proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
     status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
     return Verdict(status, (*wrong, *contradictions), least, every.size, best)
+
+
+def check_uneven(inputs: Inputs, limit: int) -> Verdict:
+    """Compare the proof of an uneven space with the enumerations of all orders of storage entries.
+
+    Args:
+        inputs: the task; its storage rules are replaced.
+        limit: more mappings in all orders than this are not enumerated.
+    """
+    (rules,) = inputs.constraints["variants"]
+    orders = [
+        storage_orders(inputs.problem, each) for each in inputs.architecture["clusters"][1:] if "memories" in each
+    ]
+    combinations = list(itertools.product(*(each for each in orders if each)))
+    if len(combinations) > 40:
+        return Verdict("too large")
+    try:
+        every = [
+            Enumeration(
+                replace(inputs, constraints=inputs.constraints | {"variants": [rules | {"storage": chosen}]}), limit
+            )
+            for chosen in combinations
+        ]
+        if sum(each.size for each in every) > limit:
+            return Verdict("too large")
+        if not any(each.size for each in every):
+            return Verdict("no mapping")
+        plain = inputs.constraints | {"variants": [{name: each for name, each in rules.items() if name != "storage"}]}
+        space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=plain)
+        evaluator = (
+            installed().make(CostModelSpec, "timeloop", inputs.model_options).bind(space.problem, space.architecture)
+        )
+    except TooLargeError:
+        return Verdict("too large")
+    except TilewrightError:
+        return Verdict("refused")
+    tasks = [Task(each, inputs.objective) for each in arrangements(space)]
+    batches = (batch for each in every for batch in each.batches())
+    least = min(
+        (float(_costs(evaluator, batch, tasks[0]).min(initial=math.inf)) for batch in batches), default=math.inf
+    )
+    found = search_union(installed().make(MapperSpec, "optimal"), tasks, evaluator, Budget(), seed=inputs.seed)
+    proved = found.gap is not None and found.gap < PROVED
+    status: Status = "no valid mapping" if math.isinf(least) else "proved" if proved else "gap left"
+    return Verdict(status, tuple(_contradictions(found, least)), least, sum(each.size for each in every))
 
 
 def check_against(

@@ -6,6 +6,7 @@ A new option of a cost model, or a new field of an architecture or of constraint
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from random import Random
@@ -225,7 +226,22 @@ def draw_constraints(rng: Random, problem: Document, architecture: Document) -> 
             chosen = {tensor: rng.choice(("keep", "bypass", "free", "free", None)) for tensor in tensors}
             ways = {way: [tensor for tensor in tensors if chosen[tensor] == way] for way in ("keep", "bypass", "free")}
             rules["keep"].append({"memory": name, **{way: found for way, found in ways.items() if found}})
+    inner = [cluster for cluster in clusters[1:] if "memories" in cluster]
+    if rng.random() < 0.3 and inner:
+        orders = storage_orders(problem, rng.choice(inner))
+        rules["storage"] = [rng.choice(orders)] if orders else []
     return {"kind": "constraints", "name": "rules", "variants": [rules]}
+
+
+def storage_orders(problem: Document, cluster: Document) -> list[Document]:
+    """Return a rule for each order of the storage entries of a cluster; a tensor that no memory holds has none."""
+    pairs = [
+        {"memory": memory["name"], "tensors": [tensor["name"]]}
+        for memory in cluster["memories"]
+        for tensor in problem["tensors"]
+        if "holds" not in memory or tensor["role"] in memory["holds"]
+    ]
+    return [{"cluster": cluster["name"], "entries": list(order)} for order in itertools.permutations(pairs) if order]
 
 
 def _steps(rng: Random, problem: Document, *, ordered: bool) -> Document:

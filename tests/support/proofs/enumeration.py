@@ -31,6 +31,8 @@ class Place:
 
     cluster: str
     holds: tuple[Document, ...] = ()
+    tensors: list[str] | None = None
+    """Tensors that may be held here; None: any."""
     loops: bool = False
     unrolls: bool = False
     least: int = 1
@@ -84,11 +86,15 @@ class Enumeration:
         clusters, found = architecture["clusters"], []
         temporal = {rule["memory"]: rule for rule in self.rules.get("temporal", ())}
         spatial = {rule["cluster"]: rule for rule in self.rules.get("spatial", ())}
+        storage = {rule["cluster"]: rule["entries"] for rule in self.rules.get("storage", ())}
         for number, cluster in enumerate(clusters):
             memories = cluster.get("memories", [])
-            for together in [memories] if number == 0 else [[memory] for memory in memories]:
+            by_name = {memory["name"]: memory for memory in memories}
+            plain = [{"memory": name} for name in by_name]
+            held = [([by_name[each["memory"]]], each.get("tensors")) for each in storage.get(cluster["name"], plain)]
+            for together, tensors in [(memories, None)] if number == 0 else held:
                 rule = temporal.get(together[-1]["name"], {})
-                found.append(Place(cluster["name"], holds=tuple(together)))
+                found.append(Place(cluster["name"], holds=tuple(together), tensors=tensors))
                 trips, order = self._bounds(rule), tuple(rule.get("order", ()))
                 found.append(Place(cluster["name"], loops=True, trips=trips, order=order))
             size = cluster.get("fanout", {}).get("size", 1)
@@ -122,7 +128,7 @@ class Enumeration:
         for p, place in enumerate(self.places):
             for t, tensor in enumerate(self.tensors):
                 memory = next((each for each in place.holds if _may_hold(each, tensor)), None)
-                if memory is None:
+                if memory is None or not (place.tensors is None or tensor["name"] in place.tensors):
                     continue
                 told = [
                     way for way in ("keep", "bypass", "free") if tensor["name"] in _rule(rules, memory).get(way, ())

@@ -64,6 +64,8 @@ def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[LevelConstra
     if rules is None:
         plan.refuse("constraints", constraints.name, f"no variant applies to problem {problem.name}")
         return []
+    if rules.storage or constraints.uneven:
+        plan.refuse("uneven", constraints.name, "storage entries of one level at several loops; Timeloop has one level")
     found = _in_time(rules, problem, plan) + _in_space(rules, problem, architecture, plan)
     found += _keeps(rules, problem, plan)
     for limit in found:

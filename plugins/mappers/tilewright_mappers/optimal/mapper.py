@@ -76,7 +76,7 @@ class Optimal:
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
-    best, bound = math.inf, -math.inf
+    best, bound = run.known, -math.inf
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)

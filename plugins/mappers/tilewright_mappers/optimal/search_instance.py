@@ -70,6 +70,9 @@ class SearchInstance:
         kept = np.where(np.logical_or(*space.keeps), relaxation.memory, -1)
         self.ports_of = [[p for p, (m, _) in enumerate(self.ports) if m in kept[:, t]] for t in range(self.tensors)]
         """Per tensor, indices of the ports that its words may use."""
+        self.kept_in = np.array([(kept == m).any(axis=1) for m in range(len(memories))])
+        """[M, E]: whether an entry may keep tensors in a memory."""
+        self.memories_of_several_entries = np.flatnonzero(self.kept_in.sum(axis=1) > 1)
         self.costs = CostFunction(
             energy=self.energy,
             cycles=cycles,
@@ -243,17 +246,18 @@ class SearchInstance:
         full_key = unrolling + self.max_slots * dims
         unrolled = full_key + 2
         tile_index = unrolled + (tensors + 1 if self.problem.ragged else 0)
-        side = FIRST_TENSOR + PER_TENSOR * tensors
+        used = FIRST_TENSOR + PER_TENSOR * tensors
+        side = used + len(self.memories_of_several_entries)
         last = side + ranks
         port = last + (dims + 1 if self.problem.ragged else 0)
-        used = [len(through) for through in self.ports_of]
-        deferred = port + ports + np.cumsum([0, *used])
-        credit = deferred[-1] + np.cumsum([0, *np.where(self.problem.output, used, 0)])
+        through = [len(some) for some in self.ports_of]
+        deferred = port + ports + np.cumsum([0, *through])
+        credit = deferred[-1] + np.cumsum([0, *np.where(self.problem.output, through, 0)])
         flows = sum(self.ports_of, []), sum((self.ports_of[t] for t in np.flatnonzero(self.problem.output)), [])
         return StateLayout(
             used=USED, first_shift=first_shift, total_shift=first_shift + tensors, window=first_shift + 2 * tensors, unrolling=unrolling, full_key=full_key,
             decision=full_key, flags=full_key + 1, unrolled=unrolled, tile_index=tile_index, tile=tile_index + dims, integers=tile_index + 2 * dims,
-            tensors=FIRST_TENSOR, window_side=side, last_steps=last, port=port, deferred_words=ints(deferred), first_reads=ints(credit),
+            tensors=FIRST_TENSOR, used_slices=used, window_side=side, last_steps=last, port=port, deferred_words=ints(deferred), first_reads=ints(credit),
             port_of=ints([*[-1] * port, *range(ports), *flows[0], *flows[1]]), numbers=int(credit[-1]),
         )  # fmt: skip
 
@@ -341,6 +345,8 @@ class SearchInstance:
             )
 
         usable = [memory.usable_slices for memory in self.space.architecture.memories]
+        columns = np.full(len(usable), -1)
+        columns[self.memories_of_several_entries] = np.arange(self.layout.used_slices, self.layout.window_side)
         return StorageEntry(
             outermost=entry == 0,
             read_pj=for_kernel(relaxation.read_pj[here] * words),
@@ -353,6 +359,8 @@ class SearchInstance:
             words=for_kernel(words),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
+            used_slices=ints(columns),
+            outermost_of_memory=for_kernel(np.asarray(~self.kept_in[:, :entry].any(axis=1))),
         )
 
     def _leakage(self) -> Floats:

@@ -122,6 +122,9 @@ def _dominates(context: SearchContext, table: StateTable, a: int, b: int) -> boo
                 return False
             if ports and _above(share, other):
                 return False
+    for u in range(layout.used_slices, layout.window_side):
+        if numbers[a, u] > numbers[b, u]:
+            return False
     for r in range(layout.window_side, layout.last_steps):
         if numbers[a, r] < numbers[b, r]:
             return False

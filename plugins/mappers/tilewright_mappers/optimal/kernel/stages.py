@@ -184,6 +184,7 @@ def _store(context: SearchContext, stage: Stage, states: StateRows, i: int, tabl
         kept = stage.choices[choice]
         n = _copy(context, states, i, table, kept)
         if _fits(context, stage.storage, table.rows, n, kept):
+            _note_used_slices(context, stage.storage, table.rows, n, kept)
             store(context, stage.storage, table.rows, n, kept)
             if _fits_outside(context, stage.outer, table.rows, n):
                 _raise_bound(context, stage.outer, table.rows, n)
@@ -263,17 +264,31 @@ def _in_order(stage: Stage, mask: int, d: int) -> bool:
 
 @kernel_call
 def _fits(context: SearchContext, storage: StorageEntry, states: StateRows, i: int, kept: int) -> bool:
-    """Return whether the kept tiles fit their memories."""
+    """Return whether the kept tiles fit their memories, with those of inner entries."""
     used, tensors, fits = context.scratch.memory_reads, len(context.problem.output), True
+    for m in range(len(storage.used_slices)):
+        if storage.used_slices[m] >= 0:
+            used[m] = states.numbers[i, storage.used_slices[m]]
     for t in range(tensors):
         if kept >> t & 1:
             used[storage.memory[t]] += words(context, states, i, t) * storage.slices[t]
     for t in range(tensors):
         if kept >> t & 1:
             fits &= used[storage.memory[t]] <= storage.usable[storage.memory[t]]
-    for t in range(tensors):
-        used[max(0, storage.memory[t])] = 0.0
+    used[:] = 0.0
     return bool(fits)
+
+
+@kernel_call
+def _note_used_slices(context: SearchContext, storage: StorageEntry, states: StateRows, i: int, kept: int) -> None:
+    """Add the slices of the kept tiles to those that entries of the same memory use; forget them at the last entry."""
+    for t in range(len(context.problem.output)):
+        column = storage.used_slices[max(0, storage.memory[t])]
+        if kept >> t & 1 and column >= 0:
+            states.numbers[i, column] += words(context, states, i, t) * storage.slices[t]
+    for m in range(len(storage.used_slices)):
+        if storage.used_slices[m] >= 0 and storage.outermost_of_memory[m]:
+            states.numbers[i, storage.used_slices[m]] = 0.0
 
 
 @kernel_call

@@ -101,6 +101,8 @@ class StateLayout(NamedTuple):
     """Number of integers."""
     tensors: int
     """First of the numbers per tensor."""
+    used_slices: int
+    """[U]: slices that inner entries use, per memory with several entries (Lemma 11)."""
     window_side: int
     """[R]: side of the tile along each window."""
     last_steps: int
@@ -168,6 +170,10 @@ class StorageEntry(NamedTuple):
     """[T]: slices per value (see `Memory.slices_per_word`)."""
     usable: Floats
     """[M]: usable slices."""
+    used_slices: Ints
+    """[M]: column of `StateLayout.used_slices`; -1 if the memory has no other entry."""
+    outermost_of_memory: Bools
+    """[M]: no entry outside uses the memory."""
 
 
 @passed_by_pointer
