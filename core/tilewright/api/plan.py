@@ -88,7 +88,7 @@ class Plan:
         return cls(
             workload=network,
             architecture=architecture,
-            constraints=with_factors(constraints, words["factors"]),
+            constraints=with_factors(constraints, words["factors"], words["uneven"]),
             objective=objective,
             budget=budget,
             seed=words["seed"],

@@ -33,6 +33,9 @@ class Searches(TypedDict, total=False):
     factors: Annotated["str | None", Setting(
         None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller",
         "perfect|ragged", unset="as in the constraints, else perfect")]
+    uneven: Annotated["bool | None", Setting(
+        None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
+        flags=("--uneven",), unset="as in the constraints, else no")]
     value_bits: Annotated['Literal["architecture", "network"]', Setting(
         "architecture", "whether the memories set the widths of values, or the network, such as 8 bits",
         "architecture|network")]

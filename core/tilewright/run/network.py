@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tilewright.child import is_child
-from tilewright.errors import OutputError, PluginError, TilewrightError
+from tilewright.errors import NotConformableError, OutputError, PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable
@@ -28,7 +29,7 @@ from tilewright.run.compilation_warm_up import warm_up
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import BuiltModel, bind, explain
 from tilewright.run.parallel import Incumbent, Interim, Rescue, Workers, in_processes
-from tilewright.run.search import search
+from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
 from tilewright.schema.mapped import BoundMapping, PluginRecord
@@ -344,11 +345,12 @@ def map_problem(
     """Search the best mapping of one problem."""
     try:
         space, constrained, evaluator = bound(distinct, configuration)
+        spaces = spaces_of(distinct, configuration)
     except TilewrightError as error:
         return MappedLayer(distinct, error=error)
-    result = search(
+    result = search_union(
         configuration.mapper,
-        Task(space, configuration.objective, configuration.most_cycles),
+        [Task(each, configuration.objective, configuration.most_cycles) for each in spaces],
         evaluator,
         configuration.budget,
         seed=configuration.seed,
@@ -398,6 +400,29 @@ def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tupl
     )
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
     return space, constrained
+
+
+def spaces_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, ...]:
+    """Return the map spaces whose union is searched: one, or also those of all arrangements if it is uneven.
+
+    Raises:
+        TilewrightError: The inputs are not accepted.
+    """
+    space, _ = space_of(distinct, configuration)
+    if not configuration.constraints.uneven:
+        return (space,)
+    model, mapper = configuration.model, configuration.mapper_record
+    for capabilities, plugin in (
+        (model.capabilities, f"cost model {model.name}"),
+        (configuration.mapper_capabilities, f"mapper {mapper.name}"),
+    ):
+        if not capabilities.uneven_mappings:
+            text = "uneven mappings are not accepted"
+            raise NotConformableError(plugin, (Reason(code="uneven", where="mapping", message=text),), hint=EVEN)
+    return space, *arrangements(space)  # the even space is small, and its mappings are a start for the others
+
+
+EVEN = "search without --uneven, or choose another one (tilewright plugins lists them)"
 
 
 def _place(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[Architecture, Variant | None]:
@@ -465,6 +490,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "architecture": architecture.model_dump(mode="json"),
             "rules": None if rules is None else rules.model_dump(mode="json"),
             "factors": configuration.constraints.factors,
+            "uneven": configuration.constraints.uneven,
             "mapper": configuration.mapper_record.model_dump(mode="json"),
             "model": configuration.model.record.model_dump(mode="json"),
             "objective": configuration.objective,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -38,6 +39,7 @@ def search(
     seed: int = 0,
     on_progress: Watcher | None = None,
     clock: Callable[[], float] = time.monotonic,
+    known: float = math.inf,
 ) -> Result:
     """Run a mapper until it is done or the budget is used up, and return the best mapping so far.
 
@@ -45,22 +47,25 @@ def search(
     ends the search (`cancelled`), not the program. A plugin that violates its contract ends it with
     `failed` and a PluginError in `error`. Third-party plugins that never answer are ended by the
     parent process (`tilewright.run.parallel`).
+
+    Args:
+        known: Objective of a mapping from outside the space; only better ones are recorded.
     """
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
-    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock)
+    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known)
     cpu = time.process_time()
     with preserving_results():
         stop, error = loop.run_through()
         cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
         rejections = None
-        if loop.best is None and error is None and stop != "cancelled":
+        if math.isinf(loop.value) and error is None and stop != "cancelled":
             try:
                 rejections = loop.sample.explained(task, guarded)
             except KeyboardInterrupt:
                 stop = "cancelled"
         return Result(
             best=loop.best,
-            value=loop.value,
+            value=loop.own_value,
             evaluated=loop.own.evaluated,
             valid=loop.valid,
             rejected=loop.rejected,
@@ -90,20 +95,26 @@ class _Loop:
         seed: int,
         on_progress: Watcher | None,
         clock: Callable[[], float],
+        known: float,
     ) -> None:
         self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
         self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
         self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
-        self.run.starters = mapper.starters
+        self.run.starters, self.run.known = mapper.starters, known
         self.lower_bound: float | None = None
         self.figures: dict[str, float] = {}
         self.best: Mapping | None = None
-        self.value = np.inf
+        self.value = known
         self.history: list[tuple[int, float]] = []
         self.valid = self.rejected = 0
         self.improved_at = self.batch_began = 0
         self.piece = FIRST_PIECE
         self.sample = RejectionSample()
+
+    @property
+    def own_value(self) -> float:
+        """Objective of the best mapping; inf without one."""
+        return math.inf if self.best is None else self.value
 
     def run_through(self) -> tuple[Stop, TilewrightError | None]:
         proposals: GuardedProposals | None = None
@@ -146,7 +157,7 @@ class _Loop:
                 with raising():
                     batch = proposals.send(costs)
         except StopIteration:  # done, or out of time or evaluations
-            self.lower_bound = self.mapper.lower_bound(self.run, self.value)
+            self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
             if self.lower_bound is not None:
                 return "finished"
             late = self.run.short_of_time or self.own.remaining_seconds <= 0
@@ -158,7 +169,7 @@ class _Loop:
         Raises:
             PluginError: They are invalid.
         """
-        self.lower_bound = self.mapper.lower_bound(self.run, self.value)
+        self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
         self.figures = self.mapper.run_figures(self.task, self.run, self.best)
 
     def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
@@ -188,7 +199,7 @@ class _Loop:
             per_second = len(batch) / max(1e-9, time.perf_counter() - started)
             self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
         self._keep_best(batch, costs)
-        if self.best is None:
+        if math.isinf(self.value):
             self.sample.add(batch)
         self.own.evaluated += len(batch)
         self.valid += int(costs.valid.sum())

@@ -14,7 +14,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
-from tilewright.run.network import MappedLayer, Watch, map_workload, space_of
+from tilewright.run.network import MappedLayer, Watch, map_workload, spaces_of
 from tilewright.run.parallel import Workers
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
@@ -89,7 +89,9 @@ class Proofs:
         """Return the distance of a mapping with this cost; None if no bound of this model covers
         it.
         """
-        found = [each for each in self._all if each.model == model and each.space.contains(mapping)]
+        found = [
+            each for each in self._all if each.model == model and any(space.contains(mapping) for space in each.spaces)
+        ]
         highest = max(found, key=lambda each: each.bound, default=None)
         return None if highest is None else Distance(value / highest.bound, highest.exact)
 
@@ -99,7 +101,7 @@ class _Proof:
     """A proved bound. `exact`: a mapping with this cost was found."""
 
     model: str
-    space: MapSpace
+    spaces: tuple[MapSpace, ...]
     bound: float
     exact: bool
 
@@ -108,8 +110,8 @@ def _proofs(row: SweepRow) -> Iterator[_Proof]:
     """Yield the bound that a search proved, if any."""
     result, configuration = row.layer.result, row.point.configuration
     if result is not None and configuration is not None and result.proved and result.lower_bound:
-        space, _ = space_of(row.layer.distinct, configuration)
-        yield _Proof(row.point.model, space, result.lower_bound, result.proved == "yes")
+        spaces = spaces_of(row.layer.distinct, configuration)
+        yield _Proof(row.point.model, spaces, result.lower_bound, result.proved == "yes")
 
 
 def sweep(

@@ -132,12 +132,14 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
     return found
 
 
-def with_factors(constraints: Constraints, factors: str | None) -> Constraints:
-    """Return the constraints with this rule for factors; None keeps theirs.
+def with_factors(constraints: Constraints, factors: str | None, uneven: bool | None = None) -> Constraints:
+    """Return the constraints with these kinds of mappings; None keeps theirs.
 
     Raises:
         InputError: The rule is unknown.
     """
+    if uneven is not None:
+        constraints = constraints.model_copy(update={"uneven": uneven})
     if factors is None:
         return constraints
     word = one_of("factors", factors, get_args(Cutting), {"imperfect": "ragged"})

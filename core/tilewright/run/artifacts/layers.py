@@ -87,11 +87,13 @@ def mapping_file(
 def certificate_of(
     layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
 ) -> Certificate | None:
-    """Return the certificate of a layer; None if its mapper proved nothing."""
+    """Return the certificate of a layer; None if its mapper proved nothing, or the space is uneven."""
     result = layer.result
     if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
         return None
     own = configuration.fallback if layer.instead is not None and configuration.fallback else configuration
+    if own.constraints.uneven:
+        return None
     space, _ = space_of(layer.distinct, own)
     incumbent = mapping_file(layer, configuration, alternatives)
     records = (own.mapper_record, own.model.record)
