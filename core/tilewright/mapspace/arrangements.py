@@ -58,8 +58,8 @@ def count_uneven(space: MapSpace) -> int:
 
     Two arrangements share the mappings without loops between the entries whose order differs. Let an
     ordered partition of the pairs of a cluster have loops between its groups only, and N mappings.
-    By inclusion and exclusion over the refinements, the union has the sum of N times the product of
-    (-1)^(k - 1) over all groups, where k is the size of the group.
+    By inclusion and exclusion, the union has the sum of N over all ordered partitions, with signs. The
+    sign is the product of (-1)^(k - 1) over all groups, of k pairs each.
 
     Raises:
         InputError: A rule bounds loops between entries of one cluster, which depends on their order.
@@ -88,7 +88,7 @@ def _pairs(space: MapSpace) -> dict[str, list[Pair]]:
         for tensor, on in zip(space.problem.tensors, row, strict=True):
             if on and cluster.name not in fixed:
                 memory = cluster.memory_for(tensor)
-                assert memory is not None  # `keeps` says so
+                assert memory is not None  # `keeps` is computed from it
                 found.setdefault(cluster.name, []).append((memory.name, tensor.name))
     return {name: each for name, each in found.items() if len(each) > 1}
 
