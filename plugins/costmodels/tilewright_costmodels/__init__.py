@@ -27,6 +27,10 @@ class OracleOptions(Options):
         le=10_000_000,
         description="maximum number of operations of a problem, because every one is executed",
     )
+    draws: int = Field(
+        default=16, ge=1, le=10_000, description="random draws of nonzero values on sparse hardware; counts are means"
+    )
+    seed: int = Field(default=0, ge=0, description="seed of these draws")
 
 
 class MaestroOptions(Options):
@@ -114,6 +118,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 value_widths=True,
                 shared_bandwidth=True,
                 inner_backing_store=True,
+                sparse=True,
                 groups=True,
             ),  # NumPy's limits
         ),

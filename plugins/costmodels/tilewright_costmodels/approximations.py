@@ -8,6 +8,7 @@ from tilewright.plugin.specs import Approximation
 
 if TYPE_CHECKING:
     from tilewright.plugin.route import Route
+    from tilewright.schema.sparse import Saving
 
 
 def _remainder(route: Route) -> str | None:
@@ -66,6 +67,49 @@ def _first_reads(route: Route) -> str | None:
     return "first-read elision: first writes are computed from tile sizes; in execution, they are counted"
 
 
+def _acting(route: Route) -> list[tuple[str, Saving]]:
+    """Return the actions on the tensor of a count, with the memory that has them."""
+    return [
+        (memory.name, option)
+        for memory in route.architecture.memories
+        if memory.sparse is not None
+        for saving in memory.sparse.actions_on(route.problem.tensors)
+        for option in saving.options
+        if option.tensor == route.tensor.name
+    ]
+
+
+def _sparse_means(route: Route) -> str | None:
+    if not route.architecture.sparse_parts:
+        return None
+    names = {route.tensor.name, *(name for _, option in _acting(route) for name in option.when_empty)}
+    drawn = [tensor.name for tensor in route.problem.tensors if tensor.name in names and tensor.density is not None]
+    text = f"zeros of {', '.join(drawn)}: the expected count, rounded down; in execution, the mean of random draws"
+    return text if drawn else None
+
+
+def _sparse_sums(route: Route) -> str | None:
+    if not route.tensor.is_output or route.action == "updates" or not _acting(route):
+        return None
+    return "as many first reads are saved as without zeros; in execution, none of sums whose updates were all saved"
+
+
+def _sparse_tiles(route: Route) -> str | None:
+    found = _acting(route)
+    inside = [loop for loop in route.mapping.loops() if loop.spatial and loop.dimension in route.tensor.dimensions]
+    memories = ", ".join(dict.fromkeys(name for name, _ in found))
+    text = f"actions of {memories} on {route.tensor.name}: conditions are looked for in other tiles than execution has"
+    return text if len(found) > 1 or (found and inside) or (found and route.inner is not None) else None
+
+
+def _sparse_uncompressed(route: Route) -> str | None:
+    memory = route.architecture.cluster(route.mapping.entries[route.outer].target).memory_for(route.tensor)
+    found = memory.sparse.format_of(route.tensor) if memory is not None and memory.sparse is not None else None
+    if found is None or found.is_compressed:
+        return None
+    return "zeros take no accesses, although no rank is compressed; in execution, they do"
+
+
 REMAINDER = Approximation("remainder", "tiles that do not divide", _remainder)
 LINK_TRANSFERS = Approximation("link_transfers", "words forwarded between neighbours", _link_transfers)
 HOLES = Approximation("holes", "bounding boxes with words that are not touched", _holes)
@@ -78,6 +122,12 @@ BYPASS = Approximation("bypass", "levels that bypass a tensor with overlapping t
 SHARING = Approximation("sharing", "equal tiles of sub-clusters, some of them edge tiles", _sharing)
 FIRST_READS = Approximation("first_reads", "outputs whose first partial sum is written without a read", _first_reads)
 
-OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, SHARING, FIRST_READS)
+SPARSE_MEANS = Approximation("sparse_means", "expected counts of random zeros", _sparse_means)
+SPARSE_SUMS = Approximation("sparse_sums", "first reads of partial sums whose updates were saved", _sparse_sums)
+SPARSE_TILES = Approximation("sparse_tiles", "conditions of gating and skipping in other tiles", _sparse_tiles)
+SPARSE_UNCOMPRESSED = Approximation("sparse_uncompressed", "zeros in formats without compression", _sparse_uncompressed)
+
+OF_SPARSE = (SPARSE_MEANS, SPARSE_SUMS, SPARSE_TILES, SPARSE_UNCOMPRESSED)
+OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, SHARING, FIRST_READS, *OF_SPARSE)
 OF_MAESTRO = (REMAINDER, HALO, SLIDING, FIRST_READS)
 OF_ZIGZAG = (HOLES, HALO, SLIDING, FIRST_READS)

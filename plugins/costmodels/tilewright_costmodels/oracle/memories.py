@@ -82,7 +82,7 @@ def move(
         output: see `execute`.
         steps_per_visit: steps of the inner memory after which it starts empty; 0: never.
     """
-    connection = _Connection(uses[0][0], outer, inner, may_share)
+    connection = Connection(uses[0][0], outer, inner, may_share)
     (_collect if output else _supply)(uses, connection, inner, steps_per_visit)
 
 
@@ -94,12 +94,12 @@ def compute(
     output: bool,
 ) -> None:
     """Count the words between a memory and compute, which keeps nothing: each operation moves its own."""
-    connection = _Connection(trace, memory, None, may_share)
+    connection = Connection(trace, memory, None, may_share)
     for _, tiles in _steps([(trace, words)], None):
         (connection.add_sums if output else connection.read)(connection.count_receivers(tiles))
 
 
-class _Connection:
+class Connection:
     """Network between the instances of a memory and those of the next memory inside (None: compute)."""
 
     def __init__(
@@ -119,7 +119,7 @@ class _Connection:
             if outer.entry <= loop.entry < last and may_share(loop)
         ]
         self.summed: defaultdict[int, set[int]] = defaultdict(set)
-        self._leader = functools.cache(self._first_of_group)
+        self.leader = functools.cache(self._first_of_group)
 
     def parent(self, subcluster: int) -> int:
         """Return the instance of the outer memory that serves a sub-cluster."""
@@ -131,7 +131,7 @@ class _Connection:
 
     def count_receivers(self, tiles: Tiles) -> Counter[tuple[int, int]]:
         """Return (first of a group of sub-clusters, word) -> number of them whose tile has the word."""
-        return Counter((self._leader(subcluster), word) for subcluster, tile in tiles.items() for word in tile)
+        return Counter((self.leader(subcluster), word) for subcluster, tile in tiles.items() for word in tile)
 
     def read(self, requests: Counter[tuple[int, int]]) -> None:
         """Read each (group, word) once, for all sub-clusters that request it."""
@@ -171,7 +171,7 @@ def _steps(uses: Uses, entry: int | None) -> Iterator[tuple[int, Tiles]]:
     yield now, tiles
 
 
-def _supply(uses: Uses, connection: _Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
+def _supply(uses: Uses, connection: Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
     """Move operands: a sub-cluster fetches the words of its tile that its previous tile did not have."""
     held: Tiles = {}
     visit = 0
@@ -184,7 +184,7 @@ def _supply(uses: Uses, connection: _Connection, inner: MemoryTraffic, steps_per
         connection.read(connection.count_receivers(fetched))
 
 
-def _collect(uses: Uses, connection: _Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
+def _collect(uses: Uses, connection: Connection, inner: MemoryTraffic, steps_per_visit: int) -> None:
     """Move partial sums: a word leaves a sub-cluster when its tile moves on, and returns when it is needed again."""
     held: Tiles = {}
     received: defaultdict[int, set[int]] = defaultdict(set)

@@ -55,6 +55,16 @@ class TensorResidency:
         )
         return energy * min(self.traffic.instances, existing // memory.instances_per_macro) / self.traffic.instances
 
+    def transferred(self) -> tuple[Counter[int], Counter[int]]:
+        """Return the slices that are read and written, by instance."""
+        slices = self.memory.slices_of(self.tensor)
+        traffic = self.traffic
+        read, written = (
+            Counter({instance: count * slices for instance, count in counts.items()})
+            for counts in (traffic.reads, traffic.fills + traffic.updates)
+        )
+        return read, written
+
     def _average(self, total: int) -> int:
         """Return the average per instance, to the nearest integer."""
         return math.floor(total / self.traffic.instances + 0.5)
@@ -180,9 +190,8 @@ def limits(architecture: Architecture, residencies: list[TensorResidency]) -> It
         read, written = Counter[int](), Counter[int]()  # slices
         for each in residencies:
             if each.memory is memory:
-                slices = memory.slices_of(each.tensor)
-                for total, counts in ((read, each.traffic.reads), (written, each.traffic.fills + each.traffic.updates)):
-                    total.update({instance: count * slices for instance, count in counts.items()})
+                for total, counts in zip((read, written), each.transferred(), strict=True):
+                    total.update(counts)
         for action, counts, bandwidth in memory.demands(read, written):
             busiest = max(counts.values(), default=0)
             if bandwidth is not None and busiest:

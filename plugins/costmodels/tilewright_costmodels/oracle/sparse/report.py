@@ -1,0 +1,212 @@
+"""Report of an execution on sparse hardware: means over the draws of nonzero values."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import Reason
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
+from tilewright.schema.sparse import SparseAction, SparseMemory
+from tilewright_costmodels.oracle.report import TensorResidency
+from tilewright_costmodels.oracle.sparse.errors import RefusedError
+from tilewright_costmodels.oracle.sparse.execution import (
+    ACTUAL,
+    FILL,
+    GATED,
+    READ,
+    SKIPPED,
+    UPDATE,
+    Counts,
+    Executor,
+    Place,
+)
+
+Means = NDArray[np.float64]
+ACTIONS = ("read", "fill", "update")
+
+
+@dataclass(frozen=True)
+class SparseResidency(TensorResidency):
+    """One tensor in one memory of sparse hardware. `traffic` has the dense accesses.
+
+    Attributes:
+        found: counts of the draws.
+        expanded, packed: words that are decompressed and compressed, all instances.
+    """
+
+    place: Place
+    found: Counts
+    expanded: float
+    packed: float
+
+    def _data(self) -> Means:
+        """Return the mean words per instance, [kind, action]."""
+        means: Means = self.found.data.mean(axis=2) / self.traffic.instances
+        return means
+
+    def _metadata(self) -> Means:
+        """Return the mean pieces per instance, [rank, metadata or payload, kind, action]."""
+        means: Means = self.found.metadata.mean(axis=4) / self.traffic.instances
+        return means
+
+    def _bits(self) -> Means:
+        """Return the mean bits of metadata per instance, [kind, action]."""
+        sparse = self.memory.sparse
+        widths = [sparse.metadata.bits_of(rank.spec) for rank in self.place.ranks] if sparse else []
+        weights = np.array(widths, dtype=np.float64).reshape(-1, 2, 1, 1)
+        bits: Means = (self._metadata() * weights).sum(axis=(0, 1))
+        return bits
+
+    def energy_pj(self, existing: int) -> float:
+        """Return the pJ of all instances: mean accesses of full blocks, times their energies."""
+        memory, sparse = self.memory, self.memory.sparse or SparseMemory()
+        prices = np.array(
+            [
+                [memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj],
+                *([_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in ("gated", "skipped")),
+            ]
+        )
+        kinds = ("metadata", "gated_metadata", "skipped_metadata")
+        of_metadata = np.array([[_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in kinds])
+        blocks = self._data() * memory.slices_of(self.tensor) / (memory.block_words * memory.slices_per_word)
+        energy = float((blocks * prices).sum())
+        if sparse.metadata.width_bits:
+            energy += float((self._bits() / sparse.metadata.width_bits * of_metadata).sum())
+        energy *= min(self.traffic.instances, existing // memory.instances_per_macro)
+        energy += self.expanded * sparse.energy_pj("decompression")
+        return energy + self.packed * sparse.energy_pj("compression")
+
+    def transferred(self) -> tuple[Counter[int], Counter[int]]:
+        """Return the slices read and written by instance; gated accesses take bandwidth, skipped ones do not."""
+        words = self._data()[[ACTUAL, GATED]].sum(axis=0)
+        words += self._bits()[[ACTUAL, GATED]].sum(axis=0) / self.memory.word_bits
+        slices = np.ceil(words * self.memory.slices_of(self.tensor)).astype(np.int64).tolist()
+        busy = range(self.traffic.instances)
+        return Counter(dict.fromkeys(busy, slices[READ])), Counter(dict.fromkeys(busy, slices[FILL] + slices[UPDATE]))
+
+    def counts(self, existing: int) -> TensorCounts:
+        """Return the means per instance."""
+        dense = super().counts(existing)
+        data, instances = self._data(), self.traffic.instances
+        made = _accesses(data[ACTUAL])
+        sparse = SparseCounts(
+            dense=AccessCounts(reads=dense.reads, fills=dense.fills, updates=dense.updates),
+            gated=_accesses(data[GATED]),
+            skipped=_accesses(data[SKIPPED]),
+            metadata=tuple(reversed(list(self._ranks()))),
+            decompressions=round(self.expanded / instances),
+            compressions=round(self.packed / instances),
+            stored_words=self.stored_words,
+            metadata_bits=self.metadata_bits,
+            average_instances=instances,
+        )
+        return dense.model_copy(update={**made.model_dump(), "sparse": sparse, "energy_pj": self.energy_pj(existing)})
+
+    @property
+    def stored_words(self) -> int:
+        """Words of the fullest tile of any draw."""
+        contents = self.place.contents
+        return int(contents.held.max() if self.place.omits_zeros else contents.sizes.max())
+
+    @property
+    def metadata_bits(self) -> int:
+        """Bits of metadata of the fullest tile of any draw."""
+        sparse = self.memory.sparse
+        widths = [sparse.metadata.bits_of(rank.spec) for rank in self.place.ranks] if sparse else []
+        if not widths:
+            return 0
+        return int((self.place.contents.units * np.array(widths)[:, :, None, None]).sum(axis=(0, 1)).max())
+
+    def _ranks(self) -> Iterator[RankCounts]:
+        """Yield the counts of each rank, innermost first."""
+        for rank, pieces, stored in zip(self.place.ranks, self._metadata(), self.place.contents.units, strict=True):
+            metadata, payload = (
+                MetadataCounts(
+                    stored=int(most.max()),
+                    actual=_accesses(kinds[ACTUAL]),
+                    gated=_accesses(kinds[GATED]),
+                    skipped=_accesses(kinds[SKIPPED]),
+                )
+                for kinds, most in zip(pieces, stored, strict=True)
+            )
+            yield RankCounts(format=rank.spec.format, metadata=metadata, payload=payload)
+
+
+def _energy(sparse: SparseMemory, action: str) -> float:
+    found: dict[SparseAction, float] = dict(sparse.energies_pj)
+    return found.get(action, 0.0)  # type: ignore[call-overload, no-any-return]
+
+
+def _accesses(means: Means) -> AccessCounts:
+    reads, fills, updates = (math.floor(each + 0.5) for each in means.tolist())
+    return AccessCounts(reads=reads, fills=fills, updates=updates)
+
+
+def sparse_residencies(
+    executor: Executor, counts: dict[tuple[int, str], Counts], dense: list[TensorResidency]
+) -> list[TensorResidency]:
+    """Return the traffic of every tensor in every memory, with its sparse counts."""
+    found: list[TensorResidency] = []
+    for each in dense:
+        key = each.traffic.entry, each.tensor.name
+        place = executor.places[key]
+        outside = [entry for entry, name in executor.places if name == key[1] and entry < key[0]]
+        expanded = packed = 0.0
+        if outside and executor.places[max(outside), key[1]].omits_zeros and not place.omits_zeros:
+            expanded = float(counts[key].data[ACTUAL, FILL].mean())
+            if each.tensor.is_output:
+                packed = float(counts[max(outside), key[1]].data[ACTUAL, UPDATE].mean())
+        found.append(
+            SparseResidency(each.memory, each.cluster, each.tensor, each.traffic, place, counts[key], expanded, packed)
+        )
+    return found
+
+
+def refuse(mapping: Mapping) -> None:
+    """Refuse mappings that are not executed on sparse hardware.
+
+    Raises:
+        RefusedError: tiles do not divide, or a cluster holds tensors at several entries.
+    """
+    if not mapping.is_perfect:
+        raise RefusedError("imperfect", "mapping", "tiles that do not divide are not executed on sparse hardware")
+    targets = [entry.target for entry in mapping.entries if entry.keep is not None]
+    twice = next((name for name in targets if targets.count(name) > 1), None)
+    if twice:
+        raise RefusedError("uneven", f"cluster {twice}", "holds tensors at several entries; sparse hardware needs one")
+
+
+def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
+    """Yield a reason for every action that skips units: units do not wait for one another in execution."""
+    for memory in architecture.memories:
+        for saving in memory.sparse.actions_on(problem.tensors) if memory.sparse else ():
+            if saving.kind == "skip_units":
+                text = f"skips units of {saving.options[0].tensor}; the oracle executes 'skip' and 'gate'"
+                yield Reason(code="sparse_units", where=memory.name, message=text)
+
+
+def lacking(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Reason]:
+    """Yield a reason for every memory that has not enough space for the fullest tiles and their metadata."""
+    for memory in architecture.memories:
+        here = [each for each in residencies if each.memory is memory and isinstance(each, SparseResidency)]
+        if memory.usable_words is None:
+            continue
+        slices = sum(each.stored_words * memory.slices_of(each.tensor) for each in here)
+        if slices > memory.usable_slices:
+            text = f"the tiles need {slices / memory.slices_per_word:.15g} words, {memory.usable_words} fit"
+            yield Reason(code="capacity", where=memory.name, message=text)
+        bits = sum(each.metadata_bits for each in here)
+        storage = memory.sparse.metadata if memory.sparse else None
+        fit = math.floor(storage.depth * storage.width_bits / memory.multiple_buffering) if storage else 0
+        if bits > fit:
+            text = f"the metadata of the tiles needs {bits} bits, {fit} fit"
+            yield Reason(code="metadata", where=memory.name, message=text)
