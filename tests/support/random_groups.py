@@ -21,8 +21,8 @@ FORMS: dict[str, dict[str, Layer]] = {
     },
     "residual": {
         "one": {"A": ["m", "k"], "V": ["k", "n"], "B": ["m", "n"]},
-        "two": {"B": ["m", "n"], "W": ["n", "j"], "C": ["m", "j"]},
-        "three": {"C": ["m", "n"], "B": ["m", "n"], "D": ["m", "n"]},
+        "two": {"B": ["m", "n"], "W": ["n", "q"], "C": ["m", "q"]},
+        "three": {"C": ["m", "q"], "B": ["m", "q"], "D": ["m", "q"]},
     },
     "attention": {
         "one": {"Q": ["h", "m", "k"], "K": ["h", "n", "k"], "S": ["h", "m", "n"]},
@@ -43,6 +43,8 @@ FORMS: dict[str, dict[str, Layer]] = {
 def random_group(seed: int, divisible: bool = True) -> GroupMapping:
     """Return the group of a seed, which may be illegal.
 
+    Windows are whole until the innermost loops. Elsewhere `timeloop` credits overlap as Timeloop does.
+
     Args:
         divisible: all tiles divide.
     """
@@ -55,11 +57,8 @@ class _Drawn:
         form = FORMS[random.choice(list(FORMS))]
         self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpr"}
         self.sizes |= {"c": random.randint(1, 2), "h": random.randint(1, 2), "r": random.randint(1, 3)}
+        self.sizes["q"] = self.sizes["n"]
         self.sizes["x"] = self.sizes["p"] + self.sizes["r"] - 1
-        if form is FORMS["residual"]:
-            form = {"one": form["one"], "two": form["two"] | {"W": ["n", "q"], "C": ["m", "q"]}, "three": form["three"]}
-            self.sizes["q"] = self.sizes["n"]
-            form["three"] = {"C": ["m", "q"], "B": ["m", "q"], "D": ["m", "q"]}
         self.form = form
         self.users: dict[str, list[str]] = {}
         for layer, tensors in form.items():
@@ -70,12 +69,11 @@ class _Drawn:
         self.levels = random.choice([1, 1, 2])
         self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
         self.fused = {each for each in between if random.random() < 0.8}
-        self.kept: dict[str, set[str]] = {"Buffer": set(), "Reg": set()}
 
     def data(self) -> dict[str, Any]:
         names = {t: t if len(u) > 1 else f"{u[0]}.{t}" for t, u in self.users.items()}
         outer = [names[each] for each in self.users if each not in self.fused]
-        tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()}, 0)
+        tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()})
         tree["entries"].insert(0, {"target": "DRAM", "keep": outer})
         return {
             "name": "random",
@@ -127,7 +125,9 @@ class _Drawn:
                 "bits_per_value": random.choice([{}, {}, {"output": 32}, {"B": 8}]),
             }
 
-        clusters = [{"name": name, "memories": [memory(name)]} for name in ("DRAM", "Buffer", "Reg")[: 1 + self.levels]]
+        clusters: list[dict[str, Any]] = [
+            {"name": name, "memories": [memory(name)]} for name in ("DRAM", "Buffer", "Reg")[: 1 + self.levels]
+        ]
         share = {"multicast": random.random() < 0.8, "reduction": random.random() < 0.8}
         clusters[1]["fanout"] = {"size": self.fanout, "axis": "X"} | share
         return {"name": "random", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
@@ -136,14 +136,13 @@ class _Drawn:
         able = [each for each in range(1, size + 1) if size % each == 0 or not self.divisible]
         return self.random.choice(able)
 
-    def part(self, layers: list[str], tiles: dict[str, int], kept: dict[str, set[str]], depth: int) -> dict[str, Any]:
+    def part(self, layers: list[str], tiles: dict[str, int], kept: dict[str, set[str]]) -> dict[str, Any]:
         """Return a part: entries with random loops and keeps, then branches or a layer."""
         random, leaf = self.random, len(layers) == 1
         tiles, kept = dict(tiles), {level: set(names) for level, names in kept.items()}
         axes = [at for at in tiles if all(at in self.dimensions(each) for each in layers)]
         below = {t for layer in layers for t in self.form[layer]}
         entries: list[dict[str, Any]] = []
-        unrolled = {each for each in kept if each.endswith("!")}
         cuts = self.cut(layers) if not leaf else []
         inside = [set(self.form_tensors(each)) for each in cuts]
         for level in ("Buffer", "Reg")[: self.levels]:
@@ -157,31 +156,29 @@ class _Drawn:
                 for t in keep:
                     kept[level].add(t)
                 order = random.sample(axes, len(axes))
-                loops = {at: self.tile(tiles[at]) if random.random() < 0.5 else tiles[at] for at in axes}
+                loops = {at: self.tile(tiles[at]) if random.random() < 0.5 and at != "r" else tiles[at] for at in axes}
                 tiles |= loops
                 entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
                 if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):
                     spatial, room = dict(loops), self.fanout
                     for at in random.sample(axes, len(axes)):
-                        spatial[at] = random.choice([t for t in range(1, tiles[at] + 1) if tiles[at] % t == 0 and tiles[at] // t <= room])
+                        spatial[at] = random.choice(
+                            [t for t in range(1, tiles[at] + 1) if tiles[at] % t == 0 and tiles[at] // t <= room]
+                        )
                         room //= tiles[at] // spatial[at]
                     entry["spatial_tile_sizes"] = spatial
                     if spatial != loops:
                         kept["Buffer!"] = set()
                     tiles |= spatial
                 entries.append(entry)
-        del unrolled
         if leaf:
             inner = "Reg" if self.levels == 2 else "Buffer"
             order = random.sample(axes, len(axes))
             entries.append({"target": inner, "temporal_tile_sizes": dict.fromkeys(axes, 1), "temporal_order": order})
             return {"layer": layers[0], "entries": [self.named(each, layers[0]) for each in entries]}
-        shared = [at for at in axes]
-        for entry in entries:
-            entry["temporal_tile_sizes"] = {at: entry["temporal_tile_sizes"][at] for at in shared}
         return {
             "entries": [self.named(each, None) for each in entries],
-            "branches": [self.part(each, tiles, kept, depth + 1) for each in cuts],
+            "branches": [self.part(each, tiles, kept) for each in cuts],
         }
 
     def cut(self, layers: list[str]) -> list[list[str]]:

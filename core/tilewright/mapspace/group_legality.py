@@ -45,9 +45,7 @@ def group_legality(group: GroupMapping) -> Verdict:
     if not reasons:
         for tensor in group.users:
             reasons += _whole(group, tensor)
-        reasons += crowded(
-            group, tile_peaks(group)
-        )
+        reasons += crowded(group, tile_peaks(group))
     return Verdict(reasons=tuple(reasons))
 
 
@@ -251,12 +249,11 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
         if own.is_output:
             continue
         for index in path.keepers(name):
-            sizes, (place, _) = path.mapping.entries[index].temporal_tile_sizes, path.places[index]
-            axes = {
-                dimensions[layer]: axis
-                for axis, dimensions in group.axes.items()
-                if axis in _axes_outside(group, place)
-            }
+            sizes = path.mapping.entries[index].temporal_tile_sizes
+            if not part_at(group, path.places[index][0]).branches:
+                continue
+            moving = {axis for place in path.places[: index + 1] for axis in moving_axes(group, place)}
+            axes = {group.axes[axis][layer]: axis for axis in moving}
             tile = tuple(
                 (
                     sum(c * (sizes[at] - 1) for at, c in rank.terms.items()),
@@ -266,12 +263,6 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
             )
             tiles.setdefault(path.places[index], set()).add((tile, edge.offsets.get(layer) if edge else None))
     return all(len(each) == 1 for each in tiles.values())
-
-
-def _axes_outside(group: GroupMapping, place: Place) -> set[str]:
-    """Return the axes of the entries from the root to a part."""
-    parts = (part_at(group, place[:depth]) for depth in range(len(place) + 1))
-    return {axis for part in parts if part.layer is None for each in part.entries for axis in each.temporal_tile_sizes}
 
 
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:

@@ -30,7 +30,7 @@ from tilewright.plugin.group_report import Row, energy_of, group_report, port_li
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path, Place
-from tilewright.schema.mapping import Entry, Mapping
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Accesses, InstanceCounts, Limit, Report, TensorCounts
 
@@ -50,9 +50,7 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
     Raises:
         TilewrightError: the model does not accept a branch, or crashed.
     """
-    report = Report(
-        model=model, problem=group.name, valid=False, macs=sum(problem.macs for problem in group.layers)
-    )
+    report = Report(model=model, problem=group.name, valid=False, macs=sum(problem.macs for problem in group.layers))
     reasons = group_legality(group).reasons or tuple(_uncounted(group))
     if reasons:
         return report.model_copy(update={"reasons": reasons})

@@ -12,7 +12,15 @@ from pydantic import model_validator
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report.parts import Accesses, Execution, LevelReport, Limit, MeshReport, NetworkReport, TensorCounts
+from tilewright.schema.report.parts import (
+    Accesses,
+    Execution,
+    LevelReport,
+    Limit,
+    MeshReport,
+    NetworkReport,
+    TensorCounts,
+)
 from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]

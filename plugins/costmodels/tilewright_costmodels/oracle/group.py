@@ -55,7 +55,9 @@ def explain_group(group: GroupMapping, limit: int) -> Report:
 
 def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str, float]) -> Report:
     group = run.group
-    existing = dict(zip((each.name for each in group.architecture.clusters), group.architecture.instances, strict=False))
+    existing = dict(
+        zip((each.name for each in group.architecture.clusters), group.architecture.instances, strict=False)
+    )
     rows, limited = list[Row](), dict[str, list[Limit]]()
     counted = run.count()
     for use, residencies in counted:
