@@ -45,9 +45,7 @@ def group_legality(group: GroupMapping) -> Verdict:
     if not reasons:
         for tensor in group.users:
             reasons += _whole(group, tensor)
-        reasons += crowded(
-            group, group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number))
-        )
+        reasons += crowded(group, tile_peaks(group))
     return Verdict(reasons=tuple(reasons))
 
 
@@ -200,6 +198,71 @@ def moving_axes(group: GroupMapping, place: tuple[Place, int]) -> list[str]:
     temporal, spatial = path.mapping.factors()[path.places.index(place)]
     axes = part_at(group, at).entries[number].temporal_tile_sizes
     return [axis for axis in axes if temporal[group.axes[axis][layer]] * spatial[group.axes[axis][layer]] > 1]
+
+
+def tile_peaks(group: GroupMapping) -> dict[str, float]:
+    """Return memory -> words that the tiles alive at one moment need, at most, in one instance."""
+    return group_peaks(group, lambda tensor, place, number: _words(group, tensor, place, number))
+
+
+def ends_with_sequence(group: GroupMapping, tensor: str, path: Path, entry: int) -> bool:
+    """Return whether several branches use a tile that is kept right above their sequence."""
+    place, number = path.places[entry]
+    part = part_at(group, place)
+    using = [branch for branch in part.branches if not group.users[tensor].keys().isdisjoint(branch.layers())]
+    factors = path.mapping.factors()
+    inside = range(entry + 1, entry + len(part.entries) - number)
+    loops = max(factors[entry][1].values()) > 1 or any(max(max(f.values()) for f in factors[i]) > 1 for i in inside)
+    return len(using) > 1 and not loops
+
+
+def is_padded(group: GroupMapping, tensor: str) -> bool:
+    """Return whether some layer uses words of a tensor that do not exist."""
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    maker = group.maker(tensor)
+    if edge is None or (edge.sizes is None and maker is None):
+        return False
+    ranges = dict[str, list[tuple[int, int]]]()
+    for layer, name in group.users[tensor].items():
+        problem = group.paths[layer].problem
+        ranks = problem.tensor(name).projection
+        offsets = edge.offsets.get(layer) or (0,) * len(ranks)
+        last = (sum(c * (problem.dimensions[at] - 1) for at, c in rank.terms.items()) for rank in ranks)
+        ranges[layer] = [(-offset, end - offset) for offset, end in zip(offsets, last, strict=True)]
+    exist = [(0, size - 1) for size in edge.sizes] if edge.sizes is not None else ranges[str(maker)]
+    if maker is not None:
+        exist = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(exist, ranges[maker], strict=True)]
+    return any(
+        low < first or high > last
+        for used in ranges.values()
+        for (low, high), (first, last) in zip(used, exist, strict=True)
+    )
+
+
+def has_one_tile(group: GroupMapping, tensor: str) -> bool:
+    """Return whether all layers that read a tensor from a shared entry read the same tile there."""
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    tiles = dict[tuple[Place, int], set[object]]()
+    for layer, name in group.users[tensor].items() if edge else ():
+        path = group.paths[layer]
+        own = path.problem.tensor(name)
+        if own.is_output:
+            continue
+        for index in path.keepers(name):
+            sizes = path.mapping.entries[index].temporal_tile_sizes
+            if not part_at(group, path.places[index][0]).branches:
+                continue
+            moving = {axis for place in path.places[: index + 1] for axis in moving_axes(group, place)}
+            axes = {group.axes[axis][layer]: axis for axis in moving}
+            tile = tuple(
+                (
+                    sum(c * (sizes[at] - 1) for at, c in rank.terms.items()),
+                    frozenset((axes[at], c) for at, c in rank.terms.items() if at in axes),
+                )
+                for rank in own.projection
+            )
+            tiles.setdefault(path.places[index], set()).add((tile, edge.offsets.get(layer) if edge else None))
+    return all(len(each) == 1 for each in tiles.values())
 
 
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:

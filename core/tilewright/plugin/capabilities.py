@@ -62,7 +62,11 @@ class Capabilities(Model):
     meshes: bool = False
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
     groups: bool = False
-    """The cost model is a `GroupModel`: it accepts group mappings, of layers that share outer loops."""
+    """The cost model accepts group mappings, of layers that share outer loops.
+
+    Either it is a `GroupModel`, or the branches are evaluated through its reports on layers. These
+    must have counts of memories and the cycles of computing. Energies are the architecture's.
+    """
     window_loops: bool = True
     """Temporal loops over windows outside the innermost storage level.
 

@@ -140,7 +140,7 @@ class DirectiveModel(Protocol):
 
 @runtime_checkable
 class GroupModel(Protocol):
-    """A cost model that also accepts group mappings; its capabilities declare `groups`."""
+    """A cost model that evaluates group mappings itself; its capabilities declare `groups`."""
 
     def explain_group(self, group: GroupMapping) -> Report:
         """Return the report of a group.

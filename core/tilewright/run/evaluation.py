@@ -29,6 +29,7 @@ from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.branches import evaluate_branches
 from tilewright.run.compilation_warm_up import compilation_notice
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
@@ -184,14 +185,21 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
-        if not model.capabilities.groups or not isinstance(model.model, GroupModel):
+        if not (model.capabilities.groups or isinstance(model.model, GroupModel)):
             able = [each.name for each in installed().of_kind(CostModelSpec) if _takes_groups(each)]
             text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
             reason = Reason(code="groups", where=group.name, message=text)
             raise NotConformableError(f"cost model {model.name}", [reason])
         for problem in group.layers:
             _check_accepted(model, problem, group.architecture)
-        return model.model.explain_group(group)
+        if isinstance(model.model, GroupModel):
+            return model.model.explain_group(group)
+        for path in group.paths.values():
+            verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
+            if not verdict:
+                raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+        with compilation_notice(model.name):
+            return evaluate_branches(model.record.name, model.model.bind, group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
 

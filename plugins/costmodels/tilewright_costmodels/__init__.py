@@ -82,7 +82,12 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=lazy("tilewright_costmodels.timeloop.meshes", "MeshedTimeloop"),
             options=TimeloopOptions,
             capabilities=Capabilities(
-                value_widths=True, shared_bandwidth=True, inner_backing_store=True, sparse=True, meshes=True
+                value_widths=True,
+                shared_bandwidth=True,
+                inner_backing_store=True,
+                sparse=True,
+                meshes=True,
+                groups=True,
             ),
             approximations=OF_TIMELOOP,
         ),

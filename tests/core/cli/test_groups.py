@@ -32,11 +32,16 @@ def test_evaluate_prints_a_report_and_the_tree(tilewright: Command) -> None:
     assert "Hidden" in ran.out and "then down:" in ran.out
 
 
+def test_timeloop_counts_what_execution_counts(tilewright: Command) -> None:
+    ran = tilewright("evaluate", EXAMPLE, "--model", "timeloop", "--model", "oracle")
+    assert ran.code == 0 and "timeloop, oracle agree on every count" in ran.out
+
+
 def test_models_without_groups_refuse_by_name(tilewright: Command) -> None:
-    ran = tilewright("evaluate", EXAMPLE, "--model", "timeloop", "--json")
+    ran = tilewright("evaluate", EXAMPLE, "--model", "maestro", "--json")
     (result,) = ran.data["results"]
     assert not result["valid"] and [each["code"] for each in result["reasons"]] == ["groups"]
-    assert re.search(r"accept them: .*oracle", result["reasons"][0]["message"])
+    assert re.search(r"accept them: .*oracle, timeloop", result["reasons"][0]["message"])
 
 
 def test_verify_and_map_refuse_groups_with_the_command_that_takes_them(tilewright: Command) -> None:

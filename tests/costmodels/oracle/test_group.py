@@ -47,9 +47,9 @@ def read(name: str) -> GroupMapping:
 
 def totals(report: Report) -> dict[tuple[str, str | None, str], tuple[int, int]]:
     """Return reads and writes by memory, layer and tensor."""
-    assert report.valid and report.execution is not None, report.reasons
+    assert report.valid, report.reasons
     found: dict[tuple[str, str | None, str], tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for each in report.execution.accesses:
+    for each in report.accesses or (report.execution.accesses if report.execution else ()):
         reads, writes = found[each.level, each.layer, each.tensor]
         found[each.level, each.layer, each.tensor] = (
             reads + each.reads.total,

@@ -12,7 +12,15 @@ from pydantic import model_validator
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report.parts import Execution, LevelReport, Limit, MeshReport, NetworkReport, TensorCounts
+from tilewright.schema.report.parts import (
+    Accesses,
+    Execution,
+    LevelReport,
+    Limit,
+    MeshReport,
+    NetworkReport,
+    TensorCounts,
+)
 from tilewright.values import Model
 
 Objective = Literal["edp", "energy", "cycles"]
@@ -72,6 +80,8 @@ class ReportContent(Model):
     clock_ghz: float | None = None
     area_um2: float | None = None
     """Area of all memories and compute units of the architecture; None if a part's is unknown."""
+    accesses: tuple[Accesses, ...] = ()
+    """Accesses of each layer of a group; empty for single layers."""
     execution: Execution | None = None
     """Result of models that execute the mapping; None from models that calculate."""
 

@@ -182,7 +182,7 @@ class Served(Model):
 
 
 class Accesses(Model):
-    """Measured accesses of one tensor in one memory.
+    """Accesses of one tensor in one memory, executed or counted.
 
     `instances` are those that ever held a word of it. `served` groups the accesses from inside by
     the number of sub-clusters or compute units that shared one. In a group, the accesses are those

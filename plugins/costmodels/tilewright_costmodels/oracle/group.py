@@ -6,20 +6,17 @@ inside it. Words that several layers read from one shared tile are moved once.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tilewright.errors import Reason
-from tilewright.mapspace.group_legality import crowded, group_legality, group_peaks, memory_at, part_at
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.frozen import FrozenDict
+from tilewright.mapspace.group_legality import crowded, ends_with_sequence, group_legality, group_peaks, memory_at
+from tilewright.plugin.group_report import Row, group_report
 from tilewright.schema.group import Edge, GroupMapping, Path, Place
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Execution, LevelReport, Limit, Report, TensorCounts, overlapping
+from tilewright.schema.report import Execution, Limit, Report
 from tilewright_costmodels.oracle.memories import MemoryTraffic, Uses, compute, largest_tile, move
 from tilewright_costmodels.oracle.report import TensorResidency, limits, sharing
 from tilewright_costmodels.oracle.result import Words, examine, inside
@@ -57,68 +54,24 @@ def explain_group(group: GroupMapping, limit: int) -> Report:
 
 
 def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str, float]) -> Report:
-    architecture = run.group.architecture
+    group = run.group
+    existing = dict(
+        zip((each.name for each in group.architecture.clusters), group.architecture.instances, strict=False)
+    )
+    rows, limited = list[Row](), dict[str, list[Limit]]()
     counted = run.count()
-    cycles, limited = cycles_of(architecture, counted, run.traces)
-    levels = []
-    in_use = Counter({memory.name: 1 for memory in architecture.memories})
-    for _, residencies in counted:
+    for use, residencies in counted:
+        names = {"layer": use.path.problem.name, "tensor": use.name}
         for each in residencies:
-            in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
-    for number, cluster in enumerate(architecture.clusters):
-        existing = architecture.instances[number]
-        instances = run.instances(cluster.name)
-        if not instances:
-            continue
-        for memory in cluster.memories:
-            own = [(use, each) for use, residencies in counted for each in residencies if each.memory is memory]
-            tensors = dict[str, TensorCounts]()
-            for use, each in own:
-                counts, known = each.counts(existing), tensors.get(use.name)
-                tensors[use.name] = counts if known is None else _sum(known, counts)
-            switch, shared = architecture.switch_of(memory.name)
-            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
-            levels.append(
-                LevelReport(
-                    name=memory.name,
-                    instances=instances,
-                    cycles=max((each.cycles for each in limited if each.name == memory.name), default=0),
-                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leakage_pj,
-                    leakage_pj=leakage_pj,
-                    tensors=FrozenDict(tensors),
-                    used_words=int(peaks[memory.name]),
-                    capacity_words=memory.usable_words,
-                )
-            )
-    compute_energy = report.macs * architecture.compute.energy_per_operation_pj
-    accesses = tuple(
-        each.accesses().model_copy(update={"layer": use.path.problem.name, "tensor": use.name})
-        for use, residencies in counted
-        for each in residencies
-    )
-    return report.with_costs(
-        math.fsum([compute_energy, *(level.energy_pj for level in levels)]),
-        cycles,
-        architecture.compute_instances,
-        limits=tuple(limited),
-        compute_energy_pj=compute_energy,
-        levels=tuple(levels),
-        architecture=architecture.name,
-        clock_ghz=architecture.clock_ghz,
-        area_um2=architecture.area_um2,
-        execution=execution.model_copy(update={"accesses": accesses}),
-    )
-
-
-def _sum(one: TensorCounts, other: TensorCounts) -> TensorCounts:
-    return TensorCounts(
-        reads=one.reads + other.reads,
-        fills=one.fills + other.fills,
-        updates=one.updates + other.updates,
-        instances=max(one.instances, other.instances),
-        tile_words=max(one.tile_words, other.tile_words),
-        energy_pj=one.energy_pj + other.energy_pj,
-    )
+            accesses = each.accesses().model_copy(update=names)
+            rows.append(Row(accesses, each.traffic.tile_words, each.energy_pj(existing[each.cluster.name])))
+    for layer, trace in run.traces.items():
+        cycles = len(np.unique(trace.time_steps)) * group.architecture.compute.cycles_per_operation
+        own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]
+        computing = Limit(name="compute", action="compute", cycles=cycles)
+        limited[layer] = [computing, *limits(group.architecture, own)]
+    instances = {name: run.instances(name) for name in existing}
+    return group_report(report, group, rows, limited, instances, peaks).model_copy(update={"execution": execution})
 
 
 @dataclass(frozen=True)
@@ -248,24 +201,12 @@ class GroupRun:
 
     def _visit(self, use: Use, entry: int) -> int:
         """Return after how many steps of an entry's memory it starts empty; 0: never."""
-        if self._ends_with_sequence(use, entry):
+        if ends_with_sequence(self.group, use.name, use.path, entry):
             return 1
         start = use.path.starts[entry]
         if start == 0:
             return 0
         return use.trace.time_steps_per_tile[start - 1] // use.trace.time_steps_per_tile[entry]
-
-    def _ends_with_sequence(self, use: Use, entry: int) -> bool:
-        """Return whether several branches use a tile that is kept right above their sequence."""
-        place, number = use.path.places[entry]
-        part = part_at(self.group, place)
-        using = [
-            branch for branch in part.branches if not self.group.users[use.name].keys().isdisjoint(branch.layers())
-        ]
-        factors = use.path.mapping.factors()
-        inside = range(entry + 1, entry + len(part.entries) - number)
-        loops = max(factors[entry][1].values()) > 1 or any(max(max(f.values()) for f in factors[i]) > 1 for i in inside)
-        return len(using) > 1 and not loops
 
 
 def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -> Iterator[Use]:
@@ -333,28 +274,3 @@ def _held(use: Use, entry: int) -> set[tuple[int, int, int]]:
     """Return the words that a layer touches, with the entry's instance and step."""
     columns = (use.words, use.trace.instances(entry), use.trace.steps(entry))
     return set(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def cycles_of(
-    architecture: Architecture, counted: list[tuple[Use, list[TensorResidency]]], traces: dict[str, OperationTrace]
-) -> tuple[int, list[Limit]]:
-    """Return the cycles of the group and their limits: layers run in sequence.
-
-    Each layer takes as long as its slowest limit.
-    """
-    cycles, merged = 0, dict[tuple[str, str], Limit]()
-    for layer, trace in traces.items():
-        computing = len(np.unique(trace.time_steps)) * architecture.compute.cycles_per_operation
-        own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]
-        found = overlapping([Limit(name="compute", action="compute", cycles=computing), *limits(architecture, own)])
-        cycles += max(each.cycles for each in found)
-        for each in found:
-            known = merged.get((each.name, each.action))
-            merged[each.name, each.action] = each if known is None else known.model_copy(
-                update={
-                    "cycles": known.cycles + each.cycles,
-                    "binding_cycles": known.binding_cycles + each.binding_cycles,
-                    "words": None if each.words is None else each.words + (known.words or 0),
-                }
-            )  # fmt: skip
-    return cycles, list(merged.values())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tilewright.plugin.group_report import energy_of, port_limits
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -44,15 +45,9 @@ class TensorResidency:
             existing: instances that exist, used or not.
         """
         memory = self.memory
-        energy = sum(
-            -(-values * memory.slices_of(self.tensor) // (memory.block_words * memory.slices_per_word)) * energy
-            for counts, energy in (
-                (self.traffic.reads, memory.read_energy_pj),
-                (self.traffic.fills, memory.write_energy_pj),
-                (self.traffic.updates, memory.accumulation_energy_pj),
-            )
-            for values in counts.values()
-        )
+        reads, fills, updates = self.traffic.reads, self.traffic.fills, self.traffic.updates
+        instances = reads.keys() | fills.keys() | updates.keys()
+        energy = sum(energy_of(memory, self.tensor, reads[at], fills[at], updates[at]) for at in sorted(instances))
         return energy * min(self.traffic.instances, existing // memory.instances_per_macro) / self.traffic.instances
 
     def transferred(self) -> tuple[Counter[int], Counter[int]]:
@@ -186,15 +181,8 @@ def levels(
 
 def limits(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Limit]:
     """Yield the cycles that each bandwidth requires, at the busiest instance of its memory."""
-    for memory in architecture.memories:
-        read, written = Counter[int](), Counter[int]()  # slices
-        for each in residencies:
-            if each.memory is memory:
-                for total, counts in zip((read, written), each.transferred(), strict=True):
-                    total.update(counts)
-        for action, counts, bandwidth in memory.demands(read, written):
-            busiest = max(counts.values(), default=0)
-            if bandwidth is not None and busiest:
-                cycles = math.ceil(busiest / (bandwidth * memory.slices_per_word))
-                words = -(-busiest // memory.slices_per_word)
-                yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)
+    moved = {memory.name: (Counter[int](), Counter[int]()) for memory in architecture.memories}
+    for each in residencies:
+        for total, counts in zip(moved[each.memory.name], each.transferred(), strict=True):
+            total.update(counts)
+    yield from port_limits(architecture.memories, moved)

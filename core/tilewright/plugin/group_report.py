@@ -1,0 +1,142 @@
+"""Report of a group mapping, from the counts of its layers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright.schema.architecture import Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import Accesses, InstanceCounts, LevelReport, Limit, Report, TensorCounts, overlapping
+
+
+@dataclass(frozen=True)
+class Row:
+    """Accesses of one layer to one tensor in one memory, the largest tile in words, and pJ of all instances."""
+
+    accesses: Accesses
+    tile_words: int
+    energy_pj: float
+
+
+def energy_of(memory: Memory, tensor: Tensor, reads: int, fills: int, updates: int) -> float:
+    """Return the pJ of accesses to one instance, in values. One access moves a block."""
+    block, slices = memory.block_words * memory.slices_per_word, memory.slices_of(tensor)
+    return (
+        -(-reads * slices // block) * memory.read_energy_pj
+        + -(-fills * slices // block) * memory.write_energy_pj
+        + -(-updates * slices // block) * memory.accumulation_energy_pj
+    )
+
+
+def port_limits(memories: Sequence[Memory], moved: Mapping[str, tuple[Counter[int], Counter[int]]]) -> Iterator[Limit]:
+    """Yield the cycles that each bandwidth requires, at the busiest instance of its memory.
+
+    Args:
+        moved: memory -> slices that each instance reads, and slices that are written to it.
+    """
+    for memory in memories:
+        for action, counts, bandwidth in memory.demands(*moved.get(memory.name, (Counter(), Counter()))):
+            busiest = max(counts.values(), default=0)
+            if bandwidth is not None and busiest:
+                cycles = math.ceil(busiest / (bandwidth * memory.slices_per_word))
+                words = -(-busiest // memory.slices_per_word)
+                yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)
+
+
+def group_report(
+    report: Report,
+    group: GroupMapping,
+    rows: Sequence[Row],
+    limits: Mapping[str, Sequence[Limit]],
+    instances: Mapping[str, int],
+    peaks: Mapping[str, float],
+) -> Report:
+    """Return a valid copy of a report with the costs of a group; layers run in sequence.
+
+    Args:
+        rows: the accesses, with the group's names of the tensors.
+        limits: layer -> limits on its cycles; each layer takes as long as its slowest one.
+        instances: cluster -> instances in use at its outermost storage entry; others have no row.
+        peaks: memory -> words alive at one moment, at most.
+    """
+    architecture = group.architecture
+    found = {layer: overlapping(each) for layer, each in limits.items()}
+    cycles = sum(max(limit.cycles for limit in each) for each in found.values())
+    joined = _joined(found)
+    in_use = Counter({memory.name: 1 for memory in architecture.memories})
+    for row in rows:
+        in_use[row.accesses.level] = max(in_use[row.accesses.level], row.accesses.instances)
+    levels = []
+    for cluster in architecture.clusters:
+        for memory in cluster.memories if instances.get(cluster.name) else ():
+            tensors = _tensors(row for row in rows if row.accesses.level == memory.name)
+            switch, shared = architecture.switch_of(memory.name)
+            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
+            levels.append(
+                LevelReport(
+                    name=memory.name,
+                    instances=instances[cluster.name],
+                    cycles=max((each.cycles for each in joined if each.name == memory.name), default=0),
+                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leakage_pj,
+                    leakage_pj=leakage_pj,
+                    tensors=FrozenDict(tensors),
+                    used_words=int(peaks[memory.name]),
+                    capacity_words=memory.usable_words,
+                )
+            )
+    compute_pj = report.macs * architecture.compute.energy_per_operation_pj
+    return report.with_costs(
+        math.fsum([compute_pj, *(level.energy_pj for level in levels)]),
+        cycles,
+        architecture.compute_instances,
+        limits=joined,
+        compute_energy_pj=compute_pj,
+        levels=tuple(levels),
+        architecture=architecture.name,
+        clock_ghz=architecture.clock_ghz,
+        area_um2=architecture.area_um2,
+        accesses=tuple(row.accesses for row in rows),
+    )
+
+
+def _tensors(rows: Iterator[Row]) -> dict[str, TensorCounts]:
+    """Return the counts of each tensor, added up over the layers."""
+    tensors = dict[str, TensorCounts]()
+    for row in rows:
+        own = row.accesses
+        known = tensors.get(own.tensor) or TensorCounts(
+            reads=0, fills=0, updates=0, instances=0, tile_words=0, energy_pj=0.0
+        )
+        tensors[own.tensor] = TensorCounts(
+            reads=known.reads + _average(own.reads, own),
+            fills=known.fills + _average(own.fills, own),
+            updates=known.updates + _average(own.updates, own),
+            instances=max(known.instances, own.instances),
+            tile_words=max(known.tile_words, row.tile_words),
+            energy_pj=known.energy_pj + row.energy_pj,
+        )
+    return tensors
+
+
+def _average(counts: InstanceCounts, accesses: Accesses) -> int:
+    return math.floor(counts.total / accesses.instances + 0.5)
+
+
+def _joined(limits: Mapping[str, Sequence[Limit]]) -> tuple[Limit, ...]:
+    """Return the limits of all layers, added up by name and action."""
+    joined = dict[tuple[str, str], Limit]()
+    for each in (limit for found in limits.values() for limit in found):
+        known = joined.get((each.name, each.action))
+        joined[each.name, each.action] = each if known is None else known.model_copy(
+            update={
+                "cycles": known.cycles + each.cycles,
+                "binding_cycles": known.binding_cycles + each.binding_cycles,
+                "words": None if each.words is None else each.words + (known.words or 0),
+            }
+        )  # fmt: skip
+    return tuple(joined.values())

@@ -1,0 +1,97 @@
+"""`timeloop` counts groups branch by branch: recorded LoopTrees, and random small groups, as executed."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from support.profiles import scaled
+from support.random_groups import random_group
+from tilewright.mapspace.group_legality import group_legality
+from tilewright.mapspace.legality import legality
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Report
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_adapters.accelforge import AccelForgeAdapter
+
+DATA = Path(__file__).parents[2] / "data" / "groups"
+RECORDED: dict[str, Any] = json.loads((DATA / "counts.json").read_text())
+TIMELOOP = build_model("timeloop", {"link_transfers": False})
+ORACLE = build_model("oracle")
+SHORT = ("conv2_same_untiled", "ragged_fused_m4")
+
+
+def read(name: str) -> GroupMapping:
+    group = AccelForgeAdapter().parse([DATA / f"{name}.yaml"]).group
+    assert group is not None
+    return group
+
+
+def figures(report: Report) -> dict[object, object]:
+    """Return counts by memory, layer and tensor, peaks, and limits."""
+    assert report.valid, report.reasons
+    counts = {
+        (each.level, each.layer, each.tensor): (each.instances, each.reads.total, each.fills.total, each.updates.total)
+        for each in report.accesses
+    }
+    peaks = {each.name: (each.used_words, each.instances) for each in report.levels}
+    limits = {(each.name, each.action): (each.cycles, each.binding_cycles, each.words) for each in report.limits}
+    return counts | peaks | limits | {"cycles": report.cycles}
+
+
+@pytest.mark.parametrize("name", [each for each in RECORDED if each not in SHORT])
+def test_counts_and_peaks_are_those_of_an_independent_execution(name: str) -> None:
+    group = read(name)
+    report, memories = evaluate_group(TIMELOOP, group), {each.name: each for each in group.architecture.memories}
+    words = []
+    for each in report.accesses:
+        own = each.tensor.rpartition(".")[2]
+        width = memories[each.level].words_of(group.paths[str(each.layer)].problem.tensor(own))
+        reads, writes = each.reads.total * width, (each.fills.total + each.updates.total) * width
+        words += [[each.level, each.layer, own, reads, writes]] if reads or writes else []
+    assert sorted(words) == sorted(RECORDED[name]["accesses"])
+    assert RECORDED[name]["peaks"].items() <= {each.name: each.used_words for each in report.levels}.items()
+
+
+@pytest.mark.parametrize(("name", "code"), [(SHORT[0], "padding"), (SHORT[1], "imperfect")])
+def test_short_tiles_are_refused_with_a_code(name: str, code: str) -> None:
+    report = evaluate_group(TIMELOOP, read(name))
+    assert not report.valid and {each.code for each in report.reasons} == {code}
+
+
+@scaled(3)
+@given(st.integers(0, 2**32))
+def test_random_groups_count_as_executed(seed: int) -> None:
+    group = random_group(seed)
+    assume(bool(group_legality(group)))
+    report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
+    assume({each.code for each in report.reasons} != {"order"})
+    assert figures(report) == figures(executed)
+    assert report.energy_pj == pytest.approx(executed.energy_pj, rel=1e-9)
+
+
+@scaled(1)
+@given(st.data())
+def test_a_group_of_one_layer_is_its_mapping(data: st.DataObject) -> None:
+    problem, architecture = data.draw(problems(max_macs=400)), data.draw(architectures())
+    mapping = data.draw(mappings(problem, architecture))
+    assume(bool(legality(problem, architecture, mapping)))
+    assert TIMELOOP.model is not None
+    alone = TIMELOOP.model.bind(problem, architecture).explain(mapping)
+    report = evaluate_group(TIMELOOP, GroupMapping.of(problem, architecture, mapping))
+    assert report.valid and report.energy_pj == pytest.approx(alone.energy_pj, rel=1e-9)
+    assert report.cycles is not None and alone.cycles is not None and 0 <= alone.cycles - report.cycles <= 1
+    counts = {(level.name, name): row for level in alone.levels for name, row in level.tensors.items()}
+    for level in report.levels:
+        for name, row in level.tensors.items():
+            own = counts[level.name, name.rpartition(".")[2]]
+            assert (row.reads, row.fills, row.updates, row.tile_words) == (
+                own.reads,
+                own.fills,
+                own.updates,
+                own.tile_words,
+            )

@@ -1,0 +1,207 @@
+"""Random small groups of layers: chains, residuals, windows and shared operands under random trees."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from tilewright.schema.group import GroupMapping
+
+Layer = dict[str, list[str | tuple[str, str]]]
+"""Tensor -> coordinates, each a dimension or a window of two; the output is last."""
+FORMS: dict[str, dict[str, Layer]] = {
+    "chain": {
+        "one": {"A": ["m", "k"], "V": ["k", "n"], "B": ["m", "n"]},
+        "two": {"B": ["m", "n"], "W": ["n", "j"], "C": ["m", "j"]},
+    },
+    "three": {
+        "one": {"A": ["m", "k"], "V": ["k", "n"], "B": ["m", "n"]},
+        "two": {"B": ["m", "n"], "W": ["n", "j"], "C": ["m", "j"]},
+        "three": {"C": ["m", "j"], "X": ["j", "i"], "D": ["m", "i"]},
+    },
+    "residual": {
+        "one": {"A": ["m", "k"], "V": ["k", "n"], "B": ["m", "n"]},
+        "two": {"B": ["m", "n"], "W": ["n", "q"], "C": ["m", "q"]},
+        "three": {"C": ["m", "q"], "B": ["m", "q"], "D": ["m", "q"]},
+    },
+    "attention": {
+        "one": {"Q": ["h", "m", "k"], "K": ["h", "n", "k"], "S": ["h", "m", "n"]},
+        "two": {"S": ["h", "m", "n"], "P": ["h", "m", "n"]},
+        "three": {"P": ["h", "m", "n"], "V": ["h", "n", "j"], "O": ["h", "m", "j"]},
+    },
+    "siblings": {
+        "one": {"A": ["m", "k"], "V": ["k", "n"], "B": ["m", "n"]},
+        "two": {"A": ["m", "k"], "W": ["k", "j"], "C": ["m", "j"]},
+    },
+    "window": {
+        "one": {"A": ["c", "x"], "V": ["c", "n"], "B": ["n", "x"]},
+        "two": {"B": ["n", ("p", "r")], "F": ["n", "r"], "C": ["n", "p"]},
+    },
+}
+
+
+def random_group(seed: int, divisible: bool = True) -> GroupMapping:
+    """Return the group of a seed, which may be illegal.
+
+    Windows are whole until the innermost loops. Elsewhere `timeloop` credits overlap as Timeloop does.
+
+    Args:
+        divisible: all tiles divide.
+    """
+    return GroupMapping.model_validate(_Drawn(Random(seed), divisible).data())
+
+
+class _Drawn:
+    def __init__(self, random: Random, divisible: bool) -> None:
+        self.random, self.divisible = random, divisible
+        form = FORMS[random.choice(list(FORMS))]
+        self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpr"}
+        self.sizes |= {"c": random.randint(1, 2), "h": random.randint(1, 2), "r": random.randint(1, 3)}
+        self.sizes["q"] = self.sizes["n"]
+        self.sizes["x"] = self.sizes["p"] + self.sizes["r"] - 1
+        self.form = form
+        self.users: dict[str, list[str]] = {}
+        for layer, tensors in form.items():
+            for tensor in tensors:
+                self.users.setdefault(tensor, []).append(layer)
+        made = [list(tensors)[-1] for tensors in form.values()]
+        between = [each for each in made if len(self.users[each]) > 1]
+        self.levels = random.choice([1, 1, 2])
+        self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
+        self.fused = {each for each in between if random.random() < 0.8}
+
+    def data(self) -> dict[str, Any]:
+        names = {t: t if len(u) > 1 else f"{u[0]}.{t}" for t, u in self.users.items()}
+        outer = [names[each] for each in self.users if each not in self.fused]
+        tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()})
+        tree["entries"].insert(0, {"target": "DRAM", "keep": outer})
+        return {
+            "name": "random",
+            "axes": {
+                at: {each: at for each in self.form if at in self.dimensions(each)}
+                for at in self.sizes
+                if sum(at in self.dimensions(each) for each in self.form) > 1
+            },
+            "edges": [
+                {"tensor": tensor, "layers": dict.fromkeys(users, tensor)}
+                for tensor, users in self.users.items()
+                if len(users) > 1
+            ],
+            "tree": tree,
+            "layers": [self.problem(each) for each in self.form],
+            "architecture": self.architecture(),
+        }
+
+    def dimensions(self, layer: str) -> list[str]:
+        found = [at for ranks in self.form[layer].values() for at in ranks]
+        return list(dict.fromkeys(at for rank in found for at in ((rank,) if isinstance(rank, str) else rank)))
+
+    def problem(self, layer: str) -> dict[str, Any]:
+        tensors = []
+        for name, ranks in self.form[layer].items():
+            projection = [rank if isinstance(rank, str) else {"terms": dict.fromkeys(rank, 1)} for rank in ranks]
+            tensors.append({"name": name, "role": "input", "projection": projection})
+        tensors[-1]["role"] = "output"
+        return {
+            "name": layer,
+            "dimensions": {at: self.sizes[at] for at in self.dimensions(layer)},
+            "tensors": tensors,
+        }
+
+    def architecture(self) -> dict[str, Any]:
+        random = self.random
+
+        def memory(name: str) -> dict[str, Any]:
+            return {
+                "name": name,
+                "read_energy_pj": random.choice([1, 7.5]),
+                "write_energy_pj": random.choice([2, 5]),
+                "update_energy_pj": random.choice([None, 3]),
+                "block_words": random.choice([1, 1, 4]),
+                "leakage_pj_per_cycle": random.choice([0, 0.25]),
+                "read_bandwidth_words_per_cycle": random.choice([None, 0.5, 2]),
+                "write_bandwidth_words_per_cycle": random.choice([None, 0.5, 2]),
+                "shared_bandwidth_words_per_cycle": random.choice([None, 1]),
+                "bits_per_value": random.choice([{}, {}, {"output": 32}, {"B": 8}]),
+            }
+
+        clusters: list[dict[str, Any]] = [
+            {"name": name, "memories": [memory(name)]} for name in ("DRAM", "Buffer", "Reg")[: 1 + self.levels]
+        ]
+        share = {"multicast": random.random() < 0.8, "reduction": random.random() < 0.8}
+        clusters[1]["fanout"] = {"size": self.fanout, "axis": "X"} | share
+        return {"name": "random", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+
+    def tile(self, size: int) -> int:
+        able = [each for each in range(1, size + 1) if size % each == 0 or not self.divisible]
+        return self.random.choice(able)
+
+    def part(self, layers: list[str], tiles: dict[str, int], kept: dict[str, set[str]]) -> dict[str, Any]:
+        """Return a part: entries with random loops and keeps, then branches or a layer."""
+        random, leaf = self.random, len(layers) == 1
+        tiles, kept = dict(tiles), {level: set(names) for level, names in kept.items()}
+        axes = [at for at in tiles if all(at in self.dimensions(each) for each in layers)]
+        below = {t for layer in layers for t in self.form[layer]}
+        entries: list[dict[str, Any]] = []
+        cuts = self.cut(layers) if not leaf else []
+        inside = [set(self.form_tensors(each)) for each in cuts]
+        for level in ("Buffer", "Reg")[: self.levels]:
+            for last in (False, True):
+                if f"{level}!" in kept:
+                    break  # a fanout outside has left this level
+                able = sorted(t for t in below - kept[level] if self.may_keep(t, layers, kept))
+                keep = [t for t in able if random.random() < (0.35 if not leaf else 0.6)]
+                if last and level == ("Buffer", "Reg")[self.levels - 1] and not leaf:
+                    keep += [t for t in self.due(layers, inside, kept) if t not in keep and t in able]
+                for t in keep:
+                    kept[level].add(t)
+                order = random.sample(axes, len(axes))
+                loops = {at: self.tile(tiles[at]) if random.random() < 0.5 and at != "r" else tiles[at] for at in axes}
+                tiles |= loops
+                entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
+                if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):
+                    spatial, room = dict(loops), self.fanout
+                    for at in random.sample(axes, len(axes)):
+                        spatial[at] = random.choice(
+                            [t for t in range(1, tiles[at] + 1) if tiles[at] % t == 0 and tiles[at] // t <= room]
+                        )
+                        room //= tiles[at] // spatial[at]
+                    entry["spatial_tile_sizes"] = spatial
+                    if spatial != loops:
+                        kept["Buffer!"] = set()
+                    tiles |= spatial
+                entries.append(entry)
+        if leaf:
+            inner = "Reg" if self.levels == 2 else "Buffer"
+            order = random.sample(axes, len(axes))
+            entries.append({"target": inner, "temporal_tile_sizes": dict.fromkeys(axes, 1), "temporal_order": order})
+            return {"layer": layers[0], "entries": [self.named(each, layers[0]) for each in entries]}
+        return {
+            "entries": [self.named(each, None) for each in entries],
+            "branches": [self.part(each, tiles, kept) for each in cuts],
+        }
+
+    def cut(self, layers: list[str]) -> list[list[str]]:
+        """Return the layers of the branches: each layer alone, or some of them together."""
+        if len(layers) > 2 and self.random.random() < 0.5:
+            at = self.random.randint(1, len(layers) - 1)
+            return [layers[:at], layers[at:]]
+        return [[each] for each in layers]
+
+    def form_tensors(self, layers: list[str]) -> list[str]:
+        return [t for layer in layers for t in self.form[layer]]
+
+    def may_keep(self, tensor: str, layers: list[str], kept: dict[str, set[str]]) -> bool:
+        """Return whether a tensor may be kept here: its home encloses all its users."""
+        if tensor not in self.fused or any(tensor in names for names in kept.values()):
+            return True
+        return set(self.users[tensor]) <= set(layers)
+
+    def due(self, layers: list[str], inside: list[set[str]], kept: dict[str, set[str]]) -> list[str]:
+        """Return the fused tensors that need a home now, since the branches part their users."""
+        homeless = [t for t in sorted(self.fused) if not any(t in names for names in kept.values())]
+        return [t for t in homeless if set(self.users[t]) <= set(layers) and sum(t in each for each in inside) > 1]
+
+    def named(self, entry: dict[str, Any], layer: str | None) -> dict[str, Any]:
+        names = {t: t if layer or len(u) > 1 else f"{u[0]}.{t}" for t, u in self.users.items()}
+        return entry | ({"keep": [names[t] for t in entry["keep"]]} if "keep" in entry else {})
