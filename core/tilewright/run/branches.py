@@ -190,8 +190,9 @@ class _Layer:
                     return
 
     def computing(self) -> Limit:
-        """Return the limit of the compute units."""
-        return next(each for each in self.report(0).limits if each.action == "compute")
+        """Return the limit of the compute units; whether it binds depends on the words of the group."""
+        limit = next(each for each in self.report(0).limits if each.action == "compute")
+        return limit.model_copy(update={"binding_cycles": 0})
 
     def rows(self, tensor: Tensor, moved: set[tuple[str, Place, int]]) -> Iterator[Row]:
         """Yield the accesses to a tensor, outermost memory first.
