@@ -53,7 +53,6 @@ def group_report(
     group: GroupMapping,
     rows: Sequence[Row],
     limits: Mapping[str, Sequence[Limit]],
-    instances: Mapping[str, int],
     peaks: Mapping[str, float],
 ) -> Report:
     """Return a valid copy of a report with the costs of a group; layers run in sequence.
@@ -61,26 +60,30 @@ def group_report(
     Args:
         rows: the accesses, with the group's names of the tensors.
         limits: layer -> limits on its cycles; each layer takes as long as its slowest one.
-        instances: cluster -> instances in use at its outermost storage entry; others have no row.
         peaks: memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
     found = {layer: overlapping(each) for layer, each in limits.items()}
     cycles = sum(max(limit.cycles for limit in each) for each in found.values())
     joined = _joined(found)
-    in_use = Counter({memory.name: 1 for memory in architecture.memories})
+    used = Counter[str]()
     for row in rows:
-        in_use[row.accesses.level] = max(in_use[row.accesses.level], row.accesses.instances)
+        used[row.accesses.level] = max(used[row.accesses.level], row.accesses.instances)
+    # a storage entry that keeps nothing leaks, too
+    targets = {
+        entry.target for path in group.paths.values() for entry in path.mapping.entries if entry.keep is not None
+    }
     levels = []
     for cluster in architecture.clusters:
-        for memory in cluster.memories if instances.get(cluster.name) else ():
+        instances = max([1, *(used[memory.name] for memory in cluster.memories)])
+        for memory in cluster.memories if cluster.name in targets else ():
             tensors = _tensors(row for row in rows if row.accesses.level == memory.name)
             switch, shared = architecture.switch_of(memory.name)
-            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
+            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * max(1, used[switch])
             levels.append(
                 LevelReport(
                     name=memory.name,
-                    instances=instances[cluster.name],
+                    instances=instances,
                     cycles=max((each.cycles for each in joined if each.name == memory.name), default=0),
                     energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leakage_pj,
                     leakage_pj=leakage_pj,

@@ -57,7 +57,7 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
     unlimited = group.architecture.with_memories(lambda each: each.model_copy(update={"capacity_words": None}))
     layers = {name: _Layer(group, path, bind, unlimited) for name, path in group.paths.items()}
     moved = set[tuple[str, Place, int]]()
-    rows, limits, instances = list[Row](), dict[str, list[Limit]](), Counter[str]()
+    rows, limits = list[Row](), dict[str, list[Limit]]()
     for name, layer in layers.items():
         reasons += tuple(layer.refusals())
         if reasons:
@@ -65,12 +65,9 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
         own = [row for tensor in layer.path.problem.tensors for row in layer.rows(tensor, moved)]
         rows += own
         limits[name] = [layer.computing(), *port_limits(group.architecture.memories, layer.moved(own))]
-        for level in layer.report(0).levels:
-            cluster = group.architecture.cluster_of(level.name).name
-            instances[cluster] = max(instances[cluster], level.instances)
     if reasons:
         return report.model_copy(update={"reasons": reasons})
-    return group_report(report, group, rows, limits, instances, tile_peaks(group))
+    return group_report(report, group, rows, limits, tile_peaks(group))
 
 
 def _uncounted(group: GroupMapping) -> Iterator[Reason]:

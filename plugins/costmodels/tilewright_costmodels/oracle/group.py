@@ -70,8 +70,7 @@ def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str
         own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]
         computing = Limit(name="compute", action="compute", cycles=cycles)
         limited[layer] = [computing, *limits(group.architecture, own)]
-    instances = {name: run.instances(name) for name in existing}
-    return group_report(report, group, rows, limited, instances, peaks).model_copy(update={"execution": execution})
+    return group_report(report, group, rows, limited, peaks).model_copy(update={"execution": execution})
 
 
 @dataclass(frozen=True)
@@ -146,17 +145,6 @@ class GroupRun:
             for uses in self.uses.values()
             for use in uses
         ]
-
-    def instances(self, cluster: str) -> int:
-        """Return the used instances of a cluster at its outermost storage entry; 0: it has none."""
-        found = 0
-        for name, path in self.group.paths.items():
-            kept = [
-                at for at, each in enumerate(path.mapping.entries) if each.target == cluster and each.keep is not None
-            ]
-            if kept:
-                found = max(found, len(np.unique(self.traces[name].instances(kept[0]))))
-        return found
 
     def peaks(self) -> dict[str, float]:
         """Return memory -> words alive at one moment, at most, in one instance."""
