@@ -28,7 +28,7 @@ from support.sparse_triples import Triple, drawn
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.oracle.result import Words, inside
-from tilewright_costmodels.oracle.sparse.execution import Executor, Key, Place, SparseRun
+from tilewright_costmodels.oracle.sparse.execution import UPDATE, Executor, Key, Place, SparseRun
 from tilewright_costmodels.oracle.sparse.patterns import Flags, nonzeros, order_of_visits
 from tilewright_costmodels.oracle.trace import Ints, trace_operations
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -198,8 +198,9 @@ def bounds(
                 add(figure, "ranks", float(slack[key][rank, part, number, index].mean()))
                 add(figure, "metadata_not_scaled", float(counts.omitted[rank, part, index].mean()))
                 here = counts.metadata[rank, part, :, index].sum(axis=0)
-                lost = action == "reads" and ("metadata_reads_lost", name, level) in quirks
-                add(figure, "metadata_reads_lost", float(here.mean()) * lost)
+                if action == "reads" and ("metadata_reads_lost", name, level) in quirks:  # updates instead
+                    updates = counts.metadata[rank, part, :, UPDATE].sum(axis=0)
+                    add(figure, "metadata_reads_lost", float(here.mean() + updates.mean()))
                 add(figure, "first_occupancy", float(here.mean()) * (("first_occupancy", name, level) in quirks))
     return found
 
