@@ -220,7 +220,7 @@ def _architecture(
     if partial:
         warnings.append(
             f"the energy table (ERT) lacks 'read' or 'write' of {', '.join(partial)}: "
-            "Timeloop's estimates are used for them, whatever other actions the table has"
+            "Timeloop's estimates are used for them, as in Timeloop"
         )
     found = with_areas(build(tree.levels, energies, unrolled), areas, records)
     return with_sparse(found, tree.levels, problem, energies, sections)
