@@ -26,6 +26,7 @@ from support.exported import node, program
 from support.mutations import mutated_bytes, mutated_model, mutated_text, mutated_yaml
 from support.onnx_models import model_of
 from support.recorded import maestro
+from support.sparse_triples import drawn
 from support.templates import INSIDE, hostile_template, read_template
 from tilewright import library
 from tilewright.api.hardware.spaces import SpaceReport
@@ -213,6 +214,21 @@ def _rendered(name: str) -> list[Files]:
     return found
 
 
+def _sparse(name: str | None) -> list[Files]:
+    """Return small sparse triples as an adapter writes them; None: architectures in files of their own."""
+    found, seed = list[Files](), 0
+    while len(found) < 8:
+        triple = drawn(Random(str(seed)), 60)
+        seed += 1
+        if triple is None or not triple[1].sparse_parts:
+            continue
+        if name is None:
+            found.append({"architecture.yaml": triple[1].to_yaml().encode()})
+        elif (adapter := installed().make(AdapterSpec, name)).expressible(inputs := InputSet(*triple)):
+            found.append({file: text.encode() for file, text in adapter.render(inputs).items()})
+    return found
+
+
 def _own(kind: str) -> list[Files]:
     folders = {"architecture": "architectures", "constraints": "constraints", "workload": "workloads"}
     library = ROOT / "core/tilewright/library"
@@ -329,6 +345,9 @@ def readers() -> dict[str, Reader]:
     found["certificate"] = Reader(_certificates(), _certificate)
     for name in ("tilewright", "timeloop", "timeloop_v4", "loopnest", "union"):
         found[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
+    for name in SPARSE:
+        found[f"sparse {name}"] = Reader(_sparse(name), partial(_adapter, name))
+    found["sparse architecture"] = Reader(_sparse(None), partial(_schema, "architecture"))
     recorded = [files for files in _texts(DATA / "timeloop/inputs", "*.yaml") if _size(files) < SMALL]
     found["timeloop inputs"] = Reader([*recorded, {"old.cfg": LIBCONFIG.encode()}], partial(_adapter, "timeloop"))
     figures = [{name: (EXAMPLE_FILES / name).read_bytes()} for name in sorted(FIGURES)]
@@ -350,9 +369,11 @@ def readers() -> dict[str, Reader]:
     return found
 
 
+SPARSE = ("timeloop", "timeloop_v4")
 KINDS = ("problem", "workload", "architecture", "mapping", "mapped", "constraints")
 FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml", "union_figure_9b.yaml")
 NAMES = (
     *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
     "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "space", "pt2", "mlir", "templates",
+    *(f"sparse {name}" for name in (*SPARSE, "architecture")),
 )  # fmt: skip

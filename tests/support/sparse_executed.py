@@ -28,7 +28,7 @@ from support.sparse_triples import Triple, drawn
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.oracle.result import Words, inside
-from tilewright_costmodels.oracle.sparse.execution import Executor, Key, Place, SparseRun
+from tilewright_costmodels.oracle.sparse.execution import UPDATE, Executor, Key, Place, SparseRun
 from tilewright_costmodels.oracle.sparse.patterns import Flags, nonzeros, order_of_visits
 from tilewright_costmodels.oracle.trace import Ints, trace_operations
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -64,14 +64,26 @@ class Judged(Executor):
         super()._add(place, kind, action, flags, holder, ranks)
         if not place.ranks:
             return
-        slack = replace(place.contents, units=_slack(place))  # type: ignore[arg-type]
+        slack = replace(place.contents, units=_slack(place, self._odd(place)))  # type: ignore[arg-type]
         inexact = replace(place, contents=slack)
         self.slack[place.entry, place.tensor.name][ranks, :, kind, action] += self._pieces(inexact, flags, holder)[
             ranks
         ]
 
+    def _odd(self, place: Place) -> bool:
+        """Return whether Timeloop may take ranks here, or those from a memory inside, to have other tiles."""
+        inner = [each for (at, name), each in self.places.items() if name == place.tensor.name and at >= place.entry]
+        windows = any(len(rank.terms) > 1 for rank in place.tensor.projection)
+        return windows or any(
+            any(rank.length == 1 for rank in each.ranks)
+            or not each.omits_zeros
+            or (each.memory.sparse is not None and each.memory.sparse.formats[place.tensor.name].fill == "inner")
+            for each in inner
+            if each.has_format
+        )
 
-def _slack(place: Place) -> NDArray[np.float64]:
+
+def _slack(place: Place, odd: bool) -> NDArray[np.float64]:
     """Return by how much Timeloop's pieces of a tile may be off, [rank, metadata or payload, tile, draw].
 
     Coordinates of a fiber are those of the mean one, rounded up. With several ranks, the share of empty fibers is taken off
@@ -82,10 +94,6 @@ def _slack(place: Place) -> NDArray[np.float64]:
     found = np.zeros(place.contents.units.shape)
     several = len(place.ranks) > 1
     structured = place.tensor.density is not None and place.tensor.density.distribution == "structured"
-    spec = place.memory.sparse.format_of(place.tensor) if place.memory.sparse else None
-    odd = any(rank.length == 1 for rank in place.ranks) or not place.omits_zeros
-    odd |= spec is not None and spec.fill == "inner"
-    odd |= any(len(rank.terms) > 1 for rank in place.tensor.projection)
     fibers_in_all = 1
     for number in range(len(place.ranks) - 1, -1, -1):
         rank, kind = place.ranks[number], place.ranks[number].spec.format
@@ -198,8 +206,9 @@ def bounds(
                 add(figure, "ranks", float(slack[key][rank, part, number, index].mean()))
                 add(figure, "metadata_not_scaled", float(counts.omitted[rank, part, index].mean()))
                 here = counts.metadata[rank, part, :, index].sum(axis=0)
-                lost = action == "reads" and ("metadata_reads_lost", name, level) in quirks
-                add(figure, "metadata_reads_lost", float(here.mean()) * lost)
+                if action == "reads" and ("metadata_reads_lost", name, level) in quirks:  # updates instead
+                    updates = counts.metadata[rank, part, :, UPDATE].sum(axis=0)
+                    add(figure, "metadata_reads_lost", float(here.mean() + updates.mean()))
                 add(figure, "first_occupancy", float(here.mean()) * (("first_occupancy", name, level) in quirks))
     return found
 
@@ -229,13 +238,15 @@ def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str,
     """Yield figure, trait and bound of actions whose conditions Timeloop may look for in other tiles than execution.
 
     The figure is between those with and without the action. If a tile stays for several tiles of its memory, Timeloop looks at
-    one of them; it saves at most the share of operations with a zero condition.
+    one of them; it saves at most the share of operations with a zero condition. So it does of windows: instances share words.
     """
     found = {key: _doubts(judged, key) for key in judged.savings()}
     doubtful = {key: doubts for key, doubts in found.items() if doubts}
     sets = [[key] for key in doubtful]
     for left_out in [*sets, *([list(doubtful)] if len(sets) > 1 else [])]:
-        zeros = _zeros(judged, left_out[0]) if "stationary" in doubtful[left_out[0]] else 0.0
+        key = left_out[0]
+        windows = any(len(rank.terms) > 1 for rank in judged.problem.tensor(key[1]).projection)
+        zeros = _zeros(judged, key) if windows or "stationary" in doubtful[key] else 0.0
         without = executed(judged.run(without=left_out), judged)
         for figure, values in without.items():
             place = figure[:-1] if figure[0] == "operations" else figure[:2]

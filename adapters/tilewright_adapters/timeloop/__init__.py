@@ -15,7 +15,7 @@ from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles, sidecar
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading import components
-from tilewright_adapters.timeloop.reading.clusters import build, estimated, with_areas, with_widths
+from tilewright_adapters.timeloop.reading.clusters import build, estimated, incomplete, with_areas, with_widths
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
 from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
@@ -215,6 +215,12 @@ def _architecture(
         warnings.append(
             f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's estimates. "
             "Add Accelergy's ERT, or name an estimator"
+        )
+    partial = incomplete(tree.levels, energies) if energies is not None and records is None else ()
+    if partial:
+        warnings.append(
+            f"the energy table (ERT) lacks 'read' or 'write' of {', '.join(partial)}: "
+            "Timeloop's estimates are used for them, as in Timeloop"
         )
     found = with_areas(build(tree.levels, energies, unrolled), areas, records)
     return with_sparse(found, tree.levels, problem, energies, sections)

@@ -260,6 +260,17 @@ def test_energies_fall_back_as_in_timeloop() -> None:
     assert "lacks energies of gated operations of MAC" in " ".join(plain.warnings)
 
 
+def test_an_energy_table_without_reads_and_writes_leaves_timeloops_estimates() -> None:
+    """As in the recorded runs of figure 1, where the action `access` has no effect."""
+    given = "{name: read, energy: 4}\n    - {name: write, energy: 5}"
+    assert given in HARDWARE
+    inputs = read(SHAPE, HARDWARE.replace(given, "{name: access, energy: 0.009}"), SPARSE)
+    assert inputs.architecture is not None
+    memory = inputs.architecture.memories[1]
+    assert memory.read_energy_pj == memory.write_energy_pj == pytest.approx(0.981156)  # 64 words of 16 bits
+    assert "lacks 'read' or 'write' of Buffer" in " ".join(inputs.warnings)
+
+
 def test_written_energies_name_every_action_and_payload_bits_have_both_spellings() -> None:
     files = ADAPTERS["v3"].render(read(SHAPE, HARDWARE, SPARSE))
     tables = parse_document(files["ERT.yaml"], source="ERT.yaml").data["ERT"]["tables"]

@@ -16,7 +16,6 @@ from tilewright_adapters.timeloop.reading.energies import (
     UPDATE,
     WRITE,
     Energies,
-    dearest,
     dram_pj,
     multiplier_pj,
     pick,
@@ -82,6 +81,17 @@ def estimated(levels: Hierarchy) -> tuple[str, ...]:
     return (*lacking, *([] if "energy" in levels.compute.fields else [levels.compute.name]))
 
 
+def incomplete(levels: Hierarchy, energies: Energies) -> tuple[str, ...]:
+    """Return the levels of an energy table that lack the energy of reads or writes; Timeloop estimates these."""
+    given = {level.name: level for level in levels.storage if not level.is_dummy and energies.get(level.name)}
+    return tuple(
+        name
+        for name, level in given.items()
+        if "vector_access_energy" not in level.fields
+        and None in (pick(energies[name], READ), pick(energies[name], WRITE))
+    )
+
+
 def _clusters(
     level: Component, fanout: tuple[int, int], energies: Energies | None, used: frozenset[str]
 ) -> Iterator[Cluster]:
@@ -116,12 +126,10 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     each = level.number("vector_access_energy")
     if each is not None:
         table = {}  # the component's own attribute takes precedence
-    elif energies is not None:
-        each = dearest(table, cluster)
-    else:
+    elif energies is not None and not table:
+        raise _without_energy(level, energies)
+    else:  # also for actions that an energy table lacks
         each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
-    if each is None:
-        raise _without_energy(level, energies or {})
     read, write, update = (
         each if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
     )

@@ -103,15 +103,7 @@ def pick(energies: dict[str, float], actions: tuple[str, ...]) -> float | None:
     return next((energies[action] for action in actions if action in energies), None)
 
 
-def dearest(energies: dict[str, float], instances_per_macro: int) -> float | None:
-    """Return the energy of an access that the table lacks: the maximum over actions.
-
-    It is divided among the instances of a macro.
-    """
-    return max(energies.values()) / instances_per_macro if energies else None
-
-
-# Without an energy table Timeloop uses a technology table. The formulas below are those of the
+# For actions without an energy Timeloop uses a technology table. The formulas below are those of the
 # public one (pat-public): fitted to Eyeriss, in units that Timeloop takes as pJ.
 
 
