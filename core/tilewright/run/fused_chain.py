@@ -42,17 +42,12 @@ class Joined:
 
 @dataclass(frozen=True)
 class FusedChain:
-    """Optimum of a chain: the group, its costs, and those of the best mapping without fusion.
-
-    `states` are the joined parts that were kept.
-    """
+    """Optimum of a chain with its costs, and the optimum without fusion."""
 
     group: GroupMapping
     energy_pj: float
     cycles: float
-    unfused_energy_pj: float
-    unfused_cycles: float
-    states: int
+    unfused: GroupMapping
 
 
 def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChain:
@@ -75,16 +70,14 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
         raise NotConformableError("the mapper of fused chains", (reason,))
     capacity = group.architecture.memories[1].usable_slices
     unfused = _joined([{ends: each[ends]} for each in found], objective, capacity, math.inf)
-    plain = min((state for _, state in unfused), key=lambda each: each.of(objective))
+    plain = min(unfused, key=lambda each: each.of(objective))
     states = _joined(found, objective, capacity, plain.of(objective))
-    best = min((state for _, state in states), key=lambda each: each.of(objective), default=plain)
+    best = min(states, key=lambda each: each.of(objective), default=plain)
     return FusedChain(
         group=_group(group, axes, best.parts),
         energy_pj=best.energy_pj,
         cycles=best.cycles,
-        unfused_energy_pj=plain.energy_pj,
-        unfused_cycles=plain.cycles,
-        states=len(states),
+        unfused=_group(group, axes, plain.parts),
     )
 
 
@@ -152,13 +145,15 @@ def _layers(group: GroupMapping, axes: dict[tuple[str, str], str]) -> Iterator[F
     fusable = _fusable(group)
     for layer in _order(group):
         own = {dimension: axes[layer, dimension] for dimension in problems[layer].dimensions}
-        operand = next((group.users[t][layer] for t, m in fusable.items() if layer in group.users[t] and m != layer), None)
+        operand = next(
+            (group.users[t][layer] for t, m in fusable.items() if layer in group.users[t] and m != layer), None
+        )
         yield FusedLayer(problems[layer], group.architecture, own, operand, layer in fusable.values())
 
 
 def _joined(
     found: Sequence[dict[Ends, list[Part]]], objective: Objective, capacity: float, most: float
-) -> list[tuple[None, Joined]]:
+) -> list[Joined]:
     """Return the undominated mappings of all layers.
 
     Args:
@@ -183,7 +178,7 @@ def _joined(
                 (each.energy_pj * figures[0], each.cycles * figures[1], *each.outside, *each.inside) for each in rows
             ]
             states[key] = [rows[at] for at in undominated(np.array(columns))]
-    return [(None, state) for state in states.get(None, ())]
+    return states.get(None, [])
 
 
 def _join(state: Joined, ends: Ends, part: Part, capacity: float) -> Joined | None:
@@ -221,9 +216,7 @@ def _padded(values: Sequence[float], count: int) -> list[float]:
     return [*values, *[0.0] * (count - len(values))]
 
 
-def _group(
-    group: GroupMapping, axes: dict[tuple[str, str], str], parts: Sequence[tuple[Ends, Part]]
-) -> GroupMapping:
+def _group(group: GroupMapping, axes: dict[tuple[str, str], str], parts: Sequence[tuple[Ends, Part]]) -> GroupMapping:
     """Return the group mapping that the parts of all layers form."""
     tree = _Tree(group, axes, parts).part(0, len(parts) - 1, 0)
     shared: dict[str, dict[str, str]] = {}
@@ -267,7 +260,9 @@ class _Tree:
             kept = [
                 self.names[self.layers[number], name]
                 for number in range(first, last + 1)
-                for name, outside in zip(self.parts[number][1].nest.kept, self.parts[number][1].nest.depths, strict=True)
+                for name, outside in zip(
+                    self.parts[number][1].nest.kept, self.parts[number][1].nest.depths, strict=True
+                )
                 if outside == at < shared and self.names[self.layers[number], name] not in self.homes
             ]
             if at == shared:

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,7 +77,6 @@ class FusedLayer:
     axes: dict[str, str]
     operand: str | None
     feeds: bool
-    nests: Counter[str] = field(default_factory=Counter)
 
     @property
     def outer(self) -> Memory:
@@ -92,7 +91,6 @@ class FusedLayer:
         found: dict[tuple[Ends, float, float], list[Part]] = {}
         for fused in self._choices():
             for nest in self._nests(fused):
-                self.nests["all"] += 1
                 ends, part = self._priced(fused, nest)
                 if sum(part.outside) + part.inside + part.live + part.made <= self.buffer.usable_slices:
                     found.setdefault((ends, part.live, part.made), []).append(part)
@@ -160,7 +158,10 @@ class FusedLayer:
                 energy += energy_of(memory, tensor, read, fills, updates)
                 reads[memory.name] += read * memory.slices_of(tensor)
                 writes[memory.name] += (fills + updates) * memory.slices_of(tensor)
-        moved = {each.name: (Counter({0: reads[each.name]}), Counter({0: writes[each.name]})) for each in (self.outer, self.buffer)}
+        moved = {
+            each.name: (Counter({0: reads[each.name]}), Counter({0: writes[each.name]}))
+            for each in (self.outer, self.buffer)
+        }
         cycles = problem.macs * self.architecture.compute.cycles_per_operation
         cycles = max([cycles, *(limit.cycles for limit in port_limits((self.outer, self.buffer), moved))])
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
