@@ -1,7 +1,7 @@
 """Partial mappings of one layer in a fused chain: all nests on two memories, priced and thinned.
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
-tile: where a tile would stay, another nest keeps it further out at the same price. docs/fusion.md
+tile: where a tile would stay, another nest keeps it in an outer place at the same price. docs/fusion.md
 ("Search") states the space.
 """
 
@@ -38,7 +38,7 @@ class Nest:
 
 @dataclass(frozen=True)
 class Part:
-    """A partial mapping: what it costs, and the words that it keeps.
+    """A partial mapping: its costs, and the words that it keeps.
 
     `outside` are words per depth that stay while deeper shared loops run, without fused tensors.
     `inside` are words that only this layer's branch keeps. `live` and `made` are the words of the

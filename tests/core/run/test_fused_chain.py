@@ -52,5 +52,5 @@ def test_parts_that_are_not_covered_are_refused() -> None:
     with pytest.raises(NotConformableError, match="expected two memories"):
         tw.fuse(EXAMPLE_FILES / "two_products.yaml", "eyeriss")
     small = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
-    none = small.architecture.replace({"Buffer.capacity_words": 0})
+    none = small.architecture.replace({"Buffer.capacity_words": 1})
     assert map_chain(small.model_copy(update={"architecture": none})).energy_pj > 0
