@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tilewright.api.evaluation import EvaluationReport, evaluate
     from tilewright.api.front.report import FrontReport
     from tilewright.api.front.searching import front
+    from tilewright.api.fusion import FusionReport, fuse
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.api.hardware.exploration import explore, explored
     from tilewright.api.hardware.exploration_report import ExplorationReport
@@ -69,6 +70,7 @@ __all__ = [
     "ExplorationReport",
     "FitReport",
     "FrontReport",
+    "FusionReport",
     "GroupMapping",
     "MapSpace",
     "MappedLayer",
@@ -96,6 +98,7 @@ __all__ = [
     "explored",
     "fit",
     "front",
+    "fuse",
     "installed",
     "library",
     "load",

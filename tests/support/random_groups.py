@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -40,21 +41,25 @@ FORMS: dict[str, dict[str, Layer]] = {
 }
 
 
-def random_group(seed: int, divisible: bool = True) -> GroupMapping:
+def random_group(
+    seed: int, divisible: bool = True, forms: Sequence[str] = tuple(FORMS), levels: Sequence[int] = (1, 1, 2)
+) -> GroupMapping:
     """Return the group of a seed, which may be illegal.
 
     Windows are whole until the innermost loops. Elsewhere `timeloop` credits overlap as Timeloop does.
 
     Args:
         divisible: all tiles divide.
+        forms: keys of `FORMS` to choose from.
+        levels: memories inside DRAM to choose from.
     """
-    return GroupMapping.model_validate(_Drawn(Random(seed), divisible).data())
+    return GroupMapping.model_validate(_Drawn(Random(seed), divisible, forms, levels).data())
 
 
 class _Drawn:
-    def __init__(self, random: Random, divisible: bool) -> None:
+    def __init__(self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int]) -> None:
         self.random, self.divisible = random, divisible
-        form = FORMS[random.choice(list(FORMS))]
+        form = FORMS[random.choice(forms)]
         self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpr"}
         self.sizes |= {"c": random.randint(1, 2), "h": random.randint(1, 2), "r": random.randint(1, 3)}
         self.sizes["q"] = self.sizes["n"]
@@ -66,7 +71,7 @@ class _Drawn:
                 self.users.setdefault(tensor, []).append(layer)
         made = [list(tensors)[-1] for tensors in form.values()]
         between = [each for each in made if len(self.users[each]) > 1]
-        self.levels = random.choice([1, 1, 2])
+        self.levels = random.choice(levels)
         self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
         self.fused = {each for each in between if random.random() < 0.8}
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -30,12 +30,17 @@ def map_command(
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
+    fuse: Annotated[
+        bool, typer.Option("--fuse", help="map the layers of a group file, a chain, so that they share loops")
+    ] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
     from tilewright.cli.common import print_result, print_tables
 
     settings = flags.settings()
+    if fuse:
+        _fuse(flags, workload, arch, pareto is not None or graph)
     if pareto is not None:
         if settings["algorithms"] or settings["cluster"] or graph:
             raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
@@ -60,6 +65,25 @@ def map_command(
     raise typer.Exit(
         _code(report.complete and not report.stopped, [report.unwritten, *(layer.error for layer in report.layers)])
     )
+
+
+def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool) -> NoReturn:
+    """Print the optimal group mapping of a group file, and write it. Raises CallError, and Exit."""
+    import tilewright as tw
+    from tilewright.cli.common import print_result
+
+    used = ("objective", "model", "model_options", "folder")
+    settings, known = flags.settings(), settings_of(MapSettings)
+    given = [
+        name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
+    ]
+    odd = [known[name].spelled[0] for name in given if name not in used]
+    if len(workload) != 1 or len(arch) != 1 or others or odd:
+        what = "--fuse takes one group file, one architecture, --objective, --model and --output"
+        raise tw.errors.CallError(f"{what}; not {', '.join(odd) or '--pareto and --graph'}")
+    found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used})
+    print_result(found, flags.json, flags.quiet)
+    raise typer.Exit(0)
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:

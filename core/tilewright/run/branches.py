@@ -79,7 +79,7 @@ def _uncounted(group: GroupMapping) -> Iterator[Reason]:
             text = "its layers use words that do not exist (padding), which only execution counts"
             yield Reason(code="padding", where=f"tensor {tensor}", message=text)
         if not has_one_tile(group, tensor):
-            text = "its readers use different parts of a shared tile, which only execution counts; share it further out"
+            text = "its readers use different parts of a shared tile, which only execution counts; keep it in an outer part"
             yield Reason(code="tile", where=f"tensor {tensor}", message=text)
     for path in group.paths.values():
         shared = path.starts[-1]

@@ -47,7 +47,26 @@ def test_models_without_groups_refuse_by_name(tilewright: Command) -> None:
 def test_verify_and_map_refuse_groups_with_the_command_that_takes_them(tilewright: Command) -> None:
     for words in (("verify", "--mapping", EXAMPLE), ("map", EXAMPLE, "--arch", "eyeriss")):
         ran = tilewright(*words)
-        assert ran.code == 2 and "evaluate" in ran.err and "oracle" in ran.err
+        assert ran.code == 2 and "evaluate" in ran.err and ("oracle" in ran.err or "map --fuse" in ran.err)
+
+
+def test_map_fuse_writes_the_optimal_group(tilewright: Command, tmp_path: Path) -> None:
+    group = tw.GroupMapping.from_file(EXAMPLE)
+    (tmp_path / "arch.yaml").write_text(group.architecture.to_yaml(), encoding="utf-8")
+    words = ("map", EXAMPLE, "--arch", tmp_path / "arch.yaml", "--fuse", "--objective", "energy")
+    ran = tilewright(*words, "-o", tmp_path / "out")
+    page = (EXAMPLE_FILES.parent / "docs" / "fusion.md").read_text(encoding="utf-8")
+    table = page.split("For the example above:\n\n```\n")[1].split("```")[0]
+    assert ran.code == 0 and "proved optimal" in ran.out
+    assert [line.split() for line in table.splitlines()] == [line.split() for line in ran.out.splitlines()[1:5]]
+    again = tilewright("evaluate", tmp_path / "out" / "group.yaml", "--json").data["results"][0]
+    found = tilewright(*words, "--json").data
+    assert found["gap"] == 0 and found["fused"]["energy_pj"] == again["energy_pj"]
+
+
+def test_map_fuse_refuses_other_settings_by_name(tilewright: Command) -> None:
+    ran = tilewright("map", EXAMPLE, "--arch", "eyeriss", "--fuse", "--seconds", "5", "--mapper", "random")
+    assert ran.code == 2 and "--seconds" in ran.err and "--mapper" in ran.err
 
 
 def test_accelforge_files_become_one_group_file_that_evaluates_the_same(tilewright: Command, tmp_path: Path) -> None:

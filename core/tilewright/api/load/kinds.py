@@ -25,7 +25,7 @@ PLACES = {
     "architecture": "give an architecture after --arch",
     "mapping": "give a mapping after --mapping, with --problem and --arch",
     "mapped": "`evaluate` accepts a mapping with its problem and architecture",
-    "group_mapping": "`evaluate` accepts a group mapping with --model oracle",
+    "group_mapping": "`evaluate` accepts a group mapping, and `map --fuse` searches one",
     "constraints": "give constraints after --constraints",
     "certificate": "`verify --certificate` checks a certificate",
 }

@@ -1,0 +1,146 @@
+"""`fuse`: the optimal group mapping of layers that form a chain."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.api.call_arguments import checked
+from tilewright.api.load import Source, load, load_architecture
+from tilewright.errors import InputError, NotConformableError, OutputError
+from tilewright.files import write_text
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective, Report
+from tilewright.tables import Table, Tabular, numbers
+
+
+@dataclass(frozen=True, repr=False)
+class FusionReport(Tabular):
+    """The optimal group mapping, its report, and that of the optimum without fusion.
+
+    `proved`: the model's costs are those that the joining compared, so nothing in the space costs less.
+    """
+
+    mapping: GroupMapping
+    fused: Report
+    unfused: Report
+    objective: Objective
+    proved: bool
+
+    def __repr__(self) -> str:
+        return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
+
+    @property
+    def saved_words(self) -> int:
+        """Words that the outermost memory moves less than without fusion."""
+        return self._outermost(self.unfused) - self._outermost(self.fused)
+
+    @property
+    def gap(self) -> float | None:
+        """Distance to the lower bound as a fraction of it; 0 if proved, None if there is no bound."""
+        return 0.0 if self.proved else None
+
+    def _outermost(self, report: Report) -> int:
+        memory = self.mapping.architecture.memories[0]
+        own = [each for each in report.accesses if each.level == memory.name]
+        words = [
+            (each.reads.total + each.fills.total + each.updates.total) * self._width(str(each.layer), each.tensor)
+            for each in own
+        ]
+        return round(sum(words))
+
+    def _width(self, layer: str, tensor: str) -> float:
+        problem = self.mapping.paths[layer].problem
+        own = self.mapping.users[tensor][layer]
+        return self.mapping.architecture.memories[0].words_of(problem.tensor(own))
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `map --fuse --json`."""
+        return {
+            "schema_version": 1,
+            "objective": self.objective,
+            "proved": self.proved,
+            "gap": self.gap,
+            "saved_words": self.saved_words,
+            "mapping": self.mapping.to_data(),
+            "fused": self.fused.model_dump(mode="json"),
+            "unfused": self.unfused.model_dump(mode="json"),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict for the mapping without fusion, and one for the fused one."""
+        return [
+            {"mapping": name, "energy_pj": each.energy_pj, "cycles": each.cycles, "edp": each.edp}
+            | {"outermost_words": self._outermost(each)}
+            | {f"{level.name}_peak_words": level.used_words for level in each.levels}
+            for name, each in (("unfused", self.unfused), ("fused", self.fused))
+        ]
+
+    def tables(self) -> Sequence[Table | str]:
+        memories = [memory.name for memory in self.mapping.architecture.memories]
+        table = Table(
+            "mapping", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
+            numbers(f"{memories[0]} words"), numbers(f"{memories[-1]} peak words"),
+            title=f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}",
+        )  # fmt: skip
+        for row in self.rows():
+            peak = row[f"{memories[-1]}_peak_words"]
+            table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
+        proof = "proved optimal" if self.proved else "not proved: the model counts other costs than words"
+        return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
+
+
+@checked
+def fuse(
+    group: Source,
+    arch: Source | None = None,
+    *,
+    objective: Objective = "edp",
+    model: str | None = None,
+    model_options: MappingOf[str, Any] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> FusionReport:
+    """Find the optimal group mapping of layers that form a chain, as `tilewright map --fuse` does.
+
+    Args:
+        group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
+        arch: An architecture of two memories and one compute unit; default: the group's.
+        objective: Metric of all layers together: edp, energy or cycles.
+        model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
+        model_options: Options of the cost model.
+        folder: Folder for the file `group.yaml`, which `evaluate` reads.
+
+    Raises:
+        NotConformableError: The architecture, a layer or the model is not covered, or nothing fits.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid.
+        OutputError: The folder cannot be written to.
+    """
+    loaded = load(group, "group_mapping")
+    if arch is not None:
+        loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
+        loaded = GroupMapping.model_validate(loaded.to_data())
+    if objective not in ("edp", "energy", "cycles"):
+        raise InputError(f"objective is {objective!r}; expected edp, energy or cycles")
+    built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
+    chain = map_chain(loaded, objective)
+    fused, unfused = evaluate_group(built, chain.group), evaluate_group(built, chain.unfused)
+    reasons = fused.reasons or unfused.reasons
+    if reasons:
+        raise NotConformableError(f"cost model {built.name}", reasons)
+    told = ((fused.energy_pj, chain.energy_pj), (fused.cycles, chain.cycles))
+    proved = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+    if folder is not None:
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+        write_text(Path(folder, "group.yaml"), chain.group.to_yaml())
+    return FusionReport(chain.group, fused, unfused, objective, proved)

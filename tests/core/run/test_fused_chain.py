@@ -1,0 +1,56 @@
+"""Joining partial mappings of a chain is optimal, and its costs are those of the cost models."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from support import EXAMPLE_FILES
+from support.profiles import scaled
+from support.random_groups import random_group
+from tilewright.errors import NotConformableError
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective
+
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+OBJECTIVES: tuple[Objective, ...] = ("energy", "cycles", "edp")
+
+
+@scaled(1)
+@given(st.integers(0, 2**32), st.sampled_from(OBJECTIVES))
+def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objective) -> None:
+    drawn = random_group(seed, forms=("chain", "three", "attention"), levels=(1,))
+    report = evaluate_group(TIMELOOP, drawn)
+    assume(report.valid)
+    peak = next(each.used_words for each in report.levels if each.name == "Buffer")
+    tight = drawn.architecture.replace({"Buffer.capacity_words": max(1, peak or 0)})
+    group = GroupMapping.model_validate(drawn.model_copy(update={"architecture": tight}).to_data())
+    chain = map_chain(group, objective)
+    executed = evaluate_group(ORACLE, chain.group)
+    assert executed.valid, executed.reasons
+    assert (executed.energy_pj, executed.cycles) == pytest.approx((chain.energy_pj, chain.cycles), rel=1e-9)
+    least, other = executed.of(objective), evaluate_group(TIMELOOP, group).of(objective)
+    assert least is not None and other is not None and least <= other * (1 + 1e-9)
+
+
+def test_fusion_saves_words_of_the_outermost_memory() -> None:
+    found = tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective="energy")
+    assert found.proved and found.gap == 0.0
+    assert found.saved_words == 2 * 512
+    assert "Hidden" in str(found) and "proved optimal" in str(found)
+    assert GroupMapping.from_yaml(found.mapping.to_yaml()) == found.mapping
+    unfused, fused = found.rows()
+    assert fused["energy_pj"] < unfused["energy_pj"]
+
+
+def test_parts_that_are_not_covered_are_refused() -> None:
+    group = random_group(0, forms=("window",), levels=(1,))
+    with pytest.raises(NotConformableError, match="window"):
+        map_chain(group)
+    with pytest.raises(NotConformableError, match="expected two memories"):
+        tw.fuse(EXAMPLE_FILES / "two_products.yaml", "eyeriss")
+    small = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
+    none = small.architecture.replace({"Buffer.capacity_words": 1})
+    assert map_chain(small.model_copy(update={"architecture": none})).energy_pj > 0
