@@ -231,6 +231,13 @@ class Store:
             raise InputError(f"store {self.path} has no machine {machine[:8]}")
         return self._read("machines", rows[0], lambda row: Architecture.model_validate_json(row["architecture"]))
 
+    def problem(self, key: str) -> Problem:
+        """Return a problem. Raises InputError: it is not there, or damaged."""
+        rows = self._base.rows("problems", "problem = ?", key)
+        if not rows:
+            raise InputError(f"store {self.path} has no problem {key[:8]}")
+        return self._read("problems", rows[0], lambda row: Problem.model_validate_json(row["definition"]))
+
     def _read(self, table: str, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Read]) -> Read:
         """Return what a row says. Raises InputError: it says what cannot be, though its checksum holds."""
         try:

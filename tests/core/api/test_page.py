@@ -151,6 +151,7 @@ def test_a_store_has_a_page(tmp_path: Path) -> None:
     page = tw.page(tmp_path / "s.sqlite", tmp_path / "page.html").read_text(encoding="utf-8")
 
     assert len(Tables(page).rows["points"]) == 3 and "for k in" in page
+    assert all(text in page for text in ('<div class="nest">', "<strong>GlobalBuffer</strong>", "k=8 m=8", "mac: "))
 
 
 def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:

@@ -120,8 +120,13 @@ def explored(file: str | os.PathLike[str], exploration: str | None = None) -> Ex
         UnknownNameError: The store has no such exploration.
     """
     with Store(file, make=False) as kept:
-        record = kept.one(exploration)
-        return ExplorationReport(record, kept.points(record))
+        return report_of(kept, exploration)
+
+
+def report_of(store: Store, exploration: str | None = None) -> ExplorationReport:
+    """Return an exploration from an open store; see `explored`."""
+    record = store.one(exploration)
+    return ExplorationReport(record, store.points(record))
 
 
 def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:

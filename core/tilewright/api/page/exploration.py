@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import choice_column
 from tilewright.api.page.document import document
-from tilewright.api.page.parts import FORM, chart, escaped, facts, section, table, totals
+from tilewright.api.page.parts import FORM, chart, escaped, facts, nest, section, table, totals
 from tilewright.drawing.charts import bars
 from tilewright.drawing.drawing import Drawing
-from tilewright.exploration.records import ExploredPoint, FoundLayer
+from tilewright.errors import InputError
+from tilewright.exploration.records import ExploredPoint, FoundLayer, LayerRecord
 from tilewright.exploration.space import Choice
+from tilewright.exploration.store import Store
+from tilewright.schema.mapped import BoundMapping
 from tilewright.schema.report import UNITS
 from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
@@ -24,8 +27,8 @@ NESTED = 3
 """Maximum number of points whose loop nests are shown."""
 
 
-def exploration_page(report: ExplorationReport) -> str:
-    """Return the page of an exploration."""
+def exploration_page(report: ExplorationReport, store: Store | None = None) -> str:
+    """Return the page of an exploration; it shows loop nests if `store` has their problems and machines."""
     record, best = report.record, sorted(report.front, key=lambda each: each.of(report.record.objective))
     return document(
         f"{record.workload} on {record.space['name']}",
@@ -38,7 +41,7 @@ def exploration_page(report: ExplorationReport) -> str:
         section("Points", points_table(report)),
         section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective}, all executions of each layer."),
         section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
-        section("Layers of the points on the front", *_details(best)),
+        section("Layers of the points on the front", *_details(best, store)),
         section("Points without figures", _without(report.points)),
         section("Provenance", facts(_provenance(report))),
     )  # fmt: skip
@@ -107,7 +110,7 @@ def _choice(value: Choice) -> str:
     return value if isinstance(value, str) else f"{value:,.10g}"
 
 
-def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
+def _details(points: Sequence[ExploredPoint], store: Store | None) -> Iterator[str]:
     """Yield the layers of each point: energies by component, limits and, for some points, loop nests."""
     for number, point in enumerate(points[:DETAILED]):
         places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
@@ -129,20 +132,24 @@ def _details(points: Sequence[ExploredPoint]) -> Iterator[str]:
                 found.binds or "-",
             )
         choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
-        nests = "".join(_nest(layer.name, found) for layer, found in point.layers) if number < NESTED else ""
+        nests = "" if store is None or number >= NESTED else "".join(_nest(store, point, *each) for each in point.layers)
         yield (
             f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
             f"{table(made, f'point-{point.index}')}{nests}</details>"
         )
 
 
-def _nest(name: str, found: FoundLayer) -> str:
+def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> str:
+    """Return the drawn loop nest of a layer; empty without a mapping, or if the stored data is no mapping."""
     try:
         loops = found.loops()
-    except ValueError:
+        if loops is None or point.machine is None:
+            return ""
+        mapping = BoundMapping.of(loops, store.problem(layer.problem), store.architecture(point.machine))
+        drawn = nest([each.model_dump(mode="json") for each in mapping.levels()], str(mapping).splitlines()[-1].strip())
+    except (ValueError, InputError):
         return ""
-    text = "" if loops is None else escaped(loops)
-    return text and f'<h3>{escaped(name)}</h3><pre tabindex="0">{text}</pre>'
+    return f"<h3>{escaped(layer.name)} <small>{escaped(layer.sizes)}</small></h3>{drawn}"
 
 
 def _without(points: Sequence[ExploredPoint]) -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.call_arguments import checked
-from tilewright.api.hardware.exploration import explored
+from tilewright.api.hardware.exploration import report_of
 from tilewright.api.page.exploration import exploration_page
 from tilewright.api.page.network import network_page, two_networks_page
 from tilewright.api.plotting import DAMAGED, summary_of
 from tilewright.errors import InputError
+from tilewright.exploration.store import Store
 from tilewright.files import write_text
 
 SUMMARY = "summary.json"
@@ -43,7 +44,8 @@ def page(
     if exploration is not None and (len(paths) == 2 or paths[0].is_dir()):
         raise InputError(f"{paths[0]} is a folder of mapping files, which has no explorations", hint="omit exploration")
     if len(paths) == 1 and not paths[0].is_dir():
-        text = exploration_page(explored(paths[0], exploration))
+        with Store(paths[0], make=False) as store:
+            text = exploration_page(report_of(store, exploration), store)
     else:
         text = _of_folders(paths)
     write_text(file, text)
