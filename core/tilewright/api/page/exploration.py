@@ -132,7 +132,9 @@ def _details(points: Sequence[ExploredPoint], store: Store | None) -> Iterator[s
                 found.binds or "-",
             )
         choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
-        nests = "" if store is None or number >= NESTED else "".join(_nest(store, point, *each) for each in point.layers)
+        nests = (
+            "" if store is None or number >= NESTED else "".join(_nest(store, point, *each) for each in point.layers)
+        )
         yield (
             f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
             f"{table(made, f'point-{point.index}')}{nests}</details>"
