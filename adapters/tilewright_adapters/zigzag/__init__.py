@@ -112,7 +112,7 @@ def _kind(document: Document) -> str:
     if isinstance(data, list) and data and isinstance(data[0], dict):
         if "equation" in data[0]:
             return "problem"
-        if set(data[0]) & {"spatial_mapping", "spatial_mapping_hint", "memory_operand_links", "temporal_ordering"}:
+        if set(data[0]) & set(LayerMapping.model_fields) - {"name"}:
             return "mapping"
     raise InputError(
         "not a file of ZigZag",

@@ -143,8 +143,8 @@ class AcceleratorFile(Model):
     type: str | None = None
     operator_types: tuple[str, ...] | None = None
     """Types of operators. This key, `type` and `operand_precision` are in Stream's files of single cores."""
-    operand_precision: dict[str, int] | None = None
-    """Bits for networks that state none; the workload's own apply."""
+    operand_precision: dict[str, int | str] | None = None
+    """Bits or number formats (`bf16`) that Stream prices units by; the widths of the workload apply."""
     memories: dict[str, MemoryData] = Field(min_length=1)
     operational_array: ArrayData
     dataflows: dict[str, Any] | None = None
@@ -192,7 +192,8 @@ class LayerData(Model):
             raise ValueError(f"{len(self.loop_sizes)} loop_sizes for {len(self.loop_dims)} loop_dims")
         unknown = set(self.operand_precision) - {*OPERANDS, "O_final"}
         if unknown or "O" not in self.operand_precision:
-            raise ValueError("operand_precision is invalid; expected bits of I, W, O and O_final")
+            named = ", ".join(self.operand_precision) or "none"
+            raise ValueError(f"operand_precision names {named}; expected bits of I, W, O and O_final")
         return self
 
 

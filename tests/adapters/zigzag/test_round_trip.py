@@ -332,15 +332,21 @@ def test_files_of_streams_cores_are_read(sample: Path) -> None:
     plain = parse(sample)
     edit(sample / NAMES[0], "name: small-array", "name: small-array\ntype: zigzag.compute\noperator_types: [Conv]")
     edit(sample / NAMES[0], "size: 2048", "size: 2_048")
-    edit(
-        sample / NAMES[0], "name: small-array", "name: small-array\noperand_precision: {W: 8, I: 8, O: 16, O_final: 8}"
-    )
+    edit(sample / NAMES[0], "name: small-array", "name: small-array\noperand_precision: {W: 8, I: 8, O: 16, A: bf16}")
     edit(sample / NAMES[1], "  loop_dims", "  constant_operands: [W]\n  loop_dims")
     assert same(parse(sample), plain)
     (sample / "chip.yaml").write_text("name: quad\ncores: {0: ./cores/a.yaml}\ncore_connectivity: []\n")
     with pytest.raises(InputError, match="chip.yaml:2:.*several cores") as caught:
         ADAPTER.parse([sample / "chip.yaml"])
     assert caught.value.hint == "give the file of one core"
+
+
+def test_a_mapping_may_leave_all_to_a_search(sample: Path) -> None:
+    (sample / NAMES[2]).write_text("- {name: default, core_allocation: [1]}\n")
+    found = parse(sample)
+
+    assert found.mapping is None and any("temporal_ordering is incomplete" in each for each in found.warnings)
+    assert found.constraints is None or not any(rule.spatial for rule in found.constraints.variants)
 
 
 def test_a_layer_is_chosen_by_name(sample: Path) -> None:

@@ -196,7 +196,10 @@ def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hie
         raise section.error("the architecture has no memory", hint=f"classes: {', '.join(_MEMORY_CLASSES)}")
     if len(compute) != 1:
         names = ", ".join(level.name for level in compute) or "none"
-        raise section.error(f"found {names} as arithmetic levels; expected exactly one")
+        raise section.error(
+            f"found {names} as arithmetic levels; expected exactly one",
+            hint="Timeloop evaluates one; files for Accelergy alone may list more",
+        )
     warnings = list(dict.fromkeys(_warnings(components)))
     return Hierarchy(name, section, storage, _with_default_mesh(compute[0], storage[-1], warnings), tuple(warnings))
 
