@@ -245,8 +245,8 @@ def from_outside(node: NodeProto, tensor: str, box: tuple[int, ...], values: Map
         spatial = array.ndim - 2
         padded = np.pad(array, [(0, 0), (0, 0), *zip(*np.reshape(attributes["pads"], (2, spatial)), strict=True)])
         kept: tuple[Any, ...] = (..., *(slice(size) for size in box[-spatial:]))
-        array = padded[kept]
-        return array.reshape(box)
+        found: Array = padded[kept].reshape(box)
+        return found
     return (array.T if tensor == "B" and attributes.get("transB") else array).reshape(box)
 
 
