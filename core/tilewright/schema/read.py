@@ -40,9 +40,9 @@ class Index(Model):
         if not isinstance(value, str):
             return value
         parts = value.split("+")
-        terms = "+".join(part for part in parts if not _CONSTANT.fullmatch(part))
+        terms = [part for part in parts if not _CONSTANT.fullmatch(part)]
         offset = sum(int(part) for part in parts if _CONSTANT.fullmatch(part))
-        return {"terms": parse_terms(terms) if terms else {}, "offset": offset}
+        return {"terms": parse_terms("+".join(terms)) if terms else {}, "offset": offset}
 
     @model_serializer
     def _to_text(self) -> str:

@@ -83,6 +83,7 @@ def test_reads_without_coordinates_are_one_to_one() -> None:
         ("maker: project", "maker: projekt", "scores is not after projekt; did you mean 'project'?"),
         ("      A: [{maker", "      C: [{maker", "scores has no operand C"),
         ("made: [t, 2*h + c]", "made: [t, 3*h + c]", "project.Z is 4 x 6: 3*h + c reaches 7; expected less than 6"),
+        ("made: [t,", "made: [t +,", "expected terms like"),
         ("read: [h, t, c]", "read: [h, t]", "read lacks coordinate c"),
         ("read: [h, t, c]", "read: [h, t, c, 0]", "scores.A is 3 x 4 x 2: expected 3 coordinates, not 4"),
         ("read: [h, t, c]", "read: [h + c, t, 0]", "read has several points of one word: h + c"),
