@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tilewright.schema.problem import Problem, Tensor
 
-Array = NDArray[np.int64]
+Array = NDArray[Any]
 Shape = Sequence[int | str | None]
 
 
@@ -51,8 +51,9 @@ def extents(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
 def walk(problem: Problem, operands: Sequence[Array]) -> Array:
     """Do every iteration: add the product of the operands' words to the result's word."""
     points = np.indices(problem.sizes).reshape(len(problem.sizes), -1)
-    result = np.zeros(extents(problem, problem.output), dtype=np.int64)
-    product = np.ones(points.shape[1], dtype=np.int64)
+    kind = np.result_type(np.int64, *operands)
+    result = np.zeros(extents(problem, problem.output), dtype=kind)
+    product = np.ones(points.shape[1], dtype=kind)
     for tensor, array in zip(problem.operands, operands, strict=True):
         assert array.ndim == len(tensor.projection)
         product *= array[tuple(problem.projection_matrix(tensor) @ points)]

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.problem import Tensor
+    from tilewright.schema.read import Index, Read
     from tilewright.schema.report import (
         AccessCounts,
         Delivery,
@@ -120,6 +121,7 @@ __all__ = [
     "FrozenDict",
     "GroupModel",
     "INTERFACE",
+    "Index",
     "InputSet",
     "Layer",
     "LevelReport",
@@ -148,6 +150,7 @@ __all__ = [
     "Reason",
     "Registry",
     "Relaxable",
+    "Read",
     "Relaxation",
     "Result",
     "Route",

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.errors import InputError
-from tilewright.schema.document import FileModel
-from tilewright.schema.problem import Problem
+from tilewright.schema.document import FileModel, suggestion
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Name, Problem
+from tilewright.schema.read import Read
 from tilewright.tables import Column, Table, numbers
 from tilewright.values import MisplacedError, Model
 
@@ -29,6 +31,8 @@ class Layer(Model):
     problem: Problem
     after: tuple[str, ...] = ()
     count: int = Field(default=1, ge=1, strict=True)
+    reads: FrozenDict[Name, tuple[Read, ...]] = FrozenDict()
+    """Operand -> the layers of `after` that make it, with the words of each; empty: unknown."""
 
     @property
     def name(self) -> str:
@@ -78,7 +82,42 @@ class Workload(FileModel):
             for name in layer.after:
                 if name not in names:
                     raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
+        for number, layer in enumerate(self.layers):
+            for tensor, reads in layer.reads.items():
+                for place, read in enumerate(reads):
+                    self._check_read(layer, tensor, read, ("layers", number, "reads", tensor, place))
         return self
+
+    def _check_read(self, layer: Layer, tensor: str, read: Read, at: tuple[str | int, ...]) -> None:
+        operands = [each.name for each in layer.problem.operands]
+        if tensor not in operands:
+            hint = suggestion(tensor, operands)
+            raise MisplacedError(f"{layer.name} has no operand {tensor}{hint}", *at[:-1])
+        if read.maker not in layer.after:
+            hint = suggestion(read.maker, layer.after)
+            raise MisplacedError(f"{layer.name} is not after {read.maker}{hint}", *at, "maker")
+        try:
+            read.within(self.layer(read.maker).problem, layer.problem, tensor)
+        except ValueError as error:
+            raise MisplacedError(str(error), *at) from None
+
+    def layer(self, name: str) -> Layer:
+        """Return the layer of that name. Raises KeyError."""
+        return self._layers[name]
+
+    @cached_property
+    def _layers(self) -> dict[str, Layer]:
+        return {layer.name: layer for layer in self.layers}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, str, Read], ...]:
+        """Layer, operand and read, with all coordinates written out, in order of execution."""
+        return tuple(
+            (layer.name, tensor, read.within(self.layer(read.maker).problem, layer.problem, tensor))
+            for layer in self.layers
+            for tensor, reads in layer.reads.items()
+            for read in reads
+        )
 
     @classmethod
     def of(cls, problem: Problem) -> Workload:
@@ -102,6 +141,7 @@ class Workload(FileModel):
                 problem=layer.problem.model_copy(update={"name": f"{network.name}/{layer.name}"}),
                 after=tuple(f"{network.name}/{name}" for name in layer.after),
                 count=weight * layer.count,
+                reads=FrozenDict({tensor: _of_network(network, reads) for tensor, reads in layer.reads.items()}),
             )
             for network, weight in zip(networks, weights, strict=True)
             for layer in network.layers
@@ -141,6 +181,11 @@ class Workload(FileModel):
             DistinctProblem(group[0].problem, tuple(layer.name for layer in group), sum(layer.count for layer in group))
             for group in groups.values()
         )
+
+
+def _of_network(network: Workload, reads: tuple[Read, ...]) -> tuple[Read, ...]:
+    """Return reads with the names of a workload of several networks."""
+    return tuple(read.model_copy(update={"maker": f"{network.name}/{read.maker}"}) for read in reads)
 
 
 def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str]:

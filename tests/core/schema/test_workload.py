@@ -1,9 +1,13 @@
 """Workloads: equal layers are counted once, and what is not mapped keeps its reason."""
 
+import re
+
+import numpy as np
 import pytest
 from hypothesis import given
 
 from support.problems import problem_of
+from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright.testing.strategies import problems
@@ -30,3 +34,66 @@ def test_unmapped_operators_keep_their_reason() -> None:
         Workload(name="w", layers=(Layer(problem=layer.problem, after=("x",)),))
     with pytest.raises(ValueError, match="layer names repeat: p"):
         Workload(name="w", layers=(layer, layer))
+
+
+READS = """
+kind: workload
+name: heads
+layers:
+  - problem: {name: project, dimensions: {M: 4, N: 6, K: 2}, tensors: [
+      {name: A, role: input, projection: [M, K]}, {name: B, role: weight, projection: [K, N]},
+      {name: Z, role: output, projection: [M, N]}]}
+  - problem: {name: scores, dimensions: {H: 3, M: 4, K: 2}, tensors: [
+      {name: A, role: input, projection: [H, M, K]}, {name: B, role: weight, projection: [H, K]},
+      {name: Z, role: output, projection: [H, M]}]}
+    after: [project]
+    reads:
+      A: [{maker: project, sizes: {t: 4, h: 3, c: 2}, made: [t, 2*h + c], read: [h, t, c]}]
+"""
+
+
+def test_reads_have_the_words_of_maker_and_reader() -> None:
+    workload = Workload.from_yaml(READS)
+    assert Workload.from_yaml(workload.to_yaml()) == workload
+    assert Workload.model_validate_json(workload.model_dump_json()) == workload
+    ((layer, tensor, read),) = workload.edges
+    made, words = read.points()
+    assert (layer, tensor) == ("scores", "A")
+    found = {
+        tuple(map(int, b)): tuple(map(int, a)) for a, b in zip(np.transpose(made), np.transpose(words), strict=True)
+    }
+    assert found == {(h, t, c): (t, 2 * h + c) for h in range(3) for t in range(4) for c in range(2)}
+    assert read.offsets is None  # columns become heads and channels
+
+
+def test_reads_without_coordinates_are_one_to_one() -> None:
+    chain = READS.replace("H: 3, M: 4, K: 2", "H: 4, K: 6").replace("[H, M, K]", "[H, K]").replace("[H, M]", "[H]")
+    chain = chain.replace(
+        "{maker: project, sizes: {t: 4, h: 3, c: 2}, made: [t, 2*h + c], read: [h, t, c]}", "{maker: project}"
+    )
+    ((_, _, read),) = Workload.from_yaml(chain).edges
+    assert read.offsets == (0, 0)
+    together = Workload.together([Workload.from_yaml(chain)], [2])
+    assert together.layers[1].reads["A"][0].maker == "heads/project"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("maker: project", "maker: projekt", "scores is not after projekt; did you mean 'project'?"),
+        ("      A: [{maker", "      C: [{maker", "scores has no operand C"),
+        ("made: [t, 2*h + c]", "made: [t, 3*h + c]", "project.Z is 4 x 6: 3*h + c reaches 7; expected less than 6"),
+        ("made: [t,", "made: [t +,", "expected terms like"),
+        ("read: [h, t, c]", "read: [h, t]", "read lacks coordinate c"),
+        ("read: [h, t, c]", "read: [h, t, c, 0]", "scores.A is 3 x 4 x 2: expected 3 coordinates, not 4"),
+        ("read: [h, t, c]", "read: [h + c, t, 0]", "read has several points of one word: h + c"),
+        ("h: 3, c: 2}", "h: 3}", "coordinate c has no size"),
+        (", read: [h, t, c]", "", "made and read need each other"),
+        ("made: [t", "cut: pooling, made: [t", "a read that is cut has no coordinates"),
+        ("sizes: {t: 4, h: 3, c: 2}, made: [t, 2*h + c], read: [h, t, c]", "whole: []", "expected one shape"),
+    ],
+)
+def test_reads_that_contradict_the_layers(old: str, new: str, message: str) -> None:
+    assert old in READS
+    with pytest.raises(InputError, match=re.escape(message)):
+        Workload.from_yaml(READS.replace(old, new))

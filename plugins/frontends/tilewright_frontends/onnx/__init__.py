@@ -23,11 +23,13 @@ from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import FileOptions
 from tilewright_frontends.limits import read_limited
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
+from tilewright_frontends.onnx import edges
 from tilewright_frontends.onnx.graph import Graph, load_graph
 from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import Product, builder_of
 from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.widths import with_widths
+from tilewright_frontends.views import View
 
 FILES = {
     "resnet50": "light_resnet50.onnx",
@@ -93,23 +95,33 @@ def _workload(graph: Graph, source: str) -> Workload:
     layers: list[Layer] = []
     unmapped: list[Unmapped] = []
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
+    views: dict[str, tuple[View, ...]] = {}
     taken: set[str] = set()
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken)
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
-        for place, part in enumerate(_read(graph, node, name)):
+        inner: tuple[View, ...] = ()  # of the result of the part before
+        parts = _read(graph, node, name)
+        for place, part in enumerate(parts):
             found = part if isinstance(part, Unmapped) else part.problem
             label = found.name if found.name == name and not place else unique_name(found.name, taken)
             if isinstance(part, Unmapped):
                 operations = None if part.operations is None else times * part.operations
                 unmapped.append(part.model_copy(update={"name": label, "operations": operations}))
+                if place:  # the softmax of an attention
+                    inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
+                else:
+                    views |= edges.results(graph, node, label, views, part.reason)
             else:
-                names = tuple(layers[index].name for index in _ones(before))
-                before = 1 << len(layers)
                 problem = with_widths(graph, part).model_copy(update={"name": label})
                 if any(tensor.bits for tensor in problem.tensors):
                     problem = problem.model_copy(update={"source": operator_of(node)})
-                layers.append(Layer(problem=problem, after=names, count=times * part.count))
+                known = views | {part.values[0]: inner} if inner else views
+                names = [layers[number].name for number in _ones(before)]
+                layers.append(edges.layer(part, problem, known, names, times, alone=len(parts) == 1))
+                before = 1 << len(layers) - 1
+                inner = edges.result(graph, part, problem, times)
+                views |= {value: inner for value in node.output if value == part.values[-1]}
         origin |= {value: before for value in node.output if value}
     return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))
 

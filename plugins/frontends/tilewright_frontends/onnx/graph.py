@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -49,6 +49,8 @@ class Graph:
         elements: value -> element type, a number of TensorProto.DataType.
         times: how often each operator is executed; more than once in a loop.
         numbers: inputs of one whole number without a value.
+        values: value -> data, if known and small.
+        opset: version of ONNX's operators.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Graph:
     elements: Mapping[str, int]
     times: tuple[int, ...]
     numbers: tuple[str, ...] = ()
+    values: Mapping[str, TensorProto] = field(default_factory=dict)
+    opset: int = 0
 
     @cached_property
     def makers(self) -> Mapping[str, NodeProto]:
@@ -274,7 +278,9 @@ def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Grap
             else:
                 partial[value] = shape
     elements = {value: each.tensor_type.elem_type for value, each in found.types.items()}
-    return Graph(name, tuple(found.nodes), shapes, partial, open_sizes, elements, tuple(found.times))
+    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    nodes, times = tuple(found.nodes), tuple(found.times)
+    return Graph(name, nodes, shapes, partial, open_sizes, elements, times, values=found.values, opset=opset)
 
 
 # -- another batch size for a model with a fixed one

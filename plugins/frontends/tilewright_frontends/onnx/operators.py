@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from onnx import NodeProto
 
@@ -15,6 +16,7 @@ from tilewright_frontends.nests import Shape, Unsupported, equal
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import BLOCKED, channels_first, fused_operands
 from tilewright_frontends.onnx.node import attributes_of, operator_of
+from tilewright_frontends.views import Layout
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class Product:
         values: names of the operands and of the result in the graph; empty if it has no name there.
         count: how often the operator computes it.
         bits: tensor -> bits per value, where the operator's attributes say it.
+        layouts: tensor -> its coordinates in the value; a tensor without one has other words.
     """
 
     problem: Problem
     values: tuple[str, str, str]
     count: int = 1
     bits: Mapping[str, int] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
 
 
 def _operands(node: NodeProto) -> tuple[str, str]:
@@ -43,8 +47,15 @@ SCALED = frozenset({"QLinearConv", "QLinearMatMul", "QGemm"})
 """Operators whose inputs are input, scale, zero point, weights, scale, zero point."""
 
 
-def _product(node: NodeProto, problem: Problem, **bits: int) -> list[Product | Unmapped]:
-    return [Product(problem, (*_operands(node), node.output[0]), bits=bits)]
+def _product(
+    node: NodeProto, problem: Problem, layouts: Mapping[str, Layout], bits: Mapping[str, int] | None = None
+) -> list[Product | Unmapped]:
+    return [Product(problem, (*_operands(node), node.output[0]), bits=bits or {}, layouts=layouts)]
+
+
+def _in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:
+    """Return the layouts of tensors with the value's words in the same order, and some others."""
+    return dict.fromkeys(problem.tensor_names, Layout()) | other
 
 
 # -- convolutions and products
@@ -63,7 +74,31 @@ def _conv(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     channels, result = (weight[0] // groups, weight[1]), graph.shape(node.output[0])
     positions = result[1:-1] if last else result[2:]
     problem = nests.convolution(name, data[0], groups, channels, positions, weight[2:], strides, dilations)
-    return _product(node, problem)
+    if last or node.domain == BLOCKED or node.op_type == "CausalConvWithState":
+        return _product(node, problem, {})
+    pads = _pads(attributes, data[2:], positions, weight[2:], strides, dilations)
+    return _product(node, problem, _in_order(problem, Inputs=Layout(pads=pads)))
+
+
+def _pads(
+    attributes: Mapping[str, Any],
+    data: Shape,
+    positions: Shape,
+    window: Shape,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> tuple[int, ...]:
+    """Return the padding in front of each spatial axis."""
+    mode = attributes.get("auto_pad", b"NOTSET")
+    if mode == b"VALID":
+        return (0,) * len(data)
+    if mode == b"NOTSET":
+        return tuple(attributes.get("pads") or [0] * len(data))[: len(data)]
+    spare = (
+        max(0, (position - 1) * stride + (width - 1) * dilation + 1 - size)
+        for size, position, width, stride, dilation in zip(data, positions, window, strides, dilations, strict=True)
+    )
+    return tuple((each + (mode == b"SAME_LOWER")) // 2 for each in spare)
 
 
 def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -76,7 +111,7 @@ def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> list[Product | 
     problem = nests.convolution(
         name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True
     )
-    return _product(node, problem)
+    return _product(node, problem, {"Inputs": Layout()})
 
 
 def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int], Sequence[int]]:
@@ -101,15 +136,21 @@ def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     attributes = attributes_of(node)
     equal(len(a), 2, "Gemm needs matrices; dimensions found and expected")
     equal(len(b), 2, "Gemm needs matrices; dimensions found and expected")
-    a, b = a[::-1] if attributes.get("transA") else a, b[::-1] if attributes.get("transB") else b
-    return _product(node, nests.gemm(name, a, b))
+    turned = [bool(attributes.get(each)) for each in ("transA", "transB")]
+    a, b = (shape[::-1] if turn else shape for shape, turn in zip((a, b), turned, strict=True))
+    problem = nests.gemm(name, a, b)
+    layouts = {each: Layout(order=(1, 0)) for each, turn in zip("AB", turned, strict=True) if turn}
+    return _product(node, problem, _in_order(problem, **layouts))
 
 
 def _matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     a, b = (graph.shape(value) for value in _operands(node))
     if node.op_type in ("FusedMatMul", "TransposeMatMul"):
-        a, b = fused_operands(node, a, b)
-    return _product(node, nests.matmul(name, a, b))
+        turned = fused_operands(node, a, b)
+        problem = nests.matmul(name, *turned)
+        return _product(node, problem, {} if any(attributes_of(node).values()) else _in_order(problem))
+    problem = nests.matmul(name, a, b)
+    return _product(node, problem, _in_order(problem))
 
 
 def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -117,14 +158,15 @@ def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | U
     attributes = attributes_of(node)
     shape = int(attributes["K"]), int(attributes["N"])
     problem = nests.matmul(name, graph.shape(node.input[0]), shape)
-    return _product(node, problem, B=int(attributes.get("bits", 4)))
+    layouts = {"A": Layout(), "Z": Layout()}
+    return _product(node, problem, layouts, {"B": int(attributes.get("bits", 4))})
 
 
 def _einsum(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     equation = attributes_of(node)["equation"].decode()
     problem = nests.einsum(name, equation, [graph.shape(value) for value in node.input])
     values = (node.input[0], node.input[1] if len(node.input) == 2 else "", node.output[0])
-    return [Product(problem, values)]
+    return [Product(problem, values, layouts=_in_order(problem))]
 
 
 # -- recurrent cells
@@ -166,19 +208,42 @@ def _heads(shape: Shape, count: int) -> Shape:
     return batch, count, tokens, width // count
 
 
+def _of_heads(shape: Shape) -> Layout:
+    """Return the layout of batch, heads, tokens, channels in batch, tokens, all channels."""
+    batch, heads, tokens, channels = shape
+    return Layout((batch, tokens, heads, channels), (0, 2, 1, 3))
+
+
 def _attended(
-    node: NodeProto, name: str, query: Shape, key: Shape, value: Shape, names: tuple[str, str, str]
+    node: NodeProto,
+    name: str,
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    names: tuple[str, str, str],
+    layouts: Sequence[Layout] = (),
 ) -> list[Product | Unmapped]:
-    """Return scores, softmax and context. Shapes are batch, heads, tokens, channels."""
+    """Return scores, softmax and context. Shapes are batch, heads, tokens, channels.
+
+    `layouts` has those of queries, keys, values and result, if the operands have their words.
+    """
     scores, context = nests.attention(name, query, key, value)
-    q, k, v = names
     softmax = Unmapped(
         name=f"{name}.softmax",
         operator="Softmax",
         reason="works element by element",
         operations=5 * math.prod(query[:-1]) * key[-2],
     )
-    return [Product(scores, (q, k, "")), softmax, Product(context, ("", v, node.output[0]))]
+    q, k, v = names
+    given = dict(zip("QKVZ", layouts, strict=False))
+    first = {each: given[side] for each, side in (("A", "Q"), ("B", "K")) if side in given}
+    second = {each: given[side] for each, side in (("B", "V"), ("Z", "Z")) if side in given}
+    inner = f"{name}.scores"  # a value that the graph does not have
+    return [
+        Product(scores, (q, k, inner), layouts=first | {"Z": Layout()}),
+        softmax,
+        Product(context, (inner, v, node.output[0]), layouts=second | {"A": Layout()}),
+    ]
 
 
 def _inputs(graph: Graph, node: NodeProto) -> list[Shape | None]:
@@ -195,13 +260,16 @@ def _attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmap
     """Return ONNX's Attention: queries, keys and values with three or four dimensions."""
     query, key, value = (graph.shape(each) for each in node.input[:3])
     attributes = attributes_of(node)
+    layouts = [Layout()] * 4
     if len(query) == 3:
         query = _heads(query, int(attributes["q_num_heads"]))
         key, value = (_heads(each, int(attributes["kv_num_heads"])) for each in (key, value))
+        layouts = [_of_heads(each) for each in (query, key, value)]
+        layouts.append(Layout((*query[:3], value[3]), (0, 2, 1, 3)))
     pasts = [graph.shape(each) if each else None for each in node.input[4:6]] or [None, None]
     key, value = _after(pasts[0], key), _after(pasts[-1], value)
     q, k, v = node.input[:3]
-    return _attended(node, name, query, key, value, (q, k, v))
+    return _attended(node, name, query, key, value, (q, k, v), layouts)
 
 
 def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:

@@ -1,0 +1,251 @@
+"""Views of the results of ONNX operators that are no layers: operators that move words or change values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from onnx import NodeProto, numpy_helper
+
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
+from tilewright.schema.read import Read, shape_of
+from tilewright.schema.workload import Layer
+from tilewright_frontends.nests import Shape, Unsupported
+from tilewright_frontends.onnx.graph import Graph
+from tilewright_frontends.onnx.node import attributes_of, operator_of, values_read
+from tilewright_frontends.onnx.operators import Product
+from tilewright_frontends.onnx.unmapped import WORK
+from tilewright_frontends.views import Layout, View, joined
+
+Views = Mapping[str, tuple[View, ...]]
+"""Value -> its words that layers make."""
+
+SOFTMAX = frozenset("Softmax LogSoftmax".split())
+ROWS = frozenset("LayerNormalization RMSNormalization".split())
+"""Normalisations over the last axes, from attribute `axis` on."""
+PLANES: Mapping[str, int] = {"InstanceNormalization": 2, "GroupNormalization": 1}
+"""Normalisation -> the first axis whose words it needs together."""
+OTHER = frozenset("Upsample Resize CumSum CumProd RotaryEmbedding LRN SwiGLU DynamicQuantizeLinear".split()) | {
+    each for each in WORK if "Norm" in each or "Softmax" in each
+}
+"""Operators with a known amount of work that need words in other places, too."""
+WORDWISE = frozenset(WORK) - OTHER | {"BatchNormalization", "Cast", "CastLike"}
+"""Operators whose results depend on the operands' words in the same place."""
+
+REPEATED = "the layer is executed several times"
+
+
+def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str) -> Views:
+    """Return the views of an operator's results.
+
+    Args:
+        graph: the graph.
+        node: an operator that is no layer.
+        name: its name in the workload.
+        views: views of the values so far.
+        reason: why it is no layer.
+    """
+    read = [view for value in values_read(node) for view in views.get(value, ())]
+    if not read:
+        return {}
+    found: Views | None = None
+    try:
+        moved = MOVES.get(operator_of(node))
+        if moved is not None:
+            found = moved(graph, node, views)
+        elif operator_of(node) in WORDWISE or operator_of(node) in SOFTMAX | ROWS | PLANES.keys():
+            found = {node.output[0]: _changed(graph, node, name, views)}
+    except Unsupported:  # a shape is unknown
+        found = None
+    cut = joined(view.without(f"{operator_of(node)} '{name}' {_told(operator_of(node), reason)}") for view in read)
+    found = found or {}
+    return {value: found.get(value, cut) for value in node.output if value}
+
+
+def layer(
+    product: Product, problem: Problem, views: Views, before: Sequence[str], times: int, alone: bool = True
+) -> Layer:
+    """Return a layer with its reads.
+
+    Args:
+        product: the operator's product.
+        problem: its problem, with the name in the workload.
+        views: views of the values.
+        before: layers whose results reach the operator.
+        times: how often the operator is executed.
+        alone: whether the operator has no other layer, which may read their results.
+    """
+    found: dict[str, tuple[Read, ...]] = {}
+    for tensor, value in zip(problem.operands, product.values, strict=False):
+        layout, made = product.layouts.get(tensor.name), views.get(value, ()) if value else ()
+        if times * product.count > 1:
+            made = tuple(view.without(REPEATED) for view in made)
+        elif layout is None:
+            made = tuple(view.without(f"{problem.name} reads {tensor.name} in another order") for view in made)
+        each = [(layout or Layout()).read(view, problem, tensor.name) for view in made]
+        kept = tuple(read for read in each if read is not None)
+        if kept:
+            found[tensor.name] = kept
+    makers = dict.fromkeys(read.maker for reads in found.values() for read in reads)
+    lost = tuple(
+        Read(maker=each, cut=f"no operand of {problem.name} has words of it") for each in before if each not in makers
+    )
+    if lost and alone:
+        first = problem.operands[0].name
+        found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
+    after = (*before, *(each for each in makers if each not in before))
+    return Layer(problem=problem, after=after, count=times * product.count, reads=FrozenDict(found))
+
+
+def result(graph: Graph, product: Product, problem: Problem, times: int) -> tuple[View, ...]:
+    """Return the view of a layer's result in the operator's value."""
+    value, layout = product.values[-1], product.layouts.get(problem.output.name)
+    words = shape_of(problem, problem.output.name)
+    if times * product.count > 1:
+        return (View.of(problem, words).without(REPEATED),)
+    if layout is None:
+        return (View.of(problem, words).without(f"{problem.name} writes its result in another order"),)
+    return (layout.result(problem, graph.shapes.get(value, words)),)
+
+
+def _told(operator: str, reason: str) -> str:
+    if operator in MOVES or operator in WORDWISE:
+        return "has coordinates that are not known"
+    return "needs words in other places" if operator in OTHER else f"has no coordinates: {reason}"
+
+
+def _changed(graph: Graph, node: NodeProto, name: str, views: Views) -> tuple[View, ...]:
+    """Return the views after an operator that changes words, and may need some words together."""
+    shape, kind, attributes = graph.shape(node.output[0]), operator_of(node), attributes_of(node)
+    whole: Sequence[int] = ()
+    if kind in ROWS or kind in SOFTMAX:
+        axis = int(attributes.get("axis", -1)) % len(shape)
+        older = kind in SOFTMAX and graph.opset < 13
+        if older:
+            axis = int(attributes.get("axis", 1)) % len(shape)
+        whole = range(axis, len(shape)) if kind in ROWS or older else [axis]
+    elif kind in PLANES:
+        whole = range(PLANES[kind], len(shape))
+    wordwise = kind in WORDWISE and kind != "BatchNormalization" and "broadcast" not in attributes
+    found = list[View]()
+    for place, value in enumerate(node.input):
+        for view in views.get(value, ()):
+            if place and not wordwise:
+                found.append(view.without(f"{kind} '{name}' reads it as a parameter"))
+            else:
+                found.append(view.broadcast(shape).via(name, whole))
+    return joined(found)
+
+
+# -- operators that move words
+
+Mover = Callable[[Graph, NodeProto, Views], Views | None]
+"""A function to the views of the results; None: coordinates are not known."""
+
+
+def _each(change: Callable[[Graph, NodeProto, View], View | None]) -> Mover:
+    """Return a mover that changes each view of the first operand."""
+
+    def move(graph: Graph, node: NodeProto, views: Views) -> Views:
+        moved = (change(graph, node, view) for view in views.get(node.input[0], ()))
+        return {node.output[0]: joined(view for view in moved if view is not None)}
+
+    return move
+
+
+def _numbers(graph: Graph, node: NodeProto, place: int, attribute: str) -> list[int] | None:
+    """Return whole numbers of an input or attribute; None: there are none.
+
+    Raises:
+        Unsupported: the input is not known.
+    """
+    if len(node.input) > place and node.input[place]:
+        known = graph.values.get(node.input[place])
+        if known is None:
+            raise Unsupported(f"the input '{node.input[place]}' is not known")
+        return [int(each) for each in np.ravel(numpy_helper.to_array(known))]
+    given = attributes_of(node).get(attribute)
+    return None if given is None else [int(each) for each in np.ravel(given)]
+
+
+def _transposed(graph: Graph, node: NodeProto, view: View) -> View:
+    rank = len(graph.shape(node.input[0]))
+    return view.transposed(attributes_of(node).get("perm") or range(rank)[::-1])
+
+
+def _sliced(graph: Graph, node: NodeProto, view: View) -> View | None:
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    starts = _numbers(graph, node, 1, "starts") or []
+    axes = _numbers(graph, node, 3, "axes") or list(range(len(starts)))
+    steps = _numbers(graph, node, 4, "steps") or [1] * len(starts)
+    found: View | None = view
+    for axis, start, step in zip(axes, starts, steps, strict=True):
+        size = shape[axis]
+        first = max(0, min(start + size if start < 0 else start, size))
+        found = None if found is None else found.sliced(axis % len(shape), first, result[axis], step)
+    return found
+
+
+def _gathered(graph: Graph, node: NodeProto, view: View) -> View | None:
+    """Return the view of one place along an axis."""
+    shape, axis = graph.shape(node.input[0]), int(attributes_of(node).get("axis", 0))
+    places = _numbers(graph, node, 1, "")
+    if places is None or len(places) != 1:
+        return view.without(f"Gather '{node.name}' collects several places")
+    found = view.sliced(axis % len(shape), places[0] % shape[axis], 1)
+    return None if found is None else found.reshaped(graph.shape(node.output[0]))
+
+
+def _padded(graph: Graph, node: NodeProto, view: View) -> View | None:
+    result, pads = graph.shape(node.output[0]), _numbers(graph, node, 1, "pads")
+    axes = _numbers(graph, node, 3, "") or list(range(len(result)))
+    if pads is None or attributes_of(node).get("mode", b"constant") != b"constant":
+        return view.without(f"Pad '{node.name}' repeats words")
+    found: View | None = view
+    for axis, before in zip(axes, pads, strict=False):
+        found = None if found is None else found.padded(axis % len(result), before, result[axis])
+    return found
+
+
+def _split(graph: Graph, node: NodeProto, views: Views) -> Views:
+    axis = int(attributes_of(node).get("axis", 0)) % len(graph.shape(node.input[0]))
+    found, start = dict[str, tuple[View, ...]](), 0
+    for value in node.output:
+        size = graph.shape(value)[axis]
+        parts = (view.sliced(axis, start, size) for view in views.get(node.input[0], ()))
+        found[value] = joined(view for view in parts if view is not None)
+        start += size
+    return found
+
+
+def _concatenated(graph: Graph, node: NodeProto, views: Views) -> Views:
+    result = graph.shape(node.output[0])
+    axis = int(attributes_of(node)["axis"]) % len(result)
+    found, start = list[View](), 0
+    for value in node.input:
+        moved = [view.padded(axis, start, result[axis]) for view in views.get(value, ())]
+        found += [view for view in moved if view is not None]
+        start += graph.shape(value)[axis]
+    return {node.output[0]: joined(found)}
+
+
+def _shape(graph: Graph, node: NodeProto) -> Shape:
+    return graph.shape(node.output[0])
+
+
+MOVES: Mapping[str, Mover] = {
+    **dict.fromkeys(
+        ("Reshape", "Flatten", "Squeeze", "Unsqueeze"),
+        _each(lambda graph, node, view: view.reshaped(_shape(graph, node))),
+    ),
+    **dict.fromkeys(("Identity", "Dropout"), _each(lambda graph, node, view: view)),
+    "Expand": _each(lambda graph, node, view: view.broadcast(_shape(graph, node))),
+    "Transpose": _each(_transposed),
+    "Slice": _each(_sliced),
+    "Gather": _each(_gathered),
+    "Pad": _each(_padded),
+    "Split": _split,
+    "Concat": _concatenated,
+}
+"""Operator -> the views of its results."""

@@ -1,0 +1,83 @@
+"""Reads of ONNX networks: the words that layers read from one another are those that the graph moves."""
+
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from onnx import NodeProto, helper
+
+from support.networks import along_reads, drawn, executed
+from support.onnx_models import Array, model_of, save
+from support.profiles import scaled
+from tilewright.schema.workload import Workload
+from tilewright_frontends import FileOptions
+from tilewright_frontends.onnx import OnnxFrontend, read_file
+
+
+@scaled(1)
+@given(seed=st.integers(0, 2**32))
+def test_a_network_along_its_reads_computes_what_the_graph_computes(seed: int) -> None:
+    model = drawn(Random(seed))
+    with tempfile.TemporaryDirectory() as folder:
+        workload = read_file(Path(save(model, Path(folder))), "drawn", "test", None, {})
+    cuts = [read.cut for _, _, read in workload.edges if read.cut is not None]
+    assert all("mixes coordinates" in each or "a slice through a reshaped" in each for each in cuts)
+    assume(not cuts)
+    values = executed(model)
+    results = along_reads(model, workload, values)
+    for layer in workload.layers:
+        node = next((each for each in model.graph.node if each.name == layer.name), None)
+        if node is not None:  # an attention has two layers
+            expected, found = values[node.output[0]], results[layer.name]
+            np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-9, atol=1e-6)
+    assert Workload.from_yaml(workload.to_yaml()) == workload
+
+
+def small(folder: Path, *nodes: NodeProto, **constants: Array) -> Workload:
+    model = model_of(nodes, {"x": (1, 4, 8, 8)}, "y", constants=constants, opset=17)
+    return OnnxFrontend(FileOptions()).load(save(model, folder))
+
+
+def node(operator: str, inputs: str, output: str, name: str = "", **attributes: Any) -> NodeProto:
+    return helper.make_node(operator, inputs.split(), [output], name or output, **attributes)
+
+
+@pytest.mark.parametrize(
+    ("between", "reason"),
+    [
+        (node("MaxPool", "a", "b", "pool", kernel_shape=[1, 1]), "MaxPool 'pool' has no coordinates: a window without"),
+        (node("LRN", "a", "b", "norm", size=3), "LRN 'norm' needs words in other places"),
+        (node("Reshape", "a shape", "b"), "a reshape from 1 x 6 x 8 x 8 to 1 x 8 x 6 x 8 mixes coordinates"),
+        (node("DepthToSpace", "a", "b", "blocks", blocksize=1), "DepthToSpace 'blocks' has no coordinates: moves or"),
+        (node("Pad", "a pads", "b", "edge", mode="edge"), "Pad 'edge' repeats words"),
+    ],
+)
+def test_what_cannot_be_shared_says_why(between: NodeProto, reason: str, tmp_path: Path) -> None:
+    constants = {
+        "w": np.zeros((6, 4, 1, 1), np.float32),
+        "v": np.zeros((1, 8 if between.op_type == "Reshape" else 6, 1, 1), np.float32),
+        "shape": np.array([1, 8, 6, 8]),
+        "pads": np.array([0, 0, 1, 0, 0, 0, 0, 0]),
+    }
+    found = small(tmp_path, node("Conv", "x w", "a"), between, node("Conv", "b v", "y"), **constants)
+    ((layer, tensor, read),) = found.edges
+    assert (layer, tensor, read.maker) == ("y", "Inputs", "a")
+    assert read.cut is not None and read.cut.startswith(reason)
+
+
+def test_a_window_with_stride_and_padding(tmp_path: Path) -> None:
+    nodes = [
+        node("Conv", "x w", "a", pads=[1, 1, 1, 1]),
+        node("Relu", "a", "b"),
+        node("Conv", "b w", "y", strides=[2, 2], pads=[1, 1, 1, 1]),
+    ]
+    found = small(tmp_path, *nodes, w=np.zeros((4, 4, 3, 3), np.float32))
+    ((_, _, read),) = found.edges
+    assert read.through == ("b",)
+    assert [str(each) for each in read.made or ()] == ["0", "k", "p", "q"]
+    assert [str(each) for each in read.read or ()] == ["0", "k", "p + 1", "q + 1"]
