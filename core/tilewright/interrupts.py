@@ -131,7 +131,7 @@ def release() -> None:
     """End a `hold`.
 
     Raises:
-        KeyboardInterrupt: It was due meanwhile.
+        KeyboardInterrupt: Ctrl-C was pressed during the hold, and the handler would have raised.
     """
     if _in_main_thread():
         _state.holds -= 1

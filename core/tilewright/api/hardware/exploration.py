@@ -171,7 +171,7 @@ def _called(network: Workload, source: Any) -> Workload:
 
 
 def _first(space: ArchitectureSpace, tried: Iterable[Point]) -> Architecture:
-    """Return a valid architecture of the space.
+    """Return the first valid architecture among the tried points.
 
     Raises:
         InputError: None of the tried points is valid.

@@ -412,7 +412,7 @@ def _sort_lanes(inputs: KernelInput) -> int:
 
 @kernel_part
 def _add_delivery(inputs: KernelInput, b: int, words: float, pattern: int) -> None:
-    """Add words that are delivered by a pattern."""
+    """Add `words`, sent by a multicast pattern, to the accesses and hops of mapping `b`, per group of sub-clusters."""
     deliveries, cache = inputs.deliveries, inputs.cache
     if words == 0.0:
         return
