@@ -32,8 +32,7 @@ class NativeAdapter:
         `workload.yaml/LAYER` selects a layer.
 
         Raises:
-            InputError: a file is invalid, a part is repeated, or no layer of several is selected;
-                with file and line.
+            InputError: a file is invalid, a part is repeated, or no layer of several is selected; with file and line.
         """
         if not files:
             raise InputError("no files to read", hint="give problem, architecture and mapping files")

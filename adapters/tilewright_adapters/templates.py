@@ -64,8 +64,7 @@ def rendered(path: Path, folders: tuple[str, ...], values: Mapping[str, object],
         path: the file.
         folders: real paths of the folders that may be read.
         values: values of template variables.
-        inherits: whether included files see variables that the template sets: true for AccelForge,
-            false for Timeloop.
+        inherits: whether included files see variables that the template sets: true for AccelForge, false for Timeloop.
 
     Raises:
         InputError: a value is missing or an operation is not allowed; with the line.

@@ -22,15 +22,11 @@ MEMORY_OPERANDS = {"I": "I1", "W": "I2", "O": "O"}
 WAYS = {"reads": "tl", "drains": "th", "fills": "fh", "updates": "fl"}
 """Kind of traffic through a memory port -> ZigZag's name.
 
-The first letter means to (t) or from (f), the second the lower (l, inner) or higher (h, outer)
-memory.
+The first letter means to (t) or from (f), the second the lower (l, inner) or higher (h, outer) memory.
 """
 READS_AND_WRITES = (("tl", "th"), ("fh", "fl"))
 UNIT = "U"
-"""Name of a loop of one trip.
-
-It replaces the dimension of a scalar, and the filter of a strided coordinate.
-"""
+"""Name of a loop of one trip. It replaces the dimension of a scalar, and the filter of a strided coordinate."""
 
 
 @dataclass(frozen=True)
@@ -163,9 +159,8 @@ def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping
 def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | float]:
     """Return the unrolling width of each (entry, dimension), as ZigZag counts ragged tiles.
 
-    The first of a dimension's widest unrollings becomes a fraction, so that all steps are equal: 7
-    over 4 units are two steps of 3.5. Inner unrollings do not affect it: 9 over 2 x 2 units are 1.8
-    x 2, as if there were five steps.
+    The first of a dimension's widest unrollings becomes a fraction, so that all steps are equal: 7 over 4 units are two
+    steps of 3.5. Inner unrollings do not affect it: 9 over 2 x 2 units are 1.8 x 2, as if there were five steps.
     """
     found: dict[tuple[int, str], int | float] = {}
     for name, size in problem.dimensions.items():

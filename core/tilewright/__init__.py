@@ -4,9 +4,8 @@
 
     report = tw.map("resnet50", arch="eyeriss")
 
-The names in `__all__` are public. So are `tilewright.plugin`, for plugin authors, and
-`tilewright.testing`, their conformance kit. Everything else is private. A name is imported on first
-access.
+The names in `__all__` are public. So are `tilewright.plugin`, for plugin authors, and `tilewright.testing`, their
+conformance kit. Everything else is private. A name is imported on first access.
 """
 
 from __future__ import annotations

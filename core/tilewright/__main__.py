@@ -1,8 +1,7 @@
 """Entry point of the command line, for `tilewright` and `python -m tilewright`.
 
-With `-m`, Python puts the current folder first on the module path. It is removed before other
-imports, so that a local `random.py` cannot be run. `tilewright` and `python -P -m tilewright` never
-add it.
+With `-m`, Python puts the current folder first on the module path. It is removed before other imports, so that a local
+`random.py` cannot be run. `tilewright` and `python -P -m tilewright` never add it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Child processes that run functions, one request at a time.
 
-A child starts with a safe module path: Python's own modules and installed packages come first, and
-the current folder is not included. A local `random.py` is therefore not run. Its memory may be
-limited. It ends when its parent ends for any reason. Its stdout goes to stderr, and Ctrl-C does not
-reach it.
+A child starts with a safe module path: Python's own modules and installed packages come first, and the current folder
+is not included. A local `random.py` is therefore not run. Its memory may be limited. It ends when its parent ends for
+any reason. Its stdout goes to stderr, and Ctrl-C does not reach it.
 
-    child = Child()
-    child.ask(math.factorial, 5, seconds=60)
+    child = Child() child.ask(math.factorial, 5, seconds=60)
 
 `limited` runs work on untrusted files, with limits of memory and time.
 """
@@ -55,8 +53,7 @@ Kind = Literal["note", "answer", "failure", "end"]
 class ChildFailed(Exception):
     """Failure of a child; the next request starts a new process.
 
-    Codes are `timeout`, `memory` (it used too much), `crashed` (it ended), or one of the work's
-    own.
+    Codes are `timeout`, `memory` (it used too much), `crashed` (it ended), or one of the work's own.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -92,8 +89,7 @@ class Child:
 
     Args:
         message_queue: Queue for all messages; several children may share one.
-        memory: Maximum bytes, code excluded. If exceeded, work raises MemoryError, or the process
-            ends.
+        memory: Maximum bytes, code excluded. If exceeded, work raises MemoryError, or the process ends.
         quiet: Whether its output is dropped.
         cleans_up: Whether work is ended by SystemExit, with four seconds to leave its `with` blocks.
     """

@@ -7,6 +7,8 @@ import math
 import operator
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 Number = int | float
 Values = Mapping[str, object]
@@ -41,6 +43,55 @@ class ExpressionError(ValueError):
     """The text is not an arithmetic expression over the given names."""
 
 
+@dataclass
+class Arithmetic:
+    """Evaluator of expressions over `values`. A subclass may add further nodes, and values other than numbers."""
+
+    values: Values
+
+    def read(self, text: str) -> Any:
+        """Return the value of an expression. Raises ExpressionError."""
+        if len(text) > _MAX_CHARACTERS:
+            raise ExpressionError(f"longer than {_MAX_CHARACTERS} characters")
+        try:
+            with warnings.catch_warnings(action="ignore"):  # syntax warnings about literals
+                tree = ast.parse(text.strip(), mode="eval")
+            return self.value(tree.body)
+        except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
+            raise ExpressionError(str(error)) from None
+
+    def value(self, node: ast.expr) -> Any:
+        """Return the value of a part. Raises ExpressionError."""
+        match node:
+            case ast.Constant(value):
+                return sane(value)
+            case ast.Name(name):
+                if name not in self.values:
+                    raise ExpressionError(f"there is no variable '{name}'")
+                return sane(self.values[name])
+            case ast.UnaryOp(ast.USub() | ast.UAdd() as sign, inner):
+                return -self.number(inner) if isinstance(sign, ast.USub) else self.number(inner)
+            case ast.BinOp(left, op, right):
+                return self.combined(self.value(left), type(op), self.value(right))
+            case ast.Call(ast.Name(name), arguments, []):
+                if name not in FUNCTIONS:
+                    raise ExpressionError(f"there is no function '{name}'")
+                return sane(FUNCTIONS[name](*map(self.number, arguments)))
+        raise ExpressionError("only arithmetic is allowed")
+
+    def number(self, node: ast.expr) -> Number:
+        """Return the value of a part that must be a number. Raises ExpressionError."""
+        return sane(self.value(node))
+
+    def combined(self, left: Any, op: type[ast.operator], right: Any) -> Any:
+        """Return the result of an operator. Raises ExpressionError."""
+        if op not in OPERATIONS:
+            raise ExpressionError("only arithmetic is allowed")
+        if op is ast.Pow and (abs(right) > 80 or abs(left) > 2**20):
+            raise ExpressionError("a power beyond the limits for hardware")
+        return sane(OPERATIONS[op](left, right))
+
+
 def evaluate(text: str, values: Values) -> Number:
     """Return the value of an arithmetic expression.
 
@@ -51,14 +102,7 @@ def evaluate(text: str, values: Values) -> Number:
     >>> evaluate("kb * 1024 // 2", {"kb": 3})
     1536
     """
-    if len(text) > _MAX_CHARACTERS:
-        raise ExpressionError(f"longer than {_MAX_CHARACTERS} characters")
-    try:
-        with warnings.catch_warnings(action="ignore"):  # syntax warnings about literals
-            tree = ast.parse(text.strip(), mode="eval")
-        return _value(tree.body, values)
-    except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
-        raise ExpressionError(str(error)) from None
+    return sane(Arithmetic(values).read(text))
 
 
 def variables(text: str) -> frozenset[str]:
@@ -74,28 +118,6 @@ def variables(text: str) -> frozenset[str]:
         return frozenset()
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
-
-
-def _value(node: ast.expr, values: Values) -> Number:
-    if isinstance(node, ast.Constant):
-        return sane(node.value)
-    if isinstance(node, ast.Name):
-        if node.id not in values:
-            raise ExpressionError(f"there is no variable '{node.id}'")
-        return sane(values[node.id])
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        value = _value(node.operand, values)
-        return -value if isinstance(node.op, ast.USub) else value
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATIONS:
-        left, right = _value(node.left, values), _value(node.right, values)
-        if isinstance(node.op, ast.Pow) and (abs(right) > 80 or abs(left) > 2**20):
-            raise ExpressionError("a power beyond the limits for hardware")
-        return sane(OPERATIONS[type(node.op)](left, right))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-        if node.func.id not in FUNCTIONS:
-            raise ExpressionError(f"there is no function '{node.func.id}'")
-        return sane(FUNCTIONS[node.func.id](*(_value(argument, values) for argument in node.args)))
-    raise ExpressionError("only arithmetic is allowed")
 
 
 def sane(value: object) -> Number:

@@ -176,8 +176,7 @@ def file_name(*words: str) -> str:
 class RunFolder:
     """Folder for the files of one run, never mixed with those of another.
 
-    A file that cannot be written does not end the run. `failure` keeps the first error, and the
-    next file is tried.
+    A file that cannot be written does not end the run. `failure` keeps the first error, and the next file is tried.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -187,8 +186,7 @@ class RunFolder:
     def acquire(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
         """Acquire the folder for this run.
 
-        Files of an earlier run of the same work are removed. Those of this very run are kept, so
-        that it can resume.
+        Files of an earlier run of the same work are removed. Those of this very run are kept, so that it can resume.
 
         Args:
             work: Description of the work for messages.

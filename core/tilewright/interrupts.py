@@ -1,9 +1,8 @@
 """Ctrl-C in the main thread: the first is a request to stop, the second raises KeyboardInterrupt.
 
-After the first Ctrl-C all finished results are kept and printed, with exit code 130, within two
-seconds. The signal handler counts, and loops end early when `stop_requested`. The first Ctrl-C
-raises KeyboardInterrupt only where no result can be lost: before the first result, and inside
-`raising` blocks.
+After the first Ctrl-C all finished results are kept and printed, with exit code 130, within two seconds. The signal
+handler counts, and loops end early when `stop_requested`. The first Ctrl-C raises KeyboardInterrupt only where no
+result can be lost: before the first result, and inside `raising` blocks.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def release() -> None:
     """End a `hold`.
 
     Raises:
-        KeyboardInterrupt: It was due meanwhile.
+        KeyboardInterrupt: Ctrl-C was pressed during the hold, and the handler would have raised.
     """
     if _in_main_thread():
         _state.holds -= 1
@@ -143,8 +142,7 @@ def release() -> None:
 def raise_if_due() -> None:
     """Raise KeyboardInterrupt if Ctrl-C should end the work at once.
 
-    The handler calls this function. Further calls cover exceptions that were held back, or that a
-    plugin has caught.
+    The handler calls this function. Further calls cover exceptions that were held back, or that a plugin has caught.
     """
     if _state.presses and _state.installed and _in_main_thread():
         requests = int(_state.found or bool(_callbacks)) if _state.tolerated is None else _state.tolerated

@@ -6,8 +6,9 @@ import ast
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
-from tilewright.expressions import FUNCTIONS, OPERATIONS, ExpressionError, Number, sane
+from tilewright.expressions import Arithmetic, ExpressionError, Number, sane
 from tilewright.schema.document import suggestion
 
 Tensors = frozenset[str]
@@ -73,63 +74,62 @@ class Scope:
         return value if isinstance(value, bool) else bool(self.number(value))
 
     def _read(self, text: str) -> Value:
-        if len(text) > 300:
-            raise ExpressionError("expression of more than 300 characters")
         try:
-            return self._value(ast.parse(text.strip(), mode="eval").body)
-        except (SyntaxError, ArithmeticError, TypeError, ValueError, RecursionError, MemoryError) as error:
-            raise ExpressionError(f"'{text}': {error}") from None
+            found: Value = _SetArithmetic(self.names, self).read(text)
+        except ExpressionError as error:
+            raise ExpressionError(f"'{text[:300]}': {error}") from None
+        return found
 
-    def _value(self, node: ast.expr) -> Value:
+
+@dataclass
+class _SetArithmetic(Arithmetic):
+    """Evaluator that adds sets of tensors, comparisons and conditions."""
+
+    scope: Scope
+
+    def value(self, node: ast.expr) -> Value:
+        names = self.scope.names
         match node:
-            case ast.Constant(value):
-                return sane(int(value) if isinstance(value, bool) else value)
+            case ast.Constant(bool(value)):
+                return int(value)
+            case ast.Name(name) | ast.Attribute(ast.Name(name), "tensors") if name in names:
+                return names[name]  # which may be infinite
             case ast.Name(name):
-                if name not in self.names:
-                    raise ExpressionError(f"unknown name {name}{suggestion(name, self.names)}")
-                return self.names[name]
-            case ast.Attribute(ast.Name(name), "tensors") if name in self.names:
-                return self.names[name]
+                raise ExpressionError(f"unknown name {name}{suggestion(name, names)}")
             case ast.Attribute(inner, "bits_per_value"):
-                bits = {self.bits[each] for each in self._set(inner) if each in self.bits}
+                bits = {self.scope.bits[each] for each in self._set(inner) if each in self.scope.bits}
                 if len(bits) != 1:
                     raise ExpressionError("bits_per_value of tensors that have no value or different ones")
                 return bits.pop()
             case ast.UnaryOp(ast.Invert(), inner):
-                return self.every - self._set(inner)
-            case ast.UnaryOp(ast.USub(), inner):
-                return -self._number(inner)
+                return self.scope.every - self._set(inner)
             case ast.UnaryOp(ast.Not(), inner):
-                return int(not self._value(inner))
-            case ast.BinOp(left, op, right):
-                return self._binary(self._value(left), type(op), self._value(right))
+                return int(not self.value(inner))
             case ast.Compare(left, [op], [right]) if type(op) in _COMPARISONS:
-                return int(_COMPARISONS[type(op)](self._number(left), self._number(right)))
+                return int(_COMPARISONS[type(op)](self.number(left), self.number(right)))
             case ast.IfExp(test, body, orelse):
-                return self._value(body if self._value(test) else orelse)
+                return self.value(body if self.value(test) else orelse)
             case ast.Call(ast.Name("len"), [inner], []):
                 return len(self._set(inner))
-            case ast.Call(ast.Name(name), arguments, []) if name in FUNCTIONS:
-                return sane(FUNCTIONS[name](*(self._number(each) for each in arguments)))
+            case ast.Constant() | ast.UnaryOp() | ast.BinOp() | ast.Call(ast.Name()):
+                return cast(Value, super().value(node))
         raise ExpressionError("unsupported expression; expected arithmetic or sets of tensors")
 
-    def _binary(self, left: Value, op: type[ast.operator], right: Value) -> Value:
-        if isinstance(left, frozenset) and isinstance(right, frozenset) and op in _SETS:
-            return _SETS[op](left, right)
-        if isinstance(left, frozenset) or isinstance(right, frozenset) or op not in OPERATIONS:
-            raise ExpressionError("unsupported operator; sets have | & - ~, numbers + - * / // % **")
-        if op is ast.Pow and (abs(right) > 80 or abs(left) > 2**20):
-            raise ExpressionError("a power is too large; expected exponents up to 80 and bases up to 2**20")
-        return sane(OPERATIONS[op](left, right))
-
-    def _set(self, node: ast.expr) -> Tensors:
-        found = self._value(node)
-        if not isinstance(found, frozenset):
-            raise ExpressionError("a number was given; expected a set of tensors")
-        return found
-
-    def _number(self, node: ast.expr) -> Number:
-        found = self._value(node)
+    def number(self, node: ast.expr) -> Number:
+        found = self.value(node)
         if isinstance(found, frozenset):
             raise ExpressionError("a set of tensors was given; expected a number")
+        return found
+
+    def combined(self, left: Value, op: type[ast.operator], right: Value) -> Value:
+        if isinstance(left, frozenset) and isinstance(right, frozenset) and op in _SETS:
+            return _SETS[op](left, right)
+        if isinstance(left, frozenset) or isinstance(right, frozenset):
+            raise ExpressionError("unsupported operator; sets have | & - ~, numbers + - * / // % **")
+        return cast(Value, super().combined(left, op, right))
+
+    def _set(self, node: ast.expr) -> Tensors:
+        found = self.value(node)
+        if not isinstance(found, frozenset):
+            raise ExpressionError("a number was given; expected a set of tensors")
         return found

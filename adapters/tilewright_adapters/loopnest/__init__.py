@@ -1,7 +1,6 @@
 """A mapping as a loop nest in plain text, with comments that show each tensor's memory.
 
-The text includes problem and architecture, written out or by reference, so that it can be read
-back.
+The text includes problem and architecture, written out or by reference, so that it can be read back.
 """
 
 from __future__ import annotations

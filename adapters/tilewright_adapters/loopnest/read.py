@@ -64,8 +64,7 @@ def _add(found: Found, part: str, value: object, location: Location) -> None:
 def _included(line: Line, folder: Path) -> tuple[str, object]:
     """Read `include architecture NAME|FILE` or `include problem FILE`.
 
-    Files must be in the folder of the including file or below. An untrusted file must not select
-    other files.
+    Files must be in the folder of the including file or below. An untrusted file must not select other files.
     """
     words = line.arguments().words
     if len(words) != 2 or words[0] not in ("problem", "architecture"):

@@ -34,9 +34,8 @@ COMMAND_LINE = DirectiveHardware(num_pes=7, noc_latency=0, offchip_bandwidth=70_
 class MaestroAdapter:
     """An adapter for MAESTRO's input files.
 
-    Their content stays in directives, because tile sizes cannot express overlapping tiles and
-    diagonals. A mapping is written as the equivalent directives, and is read back from a sidecar
-    file.
+    Their content stays in directives, because tile sizes cannot express overlapping tiles and diagonals. A mapping is
+    written as the equivalent directives, and is read back from a sidecar file.
     """
 
     def __init__(self, options: MaestroFiles | None = None) -> None:
@@ -45,9 +44,8 @@ class MaestroAdapter:
     def parse(self, files: Sequence[Path]) -> InputSet:
         """Read one mapping file and at most one hardware file (default: COMMAND_LINE).
 
-        `mapping.m/LAYER` selects a layer. A layer of a model file, which has no dataflow, is a
-        problem. A dataflow file, given as an input or as an option, supplies the dataflow. A
-        hardware file alone is an architecture.
+        `mapping.m/LAYER` selects a layer. A layer of a model file, which has no dataflow, is a problem. A dataflow
+        file, given as an input or as an option, supplies the dataflow. A hardware file alone is an architecture.
 
         Raises:
             InputError: the files are invalid; with file and line.

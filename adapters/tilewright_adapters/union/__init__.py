@@ -1,7 +1,6 @@
 """Union's abstractions in YAML, laid out as in the paper's Figures 5, 7 and 9.
 
-Union's own files were never published. Details that the figures omit are Tilewright's (see
-docs/adapters.md).
+Union's own files were never published. Details that the figures omit are Tilewright's (see docs/adapters.md).
 """
 
 from __future__ import annotations

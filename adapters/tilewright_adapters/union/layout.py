@@ -1,7 +1,6 @@
 """Layout of Union's problem, architecture and mapping in YAML (Union, Figures 5, 7 and 9).
 
-The paper leaves some details open: energies, bandwidths, kept tensors. Tilewright adds optional
-keys for them.
+The paper leaves some details open: energies, bandwidths, kept tensors. Tilewright adds optional keys for them.
 """
 
 from __future__ import annotations

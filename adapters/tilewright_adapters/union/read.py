@@ -200,8 +200,7 @@ def kept_by_default(
 ) -> tuple[str, ...] | None:
     """Return the tensors that an entry keeps by default.
 
-    The first entry on a cluster with memories keeps all that these may hold; other entries keep
-    none.
+    The first entry on a cluster with memories keeps all that these may hold; other entries keep none.
     """
     cluster = architecture.cluster(target)
     if cluster.is_virtual or target in before:

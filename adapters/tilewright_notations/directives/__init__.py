@@ -1,8 +1,7 @@
 """Directives: the data-centric notation of mappings (MAESTRO, Kwon et al., MICRO 2019).
 
-Directives express mappings that tiles of a loop nest cannot: overlapping windows and diagonals.
-They are therefore a second notation next to `Mapping`. Adapters read and write them, and cost
-models may accept them directly.
+Directives express mappings that tiles of a loop nest cannot: overlapping windows and diagonals. They are therefore a
+second notation next to `Mapping`. Adapters read and write them, and cost models may accept them directly.
 """
 
 from tilewright_notations.directives.layer import FILTER as FILTER

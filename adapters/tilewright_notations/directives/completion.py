@@ -117,8 +117,7 @@ def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> I
 def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:
     """Write one level into the table.
 
-    `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, where s is the tile of S in the
-    same level.
+    `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, where s is the tile of S in the same level.
     """
     sizes = {each.dimension: each.size for each in maps}
     for place, each in enumerate(maps):

@@ -37,8 +37,7 @@ def plan_of(architecture: Architecture) -> Plan:
     """Return the architecture in MAESTRO's terms.
 
     Raises:
-        NotConformableError: MAESTRO cannot express the memory levels, a bandwidth, the networks or
-            the value widths.
+        NotConformableError: MAESTRO cannot express the memory levels, a bandwidth, the networks or the value widths.
     """
     holding = [cluster for cluster in architecture.clusters if cluster.memories]
     if len(holding) not in (2, 3):

@@ -1,7 +1,6 @@
 """Directives as arrays: the dataflow of a layer, for kernels that numba may compile.
 
-Functions here are plain Python on arrays. The same code serves a single program and a compiled
-batch.
+Functions here are plain Python on arrays. The same code serves a single program and a compiled batch.
 """
 
 from __future__ import annotations

@@ -103,8 +103,7 @@ def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
 def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
     """Return why a diagonal is not a tile, or None.
 
-    Sub-clusters must take equal pieces of the filter, and the inputs that these need for the same
-    outputs.
+    Sub-clusters must take equal pieces of the filter, and the inputs that these need for the same outputs.
     """
     filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
     if layer.stride(each.dimension) != 1:

@@ -22,8 +22,7 @@ class Equality:
     Attributes:
         words: number of words in the result.
         wrong: number of words that differ.
-        mixed: tensors of the steps where one word would have to hold several words of the problem's
-            tensor.
+        mixed: tensors of the steps where one word would have to hold several words of the problem's tensor.
         scattered: tensors without a movement whose words are not evenly spaced: equal steps along a
             dimension of the step are unequal distances in memory.
     """

@@ -39,9 +39,8 @@ class Cost:
 class Choice:
     """An offer with its costs for one occurrence of the layer.
 
-    `steps` is the cost of all steps, or None if a step has no mapping. `moved` is the cost of its
-    movements, zero if they are not counted. `is_best` marks the cheapest offer of the layer by the
-    search objective.
+    `steps` is the cost of all steps, or None if a step has no mapping. `moved` is the cost of its movements, zero if
+    they are not counted. `is_best` marks the cheapest offer of the layer by the search objective.
     """
 
     offer: Offer
@@ -108,8 +107,7 @@ def _moved(offer: Offer, architecture: Architecture) -> Cost:
 def movement_cost(movement: Movement, problem: Problem, architecture: Architecture) -> Cost:
     """Return the cost of a movement in the outermost memory that holds the tensor.
 
-    Energy covers all accesses. Cycles are the larger of those for reading and for writing at the
-    memory's bandwidths.
+    Energy covers all accesses. Cycles are the larger of those for reading and for writing at the memory's bandwidths.
 
     Raises:
         ValueError: no memory of the outermost cluster holds the tensor.

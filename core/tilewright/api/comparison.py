@@ -41,8 +41,7 @@ def compare(
         appear as rows with their reasons. Ctrl-C ends the sweep and returns the finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
-            ones.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
     """
     models = settings["models"]
     models = installed().default(CostModelSpec, "search") if models is None else models

@@ -204,8 +204,7 @@ class ComparisonReport(Tabular):
     def tables(self) -> Sequence[Table | str]:
         """Return tables with a row per layer, search model and mapper.
 
-        For each model they show the metric, its distance from the best, and from the optimum if a
-        bound was proved.
+        For each model they show the metric, its distance from the best, and from the optimum if a bound was proved.
         """
         name = "EDP" if self.objective == "edp" else self.objective
         refused = refused_models(self.fits)

@@ -29,12 +29,10 @@ def convert(
         source, target: Names of installed adapters, or `tilewright` for Tilewright's YAML files.
             The default source is the notation that can read the files.
         lossy: Drop parts that the target cannot express, where that is possible, and list them.
-        reading: Options of the reading adapter, such as `{"set": {"architecture":
-            "eyeriss_like"}}`.
+        reading: Options of the reading adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
 
     Returns:
-        The converted texts. `save(folder)` writes them under the file names that the target tool
-        expects.
+        The converted texts. `save(folder)` writes them under the file names that the target tool expects.
 
     Raises:
         CallError, InputError, UnknownPluginError: An argument or a file is invalid.

@@ -190,13 +190,11 @@ def evaluate(
     Args:
         mapping: A mapping, a group mapping, a file or dict of one, or a layer of a mapping report.
             All files of another tool's input set are accepted, too.
-        problem, arch: Required if the mapping lacks them; otherwise they replace those of the
-            mapping.
+        problem, arch: Required if the mapping lacks them; otherwise they replace those of the mapping.
         models: Names of installed cost models, or objects. Default: the one marked in
             `tilewright plugins`, which has another one for programs in another notation.
         model_options: Options for all models, or for one as `{"NAME": {...}}`.
-        reading: Options of the notation's adapter, such as `{"set": {"architecture":
-            "eyeriss_like"}}`.
+        reading: Options of the notation's adapter, such as `{"set": {"architecture": "eyeriss_like"}}`.
         notation: Notation of the files, one of the adapters in `tilewright plugins`. Default: detected.
 
     Returns:
@@ -204,8 +202,7 @@ def evaluate(
         is false and `reasons` explains why.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument or a file is invalid; the message names
-            valid ones.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid; the message names valid ones.
     """
     foreign = notation is not None or reading
     given = set_of(mapping, problem, arch, notation, reading) if foreign else inputs_of(mapping, problem, arch)
@@ -334,8 +331,7 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
     """Read a mapping in another tool's notation, together with the other files given.
 
     Raises:
-        InputError: No adapter can read the files. `error` is raised if the file could be
-            Tilewright's.
+        InputError: No adapter can read the files. `error` is raised if the file could be Tilewright's.
     """
     if not isinstance(mapping, str | os.PathLike) or not is_file(mapping):
         raise error

@@ -19,8 +19,7 @@ class Setting:
     Attributes:
         help: Its effect, for docstrings, `--help` and docs/commands.md.
         metavar: Form of the value on the command line; "" for switches.
-        flags: Spellings on the command line, if they do not follow from the name. A switch with a
-            `--no-` passes False.
+        flags: Spellings on the command line, if they do not follow from the name. A switch with a `--no-` passes False.
         unset: What applies if it is not given, unless that is the default itself.
         least: Minimum of a number.
         plugins: Kind of the plugins that it names, for completion.

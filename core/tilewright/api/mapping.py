@@ -41,15 +41,12 @@ def map(
         **settings: Those of `MapSettings` (tilewright.api.settings).
 
     Returns:
-        The report. A layer without a mapping has a reason. Ctrl-C ends the search and returns the
-        finished part.
+        The report. A layer without a mapping has a reason. Ctrl-C ends the search and returns the finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
-            ones.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         PluginError: Mapper or model cannot be built.
-        OutputError: The folder cannot be written to. A later fault, such as a full disk, is
-            reported as `unwritten`.
+        OutputError: The folder cannot be written to. A later fault, such as a full disk, is reported as `unwritten`.
     """
     plan, configuration = Plan.of_one(workload, arch, settings)
     algorithms, cluster = settings["algorithms"], settings["cluster"]
@@ -105,8 +102,7 @@ def space(problem: Source, arch: Source, constraints: Source | None = None, fact
         constraints, factors: As for `map`; `none` allows everything that the hardware can do.
 
     Raises:
-        InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the
-            space.
+        InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the space.
     """
     architecture = load_architecture(arch)
     rules = with_factors(load_constraints(constraints, architecture), factors)

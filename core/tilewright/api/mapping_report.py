@@ -46,13 +46,11 @@ PAGE = "report.html"
 class MappingReport(Tabular):
     """Mappings of the distinct problems of a workload, in the workload's order.
 
-    `folder` contains the mapping files. An interrupted run has fewer layers than the workload has
-    distinct problems. Totals count each layer as often as it occurs, and are None while a layer has
-    no mapping.
+    `folder` contains the mapping files. An interrupted run has fewer layers than the workload has distinct problems.
+    Totals count each layer as often as it occurs, and are None while a layer has no mapping.
 
-    If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of
-    all of them. `choices` lists the total cost of each alternative, and totals are those of the
-    best ones.
+    If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of all of them. `choices`
+    lists the total cost of each alternative, and totals are those of the best ones.
     """
 
     workload: Workload

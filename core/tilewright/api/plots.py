@@ -73,7 +73,7 @@ class NetworkPlots:
 
     @cached_property
     def compute_units(self) -> float:
-        """Number of compute units, from the utilization; 0 without one."""
+        """Number of compute units, derived from the utilization of the layers; 0 if no layer has one."""
         busy = [each for each in self.mapped if each["best"]["utilization"]]
         found = (each["macs"] / (each["best"]["utilization"] * each["best"]["cycles"]) for each in busy)
         return round(max(found, default=0.0), 6)

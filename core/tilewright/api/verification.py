@@ -84,8 +84,7 @@ class AlternativeVerification:
 class Verification(Tabular):
     """Results of executing a mapping, and reports of other cost models if it is right.
 
-    `violations` are the legality rules that it breaks. `alternatives` are those that it is a step
-    of.
+    `violations` are the legality rules that it breaks. `alternatives` are those that it is a step of.
     """
 
     executed: Report
@@ -377,8 +376,7 @@ def diff_stats(
         reading: Options of the notation's adapter, such as `{"dense": True}`.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument or a file is invalid, or the model
-            refuses the mapping.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or the model refuses the mapping.
     """
     notation = notation or installed().default(AdapterSpec, "reports")
     model = model or installed().default(CostModelSpec, "search")

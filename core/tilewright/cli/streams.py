@@ -13,9 +13,8 @@ from typing import TextIO
 def stdout_for_results() -> Iterator[None]:
     """Reserve stdout for results inside a `with` block.
 
-    Only `sys.stdout` writes to the real stdout. Its old descriptor becomes a copy of stderr, and
-    stays one afterwards, for output at exit. Nothing changes if `sys.stdout` was replaced, as test
-    runners do.
+    Only `sys.stdout` writes to the real stdout. Its old descriptor becomes a copy of stderr, and stays one afterwards,
+    for output at exit. Nothing changes if `sys.stdout` was replaced, as test runners do.
     """
     results = _results()
     if results is None:

@@ -1,8 +1,7 @@
 """Decorators for functions that numba compiles at first use and caches on disk.
 
-With the environment variable NUMBA_DISABLE_JIT=1 the functions run as plain Python, for reading and
-debugging. NUMBA_CACHE_DIR sets the cache folder. It is shared by all environments of one Python
-version with the same code.
+With the environment variable NUMBA_DISABLE_JIT=1 the functions run as plain Python, for reading and debugging.
+NUMBA_CACHE_DIR sets the cache folder. It is shared by all environments of one Python version with the same code.
 """
 
 from __future__ import annotations
@@ -170,8 +169,7 @@ def _tell_nothing_is_kept() -> None:
 def _stamp(function: Callable[..., object]) -> str:
     """Return a digest of the code that a kernel depends on.
 
-    It covers all files in the folders of the function, of the compiled functions that it calls, and
-    of this package.
+    It covers all files in the folders of the function, of the compiled functions that it calls, and of this package.
     """
     folders, functions, known = {Path(__file__).parent}, [function], set()
     while functions:
@@ -198,8 +196,7 @@ def kernel_part(function: Function) -> Function:
 def kernel_call(function: Function) -> Function:
     """Decorate a function that only compiled functions call, and that stays a separate function.
 
-    A large function with several call sites is then compiled once, without the conversions for
-    calls from Python.
+    A large function with several call sites is then compiled once, without the conversions for calls from Python.
     """
     return _part(function, forceinline=False)
 

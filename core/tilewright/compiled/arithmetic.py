@@ -118,8 +118,7 @@ _rounding(np.ceil, "ceil")
 def _whole_quotient(builder: Any, row: Any, a: Any, b: Any) -> Any:
     """Return the floor of the quotient of integer vectors.
 
-    The division is done in floating point, which is exact below 2**53. Processors divide integers
-    one at a time.
+    The division is done in floating point, which is exact below 2**53. Processors divide integers one at a time.
     """
     a, b = (builder.sitofp(each, row.of(types.float64).vector) for each in (a, b))
     return builder.fptosi(_round(builder, "floor", builder.fdiv(a, b)), row.vector)

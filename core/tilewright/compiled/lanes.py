@@ -3,11 +3,10 @@
 
 Rows have 16 lanes, one per mapping, or 8 lanes, one per item of a single mapping.
 
-Kernels use NumPy notation on such rows. The operators are `+ - * / // < <= > >= == != & | ^ ~ << >>`.
-The functions are `np.where`, `np.minimum`, `np.maximum`, `np.floor`, `np.ceil` and `np.any`.
-`row[index]` reads an element. `array[:] = row` stores a row, and may convert integers to floats.
-Interpreted kernels run this notation as NumPy. In compiled kernels a row is an LLVM vector, a type
-that numba lacks: no loops, no temporary arrays, and no aliasing.
+Kernels use NumPy notation on such rows. The operators are `+ - * / // < <= > >= == != & | ^ ~ << >>`. The functions are
+`np.where`, `np.minimum`, `np.maximum`, `np.floor`, `np.ceil` and `np.any`. `row[index]` reads an element. `array[:] =
+row` stores a row, and may convert integers to floats. Interpreted kernels run this notation as NumPy. In compiled
+kernels a row is an LLVM vector, a type that numba lacks: no loops, no temporary arrays, and no aliasing.
 """
 
 from __future__ import annotations

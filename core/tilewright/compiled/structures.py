@@ -1,9 +1,8 @@
 # mypy: disable-error-code="import-untyped, no-untyped-call, override, untyped-decorator"
 """Named tuples that kernels receive by pointer.
 
-numba passes each field of a tuple as a separate argument, and each array as seven. It writes all of
-them out wherever the tuple is used. With a hundred arrays, these copies make up most of the
-generated code and of the compile time.
+numba passes each field of a tuple as a separate argument, and each array as seven. It writes all of them out wherever
+the tuple is used. With a hundred arrays, these copies make up most of the generated code and of the compile time.
 """
 
 from __future__ import annotations

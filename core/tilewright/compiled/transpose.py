@@ -25,8 +25,7 @@ _TRANSPOSED = {(types.int64, types.float64), (types.uint8, types.uint8), (types.
 def transpose_to_lanes(numbers: NDArray[Number], rows: NDArray[Any]) -> None:
     """Transpose the numbers of `LANES` mappings [B, slot, dimension] into rows [slot, dimension, B].
 
-    The numbers of one mapping must be contiguous. `rows` may have further slots, which do not
-    change.
+    The numbers of one mapping must be contiguous. `rows` may have further slots, which do not change.
     """
     rows[: numbers.shape[1]] = np.moveaxis(numbers, 0, -1)
 

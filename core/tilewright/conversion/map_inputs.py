@@ -47,9 +47,8 @@ def read_map_inputs(
     """Read the workload and hardware files.
 
     Args:
-        work: files with one or more layers, a folder of such files, or `FILE/LAYER`. A workload is
-            rendered in the notation, so that constraints in the hardware files are read for its
-            problems.
+        work: files with one or more layers, a folder of such files, or `FILE/LAYER`. A workload is rendered in the
+            notation, so that constraints in the hardware files are read for its problems.
         hardware: files that are read together with each problem.
         registry: the plugins to choose from.
         notation: notation of the files; None to detect it.

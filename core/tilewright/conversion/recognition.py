@@ -69,8 +69,7 @@ def read_detected(
 
     Raises:
         UnsupportedError: an adapter knows the files, and refuses a feature.
-        InputError: no adapter reads the files (each adapter's error is listed), or several do with
-            different results.
+        InputError: no adapter reads the files (each adapter's error is listed), or several do with different results.
     """
     if notation is not None:
         _refuse_others(files, registry)

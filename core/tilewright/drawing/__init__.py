@@ -1,4 +1,4 @@
 """Drawings of results, mappings and architectures by matplotlib, which is imported when something is drawn.
 
-This room knows no schema: its charts and pictures take numbers and texts.
+The package imports no schema: its charts and pictures take numbers and texts.
 """

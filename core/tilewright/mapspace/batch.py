@@ -175,8 +175,7 @@ class MappingBatch:
     def incoming(self) -> Ints:
         """Tile that each entry receives, [n, entry, dimension].
 
-        The first entry receives the whole problem. Every other entry receives the spatial tile of
-        the entry before it.
+        The first entry receives the whole problem. Every other entry receives the spatial tile of the entry before it.
         """
         whole = np.broadcast_to(np.array(self.problem.sizes, dtype=np.int64), (len(self), 1, len(self.problem.sizes)))
         return np.concatenate([whole, self.spatial[:, :-1]], axis=1)

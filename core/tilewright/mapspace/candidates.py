@@ -1,7 +1,6 @@
 """Candidates: mappings of one map space as trip counts, loop orders and kept tensors.
 
-Mappers work in this form. `Candidates.batch` converts it into tile sizes, the form that is stored
-and exchanged.
+Mappers work in this form. `Candidates.batch` converts it into tile sizes, the form that is stored and exchanged.
 """
 
 from __future__ import annotations
@@ -135,9 +134,8 @@ class Candidates:
     def move(self, dimension: int | Ints, factor: int | Ints, source: int | Ints, target: int | Ints) -> Candidates:
         """Move trips of a dimension from slot `source` to slot `target`.
 
-        Each argument is one number for all rows, or an array [n]. In a ragged space, the target
-        gets `factor` times its trips, and the source keeps the fewest that still cover the
-        dimension.
+        Each argument is one number for all rows, or an array [n]. In a ragged space, the target gets `factor` times its
+        trips, and the source keeps the fewest that still cover the dimension.
 
         Raises:
             ValueError: The source slot cannot give a factor away.

@@ -13,7 +13,7 @@ from tilewright.mapspace.batch import Ints
 
 
 def canonical(sizes: Ints, trips: Ints) -> Ints:
-    """Return the canonical form of chains [n, slot] that cover dimensions of sizes [n]."""
+    """Return chains [n, slot] without idle trips: from inside, each slot has at most the trips that sizes [n] leave."""
     result, left = np.empty_like(trips), sizes
     for slot in range(trips.shape[1] - 1, -1, -1):
         result[:, slot] = np.minimum(trips[:, slot], left)

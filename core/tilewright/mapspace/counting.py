@@ -1,10 +1,9 @@
 """Exact counts of distinct mappings.
 
-The count processes the slots in sequence. Its state is the remaining size of every dimension, an
-array with one axis per dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders.
-The sum over all factor vectors is therefore an elementary symmetric polynomial in the operators
-"take more than one trip of dimension d". Counts beyond double precision are computed modulo a few
-primes, and combined by the Chinese remainder theorem.
+The count processes the slots in sequence. Its state is the remaining size of every dimension, an array with one axis
+per dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders. The sum over all factor vectors is
+therefore an elementary symmetric polynomial in the operators "take more than one trip of dimension d". Counts beyond
+double precision are computed modulo a few primes, and combined by the Chinese remainder theorem.
 """
 
 from __future__ import annotations
@@ -63,9 +62,8 @@ def prime_powers(number: int) -> list[tuple[int, int]]:
 def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
     """Return the number of distinct values of the affine index c1*a1 + c2*a2 + ..., with 0 <= a < extent.
 
-    `terms` are pairs (coefficient, extent). Strides and dilations leave holes. The bounding box
-    counts the holes, this function does not. Up to two terms have a closed form (QuickFlow, section
-    IV-A); more terms are enumerated.
+    `terms` are pairs (coefficient, extent). Strides and dilations leave holes. The bounding box counts the holes, this
+    function does not. Up to two terms have a closed form (QuickFlow, section IV-A); more terms are enumerated.
 
     >>> distinct_values([(2, 4), (1, 3)]), distinct_values([(4, 3), (1, 2)])
     (9, 6)
@@ -110,8 +108,7 @@ def count_mappings(sizes: Sequence[int], slots: Sequence[Slot], cutting: Cutting
     Loops of one trip have no order. `bound` is an upper bound on the result.
 
     Raises:
-        SpaceTooLargeError: The dimensions have too many remaining sizes for the states to fit in
-            memory.
+        SpaceTooLargeError: The dimensions have too many remaining sizes for the states to fit in memory.
     """
     states = math.prod(len(lefts(size, cutting)) for size in sizes)
     if states > MAX_STATES:

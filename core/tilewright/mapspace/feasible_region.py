@@ -37,8 +37,7 @@ class FeasibleRegion:
         tile_copies: Number of copies of every tile in a memory inside the outermost cluster.
         max_unrolled_loops: Maximum number of loops unrolled outside the innermost storage entry. A
             loop over a window counts twice.
-        outputs_span_windows: Whether an output tile occupies as many rows and columns as the input
-            tile.
+        outputs_span_windows: Whether an output tile occupies as many rows and columns as the input tile.
     """
 
     problem: Problem
@@ -255,8 +254,7 @@ class FeasibleRegion:
     def primes(self, dim: int) -> dict[int, int]:
         """Return the prime factors of a dimension with their powers.
 
-        In a ragged space, 2 and 3 are added to the factors of every dimension, with the largest
-        powers up to its size.
+        In a ragged space, 2 and 3 are added to the factors of every dimension, with the largest powers up to its size.
         """
         size = self.problem.sizes[dim]
         primes = {prime: power for prime, power in prime_powers(size) if prime > 1}
@@ -279,8 +277,7 @@ class FeasibleRegion:
         """Tensors that are always kept, and tensors that are optional: two arrays, bool [entry, tensor].
 
         Raises:
-            InputError: A tensor has no memory in the outermost cluster, or two siblings may hold
-                it.
+            InputError: A tensor has no memory in the outermost cluster, or two siblings may hold it.
         """
         shape = (len(self.skeleton), len(self.problem.tensors))
         always, optional = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
@@ -308,8 +305,7 @@ class FeasibleRegion:
     def _kept(self, memory: Memory, tensor: Tensor) -> str:
         """Return "keep", "bypass" or "free" for a tensor, as the rules specify.
 
-        Without a rule, the memory keeps the tensors it may hold, if it has capacity for one value
-        of each.
+        Without a rule, the memory keeps the tensors it may hold, if it has capacity for one value of each.
         """
         for rule in self.rules.keep:
             if rule.memory == memory.name:
@@ -360,9 +356,8 @@ class FeasibleRegion:
     def obeyed(self, mapping: Mapping) -> Verdict:
         """Return whether a legal mapping satisfies the rules, even if the space does not contain it.
 
-        Skeleton, bounds, loop orders and keeps are checked. A tile that does not divide the
-        enclosing one counts with its trips rounded up. Without rules every mapping passes. Codes
-        are as in `contains`.
+        Skeleton, bounds, loop orders and keeps are checked. A tile that does not divide the enclosing one counts with
+        its trips rounded up. Without rules every mapping passes. Codes are as in `contains`.
         """
         if self.rules == Variant():
             return Verdict()

@@ -1,8 +1,7 @@
 """Loop orders: counting, ranking and sampling, for many mappings at once.
 
-Only loops of more than one trip have an order. Dimensions that are `named` by a rule keep their
-relative order. An order is built by inserting the other loops into that sequence, so k loops with m
-of them named have k! / m! orders.
+Only loops of more than one trip have an order. Dimensions that are `named` by a rule keep their relative order. An
+order is built by inserting the other loops into that sequence, so k loops with m of them named have k! / m! orders.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ def arrange(non_unit: Bools, named: Sequence[int], choose: Callable[[Ints], Ints
     """Return one loop order per row, as dimension indices, outermost first, int8 [n, position].
 
     Args:
-        non_unit: Dimensions with more than one trip, [n, dimension]. The others come first, in the
-            problem's order.
+        non_unit: Dimensions with more than one trip, [n, dimension]. The others come first, in the problem's order.
         named: Dimensions in the order that a rule requires.
         choose: Function from the number of possible positions of the next loop [n] to the chosen
             positions, counted from 0.

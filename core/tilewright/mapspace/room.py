@@ -31,8 +31,7 @@ def usable_slices(architecture: Architecture, copies: int) -> Floats:
 def spanning(problem: Problem) -> tuple[Tensor, ...]:
     """Return the tensors, with windows also in the output.
 
-    A coordinate of the output that an operand has inside a window becomes the coordinate of the
-    operand.
+    A coordinate of the output that an operand has inside a window becomes the coordinate of the operand.
     """
     windows = set(problem.windows)
     sliding = [rank for tensor in problem.operands for rank in tensor.projection if windows & set(rank.terms)]

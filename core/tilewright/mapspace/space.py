@@ -86,8 +86,7 @@ class MapSpace(FeasibleRegion):
         and so are all choices of optional tensors.
 
         Raises:
-            NoValidMappingError: The space is empty. The message names a rule that cannot be
-                satisfied.
+            NoValidMappingError: The space is empty. The message names a rule that cannot be satisfied.
         """
         if self.factorizations == 0:
             reason = self._factoring.fault(self.problem.dimension_names, [self.describe(slot) for slot in self.slots])
@@ -131,8 +130,7 @@ class MapSpace(FeasibleRegion):
     def enumerate(self, chunk: int = 4096) -> Iterator[Candidates]:
         """Yield every distinct mapping once, in parts of at most `chunk`.
 
-        Each part is built when it is requested. Loops of one trip come first, in the problem's
-        order.
+        Each part is built when it is requested. Loops of one trip come first, in the problem's order.
         """
         for start in range(0, self.factorizations, chunk):
             rows = self._factoring.unrank(start, min(start + chunk, self.factorizations))

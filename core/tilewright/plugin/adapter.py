@@ -1,6 +1,4 @@
-"""Interface of adapters, which read and write the notation of another tool through the core
-schemas.
-"""
+"""Interface of adapters, which read and write the notation of another tool through the core schemas."""
 
 from __future__ import annotations
 
@@ -64,8 +62,7 @@ class ReportReader(Protocol):
     """An adapter that also reads its tool's reports."""
 
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Return every figure of a recorded report with Tilewright's, both for the mapping of
-        `inputs`.
+        """Return every figure of a recorded report with Tilewright's, both for the mapping of `inputs`.
 
         Raises:
             InputError: The file is not a report on these inputs.
@@ -78,8 +75,7 @@ class LayerReader(Protocol):
     """An adapter that can read one layer from a file of several: FILE/LAYER."""
 
     def layers(self, file: Path) -> tuple[str, ...]:
-        """Return the names of the layers, in the order of the file; none for an architecture or a
-        mapping.
+        """Return the names of the layers, in the order of the file; none for an architecture or a mapping.
 
         Raises:
             InputError: The file is invalid.
@@ -102,8 +98,7 @@ class Adapter(Protocol):
         """Return file name -> text, as the tool expects them.
 
         Raises:
-            NotConformableError: The notation cannot express the inputs; the reasons are those of
-                `expressible`.
+            NotConformableError: The notation cannot express the inputs; the reasons are those of `expressible`.
         """
         ...
 

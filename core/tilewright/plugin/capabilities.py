@@ -1,9 +1,7 @@
-"""Declared capabilities: whether a plugin accepts a problem, an architecture and a mapping, with
-reasons.
+"""Declared capabilities: whether a plugin accepts a problem, an architecture and a mapping, with reasons.
 
-The idea is Union's conformability (section III-A): operation-level models accept a list of
-operations, loop-level models any affine nest. Declarations are checked without importing the
-plugin.
+The idea is Union's conformability (section III-A): operation-level models accept a list of operations, loop-level
+models any affine nest. Declarations are checked without importing the plugin.
 """
 
 from __future__ import annotations
@@ -41,19 +39,14 @@ class Capabilities(Model):
     inner_backing_store: bool = False
     """The outermost entry does not keep some tensor; an inner memory is its backing store."""
     memory_ports: bool = False
-    """The cost model counts the ports of a memory. Others use its two bandwidths, and the report
-    warns.
-    """
+    """The cost model counts the ports of a memory. Others use its two bandwidths, and the report warns."""
     shared_bandwidth: bool = False
     """The cost model counts bandwidth that reads and writes share.
 
     Others refuse memories that state one (`Memory.shared_bandwidth_words_per_cycle`).
     """
     value_widths: bool = False
-    """The cost model counts the widths of values (`Memory.bits_per_value`).
-
-    Others refuse memories that state them.
-    """
+    """The cost model counts the widths of values (`Memory.bits_per_value`). Others refuse memories that state them."""
     sparse: bool = False
     """The cost model counts formats and savings of sparse hardware (`Memory.sparse`, `Compute.sparse`).
 

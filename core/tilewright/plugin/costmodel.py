@@ -1,6 +1,4 @@
-"""Interface of cost models, which are bound to a problem and an architecture and then evaluate
-mappings.
-"""
+"""Interface of cost models, which are bound to a problem and an architecture and then evaluate mappings."""
 
 from __future__ import annotations
 
@@ -82,9 +80,7 @@ class Costs:
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """A cost model bound to one problem and one architecture. It is picklable and has no visible
-    state.
-    """
+    """A cost model bound to one problem and one architecture. It is picklable and has no visible state."""
 
     def evaluate(self, mapping: Mapping) -> Costs:
         """Return the costs of one mapping, as a batch of one."""
@@ -98,9 +94,7 @@ class Evaluator(Protocol):
         ...
 
     def explain(self, mapping: Mapping) -> Report:
-        """Return the full report on one mapping; for a rejected one, `valid` is false and the
-        reasons follow.
-        """
+        """Return the full report on one mapping; for a rejected one, `valid` is false and the reasons follow."""
         ...
 
 
@@ -173,8 +167,7 @@ class Bounder(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Costs of moved words under a bound cost model, for mappers that prove optima over one
-    skeleton.
+    """Costs of moved words under a bound cost model, for mappers that prove optima over one skeleton.
 
     The minimum number of moved words follows from tiles and loops by one rule for all models
     (docs/optimal.md). The rule includes ragged tiles, unless the model declares
@@ -185,10 +178,8 @@ class Relaxation:
         read_pj, fill_pj, update_pj: [M] minimum pJ per word read towards the units, written from
             outside, or added to an output from inside. A value has `Memory.words_of` words.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
-        shared_bandwidth: [M] words per cycle and instance, read and written together; None: no
-            memory has such a limit.
-        shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce
-            their words.
+        shared_bandwidth: [M] words per cycle and instance, read and written together; None: no memory has such a limit.
+        shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce their words.
         neighbours: Sub-clusters may forward words to each other, which then need no memory read.
         leakage_pj: [M] pJ per cycle for each instance of the memory `gate` [M] in use.
         compute_pj: pJ of all operations.

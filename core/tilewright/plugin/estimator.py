@@ -63,8 +63,7 @@ class Estimate(Model):
     Attributes:
         energy_pj: pJ of one action of one instance.
         bits: Bits that the action moves or computes.
-        area_um2: Area of one instance in square micrometres, the same for every action; None:
-            unknown.
+        area_um2: Area of one instance in square micrometres, the same for every action; None: unknown.
         leakage_w: Leakage of one instance in W, the same for every action; None: unknown.
     """
 

@@ -12,9 +12,7 @@ from tilewright.schema.workload import Workload
 
 @runtime_checkable
 class Frontend(Protocol):
-    """A reader of workloads from a source: a file name, a formula, or a library name that it
-    declares.
-    """
+    """A reader of workloads from a source: a file name, a formula, or a library name that it declares."""
 
     def recognises(self, source: str) -> bool:
         """Return whether the source looks like this frontend's; cheap, and never raises."""
@@ -34,8 +32,7 @@ class Algorithm(Protocol):
     """A rewriter of a problem into equivalent work."""
 
     def alternatives(self, problem: Problem) -> Sequence[Alternative]:
-        """Return one or more alternatives, the preferred one first. Equal problems give equal
-        results.
+        """Return one or more alternatives, the preferred one first. Equal problems give equal results.
 
         Raises:
             NotConformableError: The algorithm does not apply, with the reasons.

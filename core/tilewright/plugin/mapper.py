@@ -1,6 +1,4 @@
-"""Interface of mappers: generators that propose mappings and receive their costs, without the cost
-model.
-"""
+"""Interface of mappers: generators that propose mappings and receive their costs, without the cost model."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None
 
 @dataclass(frozen=True)
 class Task:
-    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are
-    invalid.
-    """
+    """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid."""
 
     space: MapSpace
     objective: Objective = "edp"
@@ -127,9 +123,8 @@ class Mapper(Protocol):
     def search(self, task: Task, run: Run) -> Proposals:
         """Propose mappings until done, or until the generator is closed.
 
-        The clock of the search starts when this method has returned the generator. It may therefore
-        compile kernels first. To compile them in parallel, another process may call it and close
-        the generator at once.
+        The clock of the search starts when this method has returned the generator. It may therefore compile kernels
+        first. To compile them in parallel, another process may call it and close the generator at once.
         """
         ...
 

@@ -146,8 +146,7 @@ class Registry:
         )
 
     def find(self, kind: type[S], name: str) -> Registration:
-        """Return the plugin called `name`, or `distribution/name`; a bare built-in name is the
-        built-in.
+        """Return the plugin called `name`, or `distribution/name`; a bare built-in name is the built-in.
 
         Raises:
             UnknownPluginError: There is none; the message lists installed and broken plugins.
@@ -378,9 +377,7 @@ def _cause(error: Exception) -> str:
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:
-    """Return name and version of an entry point's distribution; `unknown` if its metadata is
-    broken.
-    """
+    """Return name and version of an entry point's distribution; `unknown` if its metadata is broken."""
     metadata = None if entry_point.dist is None else entry_point.dist.metadata  # each access reads the file
     if metadata is None or not metadata["Name"]:
         return "unknown", None
@@ -418,8 +415,7 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     """Return a registry of the given entry points, by default those of all installed distributions.
 
-    The environment variable TILEWRIGHT_DISABLE lists entry points and plugins to skip (`name` or
-    `distribution/name`).
+    The environment variable TILEWRIGHT_DISABLE lists entry points and plugins to skip (`name` or `distribution/name`).
     """
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points

@@ -41,9 +41,7 @@ class CommonReason(Model):
 
 
 class Rejections(Model):
-    """Reasons why `sampled` proposals are invalid, the most common first; a proposal may have
-    several.
-    """
+    """Reasons why `sampled` proposals are invalid, the most common first; a proposal may have several."""
 
     sampled: int
     reasons: tuple[CommonReason, ...] = ()
@@ -65,9 +63,7 @@ def gap_of(value: float, bound: float | None) -> float | None:
 
 
 def proof(gap: float | None) -> str | None:
-    """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a
-    proof.
-    """
+    """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a proof."""
     if gap is None:
         return None
     return "yes" if gap < PROOF_TOLERANCE else f"to {100 * gap:.2g} %"
@@ -77,9 +73,8 @@ def proof(gap: float | None) -> str | None:
 class Result:
     """Result of a search. `best` is None if no valid mapping was found.
 
-    `rejected` counts proposals that the model accepted but that break a rule of legality.
-    `lower_bound` is proved by the mapper, in the objective. If `stop` is failed, `error` is the
-    error.
+    `rejected` counts proposals that the model accepted but that break a rule of legality. `lower_bound` is proved by
+    the mapper, in the objective. If `stop` is failed, `error` is the error.
     """
 
     best: Mapping | None
@@ -140,9 +135,7 @@ class ResultPlots:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a search, after each piece of a batch. `best` is the best objective so far, or
-    inf.
-    """
+    """Progress of a search, after each piece of a batch. `best` is the best objective so far, or inf."""
 
     evaluated: int
     valid: int

@@ -1,6 +1,4 @@
-"""Path of a tensor that one count covers, and the properties of the mapping that make it hard to
-count.
-"""
+"""Path of a tensor that one count covers, and the properties of the mapping that make it hard to count."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ ACTIONS: tuple[Action, ...] = ("reads", "fills", "updates")
 
 @dataclass(frozen=True)
 class Route:
-    """Path of the words that one count of a model covers: words of `tensor` between two storage
-    entries.
+    """Path of the words that one count of a model covers: words of `tensor` between two storage entries.
 
     If `inner` is None, the words go to compute. `report` is the model's, with the count.
     """
@@ -147,9 +144,7 @@ class Route:
 
     @cached_property
     def shared_coordinates(self) -> tuple[str, ...]:
-        """Descriptions of coordinates that several temporal loops move, and of loops that move
-        several.
-        """
+        """Descriptions of coordinates that several temporal loops move, and of loops that move several."""
         return tuple(self._shared())
 
     @property
@@ -197,9 +192,7 @@ class Route:
         return tuple(name for name in self.tile if name in found)
 
     def _shifts(self, loops: Sequence[Loop]) -> set[tuple[tuple[int, ...], frozenset[str]]]:
-        """Return shifts of the tile by trips of the loops where its box overlaps itself, with the
-        dimensions.
-        """
+        """Return shifts of the tile by trips of the loops where its box overlaps itself, with the dimensions."""
         ranks, longest_first = self.tensor.projection, sorted(loops, key=attrgetter("tile"), reverse=True)
         steps = [[rank.terms.get(loop.dimension, 0) * loop.tile for rank in ranks] for loop in longest_first]
         room = [sum(c * (self.tile[name] - 1) for name, c in rank.terms.items()) for rank in ranks]

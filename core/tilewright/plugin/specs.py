@@ -78,11 +78,10 @@ class PluginSpec(Generic[T_co]):
         hint: Command to type if one is missing.
         interface: Interface version for which it was written.
         programs: Option -> default program on the PATH, which the option replaces.
-        default_for: Tasks for which it is used if the user names no plugin of its kind. `search`:
-            the mapper and the cost model of `map`, `compare` and `explore`. `fallback`: the mapper
-            of layers where the default one can prove nothing. `programs`: the cost model of
-            programs in another notation. `reports`: the adapter of `diff_stats`. `exploration`:
-            the strategy of `explore`. Built-in plugins come before others.
+        default_for: Tasks for which it is used if the user names no plugin of its kind. `search`: the mapper and the
+            cost model of `map`, `compare` and `explore`. `fallback`: the mapper of layers where the default one can
+            prove nothing. `programs`: the cost model of programs in another notation. `reports`: the adapter of
+            `diff_stats`. `exploration`: the strategy of `explore`. Built-in plugins come before others.
     """
 
     kind: ClassVar[str] = "plugin"
@@ -118,9 +117,8 @@ class MapperSpec(PluginSpec["Mapper"]):
     Attributes:
         ends: The mapper terminates on its own, so it gets no default limit on evaluations.
         starts_with: Installed warm-start mappers, which it runs with default options by `started`.
-        proof_version: Version of the rules by which the mapper proves lower bounds; certificates
-            record it. Increase it with every correction of a rule, so that `verify --certificate`
-            recognises proofs by old rules.
+        proof_version: Version of the rules by which the mapper proves lower bounds; certificates record it. Increase it
+            with every correction of a rule, so that `verify --certificate` recognises proofs by old rules.
         figures: Figures of its searches that the printed report shows.
     """
 
@@ -140,9 +138,8 @@ class Approximation:
     Attributes:
         code: Stable, for tests and JSON.
         meaning: Property of a mapping, in a few words.
-        detect: Route of a count -> a sentence on its property, and on how the model counts it;
-            None:
-            the count is exact.
+        detect: Route of a count -> a sentence on its property, and on how the model counts it; None: the count is
+            exact.
     """
 
     code: str
@@ -195,9 +192,8 @@ class EstimatorSpec(PluginSpec["Estimator"]):
     Attributes:
         components: Component -> attributes of an example that it can estimate at `example_nm`.
         example_nm: Technology node in nanometres.
-        priority: The estimator with the highest priority for a component comes first; None: it is
-            used
-            only if a file or the user names it.
+        priority: The estimator with the highest priority for a component comes first; None: it is used only if a file
+            or the user names it.
     """
 
     kind: ClassVar[str] = "estimator"

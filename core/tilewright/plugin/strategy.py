@@ -26,8 +26,7 @@ class PointProposal:
 class PointResult:
     """Totals of a proposed point over the workload.
 
-    Energy and cycles are inf without a valid architecture, a search, or a mapping of every layer.
-    An unknown area is 0.
+    Energy and cycles are inf without a valid architecture, a search, or a mapping of every layer. An unknown area is 0.
     """
 
     index: int

@@ -23,8 +23,7 @@ Barred = list[tuple[int, tuple[str, ...], str]]
 def narrowed_space(
     model: BuiltModel, problem: Problem, architecture: Architecture, constraints: Constraints
 ) -> tuple[MapSpace, bool]:
-    """Return (the part of the map space that the cost model accepts, whether the constraints cover
-    the problem).
+    """Return (the part of the map space that the cost model accepts, whether the constraints cover the problem).
 
     Raises:
         NotConformableError: The model accepts no part of it.
@@ -40,10 +39,9 @@ def narrowed_space(
 def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpace:
     """Return the part of a space that a plugin accepts: the space itself, or one with more rules.
 
-    Without uneven mappings, no loop separates the storage entries of a cluster. Without bypassing
-    mappings, every memory level keeps all tensors that it may keep. Without window loops, no window
-    has a loop outside the innermost storage level. A ragged space is never restricted to its
-    perfect mappings.
+    Without uneven mappings, no loop separates the storage entries of a cluster. Without bypassing mappings, every
+    memory level keeps all tensors that it may keep. Without window loops, no window has a loop outside the innermost
+    storage level. A ragged space is never restricted to its perfect mappings.
 
     Raises:
         NotConformableError: The plugin accepts no mapping of it, with all reasons and a hint.
@@ -168,9 +166,7 @@ def _forced_unrollings(space: MapSpace, capabilities: Capabilities) -> Iterator[
 
 
 def _barred(space: MapSpace, capabilities: Capabilities) -> Iterator[tuple[int, tuple[str, ...], str]]:
-    """Yield temporal loops that are not accepted: the entry, the dimensions, and the code of the
-    reason.
-    """
+    """Yield temporal loops that are not accepted: the entry, the dimensions, and the code of the reason."""
     if not capabilities.uneven_mappings:
         yield from ((index, space.problem.dimension_names, "uneven") for index in _between(space))
     windows, entries = space.problem.windows, space.skeleton.entries

@@ -1,8 +1,7 @@
 """Evaluation of a group mapping by any cost model that evaluates layers.
 
-A branch starts with nothing in the entries inside it. So the loops outside a part are visits: the
-model evaluates the layer without them, and its counts are multiplied by their trips. Three rules
-add up what the branches share:
+A branch starts with nothing in the entries inside it. So the loops outside a part are visits: the model evaluates the
+layer without them, and its counts are multiplied by their trips. Three rules add up what the branches share:
 
 - A shared tile that several layers read is filled once, for the first of them.
 - Sums that an earlier visit began are read again. Only the first sum of each word is written.

@@ -23,7 +23,7 @@ from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
 from tilewright.plugin.mapper import Budget, Run, Task
 
 SECONDS = 1.5
-"""Seconds between the time to load kernels and the time to compile them."""
+"""CPU seconds that compiling takes and loading does not. On a loaded host, both take longer by the clock."""
 
 
 def warm_up(evaluator: Evaluator, task: Task, mapper: GuardedMapper) -> None:
@@ -99,16 +99,20 @@ def compilation_notice(what: str, also: Callable[[], None] = lambda: None) -> It
     Then it also calls `also`.
     """
 
-    def tell() -> None:
+    done, began = threading.Event(), time.process_time()
+
+    def watch() -> None:
+        while (left := began + SECONDS - time.process_time()) > 0:
+            if done.wait(max(left, 0.05)):
+                return
         message = f"compiling {what}: up to a minute, once after installing or updating; it is kept for the next time"
         logging.getLogger("tilewright").warning(message)
         also()
 
-    timer = threading.Timer(SECONDS, tell)
-    timer.daemon = True
-    timer.start()
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()  # `also` has returned, or is not called
+        done.set()
+        watcher.join()  # `also` has returned, or is not called

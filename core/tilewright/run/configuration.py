@@ -62,9 +62,8 @@ def limit_message(limit: str, which: str) -> str:
 class RunConfiguration:
     """Configuration of a run.
 
-    `mapper_capabilities` are those that the mapper declares. `fallback` is the configuration for
-    problems where the mapper can prove nothing. Mappings with more than `most_cycles` cycles are
-    invalid.
+    `mapper_capabilities` are those that the mapper declares. `fallback` is the configuration for problems where the
+    mapper can prove nothing. Mappings with more than `most_cycles` cycles are invalid.
     """
 
     architecture: Architecture

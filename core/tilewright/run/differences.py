@@ -1,6 +1,4 @@
-"""Differences between a cost model and the execution, per level, tensor and action, with their
-causes.
-"""
+"""Differences between a cost model and the execution, per level, tensor and action, with their causes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Evaluation of a mapping, or of a program of directives, by a cost model.
 
-Every failure becomes an invalid report with reasons: a refusal of the model, a crash, or an error
-while it was built.
+Every failure becomes an invalid report with reasons: a refusal of the model, a crash, or an error while it was built.
 """
 
 from __future__ import annotations
@@ -85,8 +84,7 @@ def executing_model(name: str | None = None) -> str:
         name: The requested one.
 
     Raises:
-        UnknownPluginError, AmbiguousPluginError: No single cost model has this name, or none
-            executes.
+        UnknownPluginError, AmbiguousPluginError: No single cost model has this name, or none executes.
         InputError: The requested one does not execute mappings.
     """
     specs = {each.name: each.spec for each in installed().of_kind(CostModelSpec)}

@@ -127,12 +127,10 @@ def map_workload(
     engine: Engine | None = None,
     workers: Workers | None = None,
 ) -> Iterator[MappedLayer]:
-    """Map each distinct problem, in `jobs` processes or by `engine`, and yield it in the workload's
-    order.
+    """Map each distinct problem, in `jobs` processes or by `engine`, and yield it in the workload's order.
 
-    After Ctrl-C no further search starts, and finished layers are yielded. Results in `cache` are
-    reused, and new ones are stored. Observer plugins receive every finished search. Several calls
-    may share `workers`.
+    After Ctrl-C no further search starts, and finished layers are yielded. Results in `cache` are reused, and new ones
+    are stored. Observer plugins receive every finished search. Several calls may share `workers`.
     """
     todo = workload.distinct()
     ways = [chosen(distinct, configuration) for distinct in todo]
@@ -224,8 +222,7 @@ def map_each(
 ) -> Iterator[tuple[int, MappedLayer]]:
     """Yield (position, layer) as each is done.
 
-    A single worker searches in this process, except with third-party plugins. After Ctrl-C no
-    further search starts.
+    A single worker searches in this process, except with third-party plugins. After Ctrl-C no further search starts.
     """
     alone = workers is None or len(workers.children) == 1 or len(searches) == 1
     if alone and not any(needs_process(one.configuration) for one in searches):
@@ -386,8 +383,7 @@ def bound(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[M
 
 
 def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, bool]:
-    """Return (map space that cost model and mapper accept, whether the constraints cover the
-    problem).
+    """Return (map space that cost model and mapper accept, whether the constraints cover the problem).
 
     Raises:
         TilewrightError: The inputs are not accepted.
@@ -439,9 +435,7 @@ class _Memory:
         self.warnings: list[str] = []
 
     def recall(self) -> MappedLayer | None:
-        """Return the layer of an earlier search; None if there is none, or, with a warning, if it
-        is damaged.
-        """
+        """Return the layer of an earlier search; None if there is none, or, with a warning, if it is damaged."""
         if self.cache is None or self.key is None:
             return None
         try:
@@ -503,9 +497,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
 
 
 def _named(error: PluginError, configuration: RunConfiguration) -> PluginError:
-    """Return an error of a process with the names of all its plugins, unless the failed one is
-    known.
-    """
+    """Return an error of a process with the names of all its plugins, unless the failed one is known."""
     if error.plugin is not None:
         return error
     plugins = f"mapper {configuration.mapper_record}, cost model {configuration.model.record}"

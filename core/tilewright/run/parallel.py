@@ -1,5 +1,4 @@
-"""Searches in child processes, which report results, progress and new best mappings to this
-process.
+"""Searches in child processes, which report results, progress and new best mappings to this process.
 
 Third-party plugins always search in a child process. A process at its limit is ended, and the best
 mapping that it has reported is preserved.
@@ -140,9 +139,7 @@ def report(note: object) -> None:
 
 
 class Workers:
-    """Processes for several calls of `in_processes`. They start with their first work and end with
-    the block.
-    """
+    """Processes for several calls of `in_processes`. They start with their first work and end with the block."""
 
     def __init__(self, jobs: int) -> None:
         self.messages: queue.SimpleQueue[ChildMessage | None] = queue.SimpleQueue()
@@ -178,9 +175,8 @@ def in_processes(
     Args:
         work: Function for the child process; it ends early when `stop_requested`.
         on_progress: Callback for the progress of each item.
-        limit: Seconds after which a third-party call is ended with its process. Searches then also
-            end
-            two seconds after their deadline. None: no limits.
+        limit: Seconds after which a third-party call is ended with its process. Searches then also end two seconds
+            after their deadline. None: no limits.
         rescue: Returns a result from the notes of a process that was ended or died.
         wanted: Called at most once, immediately before an item starts; false skips the item.
     """

@@ -43,10 +43,9 @@ def search(
 ) -> Result:
     """Run a mapper until it is done or the budget is used up, and return the best mapping so far.
 
-    Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C
-    ends the search (`cancelled`), not the program. A plugin that violates its contract ends it with
-    `failed` and a PluginError in `error`. Third-party plugins that never answer are ended by the
-    parent process (`tilewright.run.parallel`).
+    Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C ends the search
+    (`cancelled`), not the program. A plugin that violates its contract ends it with `failed` and a PluginError in
+    `error`. Third-party plugins that never answer are ended by the parent process (`tilewright.run.parallel`).
 
     Args:
         known: Objective of a mapping from outside the space; only better ones are recorded.
@@ -82,9 +81,7 @@ def search(
 
 
 class _Loop:
-    """State of the loop. `own` holds the driver's counts, and `run` the copy that the mapper may
-    change.
-    """
+    """State of the loop. `own` holds the driver's counts, and `run` the copy that the mapper may change."""
 
     def __init__(
         self,

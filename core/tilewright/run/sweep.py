@@ -23,9 +23,7 @@ from tilewright.schema.workload import Workload
 
 @dataclass(frozen=True)
 class SweepPoint:
-    """A mapper under a cost model. If it could not be built, `configuration` is None and `error` is
-    set.
-    """
+    """A mapper under a cost model. If it could not be built, `configuration` is None and `error` is set."""
 
     mapper: str
     model: str
@@ -86,9 +84,7 @@ class Proofs:
         self._all = [proof for row in rows for proof in _proofs(row)]
 
     def distance(self, mapping: Mapping, model: str, value: float) -> Distance | None:
-        """Return the distance of a mapping with this cost; None if no bound of this model covers
-        it.
-        """
+        """Return the distance of a mapping with this cost; None if no bound of this model covers it."""
         found = [
             each for each in self._all if each.model == model and any(space.contains(mapping) for space in each.spaces)
         ]

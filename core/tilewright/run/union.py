@@ -24,9 +24,8 @@ def search_union(
 ) -> Result:
     """Search the map spaces of several tasks in their order, and return the best mapping of all.
 
-    Each search gets an equal share of the time and the evaluations that are left, and the objective of
-    the best mapping so far. The lower bound is the lowest of the searches; without all of them there
-    is none.
+    Each search gets an equal share of the time and the evaluations that are left, and the objective of the best mapping
+    so far. The lower bound is the lowest of the searches; without all of them there is none.
     """
     if len(tasks) == 1:
         return search(mapper, tasks[0], evaluator, budget, seed=seed, on_progress=on_progress)

@@ -25,13 +25,11 @@ class Movement(Model):
 class Alternative(Model):
     """Steps that together compute the result of a problem.
 
-    A step's operands are tensors of the problem, by name, or results of earlier steps. The last
-    step's result is the problem's. `dimensions` maps each dimension of the steps to the problem's
-    dimensions that it runs over, outermost first; its size is their product. Dimensions of the
-    problem that it does not list are loops around all steps; every step's `count` is the product of
-    their sizes. A tensor without a movement is read in place: row-major, as the problem projects
-    it. `exact` means that steps and movements cover all data movement; `remark` names what they
-    omit.
+    A step's operands are tensors of the problem, by name, or results of earlier steps. The last step's result is the
+    problem's. `dimensions` maps each dimension of the steps to the problem's dimensions that it runs over, outermost
+    first; its size is their product. Dimensions of the problem that it does not list are loops around all steps; every
+    step's `count` is the product of their sizes. A tensor without a movement is read in place: row-major, as the
+    problem projects it. `exact` means that steps and movements cover all data movement; `remark` names what they omit.
     """
 
     name: Name

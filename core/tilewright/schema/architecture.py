@@ -157,8 +157,7 @@ class Memory(Model):
     block_words: Count = 1
     """Words moved by one access. Energies are per access."""
     instances_per_macro: Count = 1
-    """Number of instances that form one array and are accessed together (Timeloop's cluster-size).
-    """
+    """Number of instances that form one array and are accessed together (Timeloop's cluster-size)."""
     multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
     """Number of copies kept of every tile; the usable capacity is divided by it."""
     leakage_pj_per_cycle: Energy = 0.0
@@ -166,8 +165,7 @@ class Memory(Model):
     power_gated_at: Name | None = None
     """Name of the memory whose instances switch this one on and off.
 
-    While such an instance is in use, all instances below it leak. None: each instance has its own
-    switch.
+    While such an instance is in use, all instances below it leak. None: each instance has its own switch.
     """
     sparse: SparseMemory | None = None
     """Formats of sparse tensors, and accesses that zeros save; None: the memory knows no zeros."""

@@ -1,8 +1,7 @@
 """Constraints: the part of a map space that a dataflow or a user selects (Union, section IV-E).
 
-Rules are stored in a separate file; the architecture stays bare hardware. A variant may be written
-for a structure (`conv`, `gemm`). Its dimensions are then the canonical letters of
-`tilewright.schema.structure`.
+Rules are stored in a separate file; the architecture stays bare hardware. A variant may be written for a structure
+(`conv`, `gemm`). Its dimensions are then the canonical letters of `tilewright.schema.structure`.
 """
 
 from __future__ import annotations
@@ -45,8 +44,7 @@ Factors = FrozenDict[DimensionName, TripRange]
 Cutting = Literal["perfect", "ragged"]
 """Tile cutting: `perfect` if every tile divides the one it is cut from.
 
-With `ragged`, only tiles that are cut from another tile must divide it. Those cut from the whole
-dimension need not.
+With `ragged`, only tiles that are cut from another tile must divide it. Those cut from the whole dimension need not.
 """
 
 
@@ -172,12 +170,11 @@ class Variant(Model):
 class Constraints(FileModel):
     """Named rules for one architecture; without one, for any that has the named parts.
 
-    `default` marks the dataflow that the architecture's authors published. It applies unless the
-    user selects another. `aspect` reshapes a flexible array: cluster -> fanout size, with the same
-    number of compute units. `factors` states whether every tile divides, or the last tile of a
-    dimension may be smaller. With `as_needed` it may only if a prescribed unrolling does not divide
-    its dimension. `uneven` adds the mappings that keep the tensors of one cluster at different loops,
-    in every order.
+    `default` marks the dataflow that the architecture's authors published. It applies unless the user selects another.
+    `aspect` reshapes a flexible array: cluster -> fanout size, with the same number of compute units. `factors` states
+    whether every tile divides, or the last tile of a dimension may be smaller. With `as_needed` it may only if a
+    prescribed unrolling does not divide its dimension. `uneven` adds the mappings that keep the tensors of one cluster
+    at different loops, in every order.
     """
 
     schema_version: Literal[1] = 1

@@ -23,11 +23,10 @@ LETTERS: dict[Kind, str] = {"gemm": "GMNK", "conv": "NGKCPQRS", "conv_transpose"
 class Structure:
     """A recognised operation.
 
-    `parts` maps a canonical letter to the problem's dimensions that play it. Convolutions: N batch,
-    G group, K output channel, C input channel. Q and S are the last spatial axis of output and
-    filter, P and R all other spatial axes. A transposed convolution calls P and Q the axes of its
-    input. Contractions: G in all three tensors, M in weight and output, K in input and weight
-    (reduced), N in input and output.
+    `parts` maps a canonical letter to the problem's dimensions that play it. Convolutions: N batch, G group, K output
+    channel, C input channel. Q and S are the last spatial axis of output and filter, P and R all other spatial axes. A
+    transposed convolution calls P and Q the axes of its input. Contractions: G in all three tensors, M in weight and
+    output, K in input and weight (reduced), N in input and output.
     """
 
     kind: Kind

@@ -42,8 +42,7 @@ class Layer(Model):
 class Unmapped(Model):
     """An operator that is not mapped, and the reason; no operator is dropped silently.
 
-    `operations` estimates its scalar operations, which gives its fraction of the work; None if
-    unknown.
+    `operations` estimates its scalar operations, which gives its fraction of the work; None if unknown.
     """
 
     name: str

@@ -171,21 +171,18 @@ def parametrize_conformance(
 
     The test has one parameter, `case`::
 
-        @parametrize_conformance("tilewright-genetic")
-        def test_conformance(case: Case) -> None:
+        @parametrize_conformance("tilewright-genetic") def test_conformance(case: Case) -> None:
             case.run()
 
     Args:
         plugins: Distributions, or `distribution/plugin`.
         options, sources: Arguments of `cases`, by plugin name.
-        expected_failures: Reasons by check name, or by `plugin:check name`. Strict: such a check
-            has to fail.
+        expected_failures: Reasons by check name, or by `plugin:check name`. Strict: such a check has to fail.
         without: Plugins tested elsewhere, for example where their dependencies are installed. A
             name may include the kind (`cost model NAME`).
 
     Raises:
-        UnknownPluginError, PluginError, InputError: An argument is invalid. pytest reports it at
-            collection.
+        UnknownPluginError, PluginError, InputError: An argument is invalid. pytest reports it at collection.
     """
     import pytest
 

@@ -83,9 +83,8 @@ def architectures(
 ) -> Architecture:
     """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
 
-    Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With
-    `widths`, values may be wider or narrower than a word. With `shared`, by default as `widths`, reads
-    and writes may share a bandwidth.
+    Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With `widths`, values
+    may be wider or narrower than a word. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
     """
     shared = widths if shared is None else shared
     clusters = []

@@ -1,9 +1,8 @@
 """Matrix products that replace a problem: groups of dimensions, and tensors to be rearranged.
 
-Z[G, M, N] += A[G, M, K] * B[G, K, N]. A is the problem's first operand, B its second. G, M, N and K
-are groups of its dimensions, whose sizes multiply. A tensor fits in place if its dimensions are
-those of G, followed by its two groups in either order. Each group must have the same order in all
-tensors. Dimensions of size 1 are ignored.
+Z[G, M, N] += A[G, M, K] * B[G, K, N]. A is the problem's first operand, B its second. G, M, N and K are groups of its
+dimensions, whose sizes multiply. A tensor fits in place if its dimensions are those of G, followed by its two groups in
+either order. Each group must have the same order in all tensors. Dimensions of size 1 are ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """`im2col`: a convolution as one matrix product over the windows of its input.
 
-M are the positions (N, P, Q), N the output channels, K the input channels and the window (C, R, S),
-G the groups. Explicit: the input is read and its windows are written as a matrix. Implicit: the
-product gathers windows while reading and nothing is moved. A matrix product has no halos, so its
-metrics then count the words of every window again.
+M are the positions (N, P, Q), N the output channels, K the input channels and the window (C, R, S), G the groups.
+Explicit: the input is read and its windows are written as a matrix. Implicit: the product gathers windows while reading
+and nothing is moved. A matrix product has no halos, so its metrics then count the words of every window again.
 """
 
 from __future__ import annotations

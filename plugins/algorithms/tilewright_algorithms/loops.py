@@ -27,8 +27,7 @@ class LoopOverGemm:
         """Return one alternative.
 
         Raises:
-            NotConformableError: the problem is not a contraction of two tensors with plain
-                coordinates.
+            NotConformableError: the problem is not a contraction of two tensors with plain coordinates.
         """
         a, b, z = contraction(NAME, problem)
         groups, _ = grouped(problem)

@@ -1,8 +1,7 @@
 """`ttgt`: transpose, transpose, matrix product, transpose (COMET; Union, section II).
 
-G are the dimensions that all three tensors have. M are in the first operand and the result, N in
-the second operand and the result, K in both operands only. Dimensions of one operand only are
-summed in an earlier step.
+G are the dimensions that all three tensors have. M are in the first operand and the result, N in the second operand and
+the result, K in both operands only. Dimensions of one operand only are summed in an earlier step.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ class Ttgt:
         """Return one alternative.
 
         Raises:
-            NotConformableError: the problem is not a contraction of two tensors with plain
-                coordinates.
+            NotConformableError: the problem is not a contraction of two tensors with plain coordinates.
         """
         layouts = contraction(NAME, problem)
         groups, alone = grouped(problem)

@@ -1,10 +1,9 @@
 """Costs of memory arrays: a table of CACTI results, interpolated between sizes.
 
-Interpolation is linear in logarithms of costs, nodes and sizes, and in square roots of widths. The
-table holds 1,570 runs of CACTI 7 as Accelergy configures it. Settings: low-standby-power cells, 300
-K, one read-write port, no ECC. Range: 512 B to 4 MB, 32 to 512 bits wide, 1 to 32 banks of at least
-64 rows, five technology nodes. CACTI changes the shape of the array from size to size, so a table
-is more accurate than fitted formulas.
+Interpolation is linear in logarithms of costs, nodes and sizes, and in square roots of widths. The table holds 1,570
+runs of CACTI 7 as Accelergy configures it. Settings: low-standby-power cells, 300 K, one read-write port, no ECC.
+Range: 512 B to 4 MB, 32 to 512 bits wide, 1 to 32 banks of at least 64 rows, five technology nodes. CACTI changes the
+shape of the array from size to size, so a table is more accurate than fitted formulas.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`einsum`: a formula and its sizes on one line.
 
-    O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3
-    nk,km->nm; n=4 k=5 m=6
+    O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3 nk,km->nm; n=4 k=5 m=6
 
 Operands whose name starts with W or w are weights, the others inputs. If names do not distinguish
 operands, the first is the input and the others are weights. `str(problem)` writes the long form.

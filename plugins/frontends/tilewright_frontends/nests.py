@@ -149,8 +149,7 @@ def matmul(name: str, a: Shape, b: Shape) -> Problem:
 def attention(name: str, query: Shape, key: Shape, value: Shape) -> list[Problem]:
     """Return the scores and the context of an attention, counted in full even if masked.
 
-        Scores[.., M, N] += Query[.., M, K] * Key[.., N, K]
-        Context[.., M, N] += Scores[.., M, K] * Value[.., K, N].
+        Scores[.., M, N] += Query[.., M, K] * Key[.., N, K] Context[.., M, N] += Scores[.., M, K] * Value[.., K, N].
 
     If there are fewer key heads than query heads, several query heads R read each.
 

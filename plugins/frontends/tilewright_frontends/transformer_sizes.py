@@ -46,8 +46,7 @@ class Network:
         stacks: name -> block, and its tokens; 0 tokens: `seq`.
         seq: default number of tokens per pass; None: the number is fixed.
         source: publication with the sizes.
-        head: name and output channels of the last product, and whether it applies to every token
-            (else to one).
+        head: name and output channels of the last product, and whether it applies to every token (else to one).
         pictures: convolutions before the first stack: name -> output channels, input channels,
             positions, window, stride.
     """

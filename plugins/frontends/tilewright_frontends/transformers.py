@@ -1,9 +1,8 @@
 """`transformers`: networks of transformer blocks, built from published sizes alone.
 
-Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`),
-the tokens with cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1
-cache=2047` one decoding step. Every product of every token is counted, even if masked. Norms,
-softmax, activations and look-ups are listed, not mapped.
+Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`), the tokens with
+cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1 cache=2047` one decoding step. Every
+product of every token is counted, even if masked. Norms, softmax, activations and look-ups are listed, not mapped.
 """
 
 from __future__ import annotations

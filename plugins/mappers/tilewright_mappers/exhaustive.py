@@ -21,8 +21,7 @@ class Exhaustive:
         """Enumerate the task's map space.
 
         Raises:
-            SpaceTooLargeError: the space exceeds the limit or the budget. Nothing is evaluated
-                then.
+            SpaceTooLargeError: the space exceeds the limit or the budget. Nothing is evaluated then.
         """
         left, limit = run.remaining_evaluations, self.options.limit
         most = limit if left is None else min(limit, left)

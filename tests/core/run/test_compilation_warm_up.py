@@ -58,6 +58,12 @@ class Slow(PlainEvaluator):
         return super().evaluate_batch(batch)
 
 
+def compile_something() -> None:
+    until = time.process_time() + 0.3
+    while time.process_time() < until:
+        pass
+
+
 def run(mapper: Compiling, model: Slow) -> Result:
     return search(mapper, Task(SAMPLE.space), model, Budget(evaluations=10))
 
@@ -74,7 +80,7 @@ def test_the_mapper_compiles_in_another_process_while_the_model_does(
 ) -> None:
     mapper = Compiling(tmp_path)
     with caplog.at_level(logging.WARNING, "tilewright"):
-        found = run(mapper, Slow(lambda: time.sleep(0.3)))
+        found = run(mapper, Slow(compile_something))
     (other,) = mapper.others
     assert found.evaluated == 10 and found.error is None
     assert soon(lambda: not runs(other), 5)
@@ -93,7 +99,7 @@ def test_where_it_would_gain_nothing_it_is_done_here(
 ) -> None:
     monkeypatch.setattr(compilation_warm_up, name, lambda: value)
     mapper = Compiling(tmp_path)
-    assert run(mapper, Slow(lambda: time.sleep(0.3))).evaluated == 10
+    assert run(mapper, Slow(compile_something)).evaluated == 10
     assert mapper.others == []
 
 
@@ -110,7 +116,7 @@ def test_what_cannot_be_sent_or_fails_there_is_done_here(tmp_path: Path) -> None
 
     here = os.getpid()
     for mapper in (Unsendable(tmp_path), Failing(tmp_path)):
-        assert run(mapper, Slow(lambda: time.sleep(0.3))).evaluated == 10
+        assert run(mapper, Slow(compile_something)).evaluated == 10
         assert mapper.others == []
 
 
@@ -118,6 +124,7 @@ def test_ctrl_c_ends_both(tmp_path: Path) -> None:
     mapper = Compiling(tmp_path, seconds=60)
 
     def press() -> None:
+        compile_something()
         assert soon(lambda: bool(mapper.others), 30)
         interrupts.press()
 

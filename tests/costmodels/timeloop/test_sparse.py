@@ -135,7 +135,7 @@ def test_a_batch_costs_what_reports_say_and_a_search_is_told_that_it_is_slow(cap
 
 def test_printed_reports_show_what_zeros_save() -> None:
     report = explained(inputs("directed_stc_like_half"))
-    assert "of 1,024 MACs 512 executed, 0 gated, 0 skipped" in str(report)
+    assert "1,024 MACs: 512 executed, 0 gated, 0 skipped" in str(report)
     text = str(report.explained())
     assert re.search(r"GLB +A +reads +256 +128 +0 +0 +", text)
     assert re.search(r"GLB +A +UOP +", text)

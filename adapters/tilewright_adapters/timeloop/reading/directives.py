@@ -150,8 +150,7 @@ def read_directives(
 
 
 Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]
-"""Groups of parallel branches: levels of each branch, and tensors kept in a branch without levels.
-"""
+"""Groups of parallel branches: levels of each branch, and tensors kept in a branch without levels."""
 
 
 def checked(directive: ParsedDirective) -> ParsedDirective:

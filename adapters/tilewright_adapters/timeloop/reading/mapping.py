@@ -16,9 +16,8 @@ Tiles = FrozenDict[str, int]
 def build(directives: Directives, problem: Problem, clusters: tuple[str, ...], placed: bool = False) -> Mapping:
     """Return the mapping.
 
-    Each level keeps tensors, has temporal loops, unrolls along Y, then along X (on `<level>_X` if
-    there is one). If factors do not multiply to a dimension's size, tiles follow the factors, and
-    legality reports the difference.
+    Each level keeps tensors, has temporal loops, unrolls along Y, then along X (on `<level>_X` if there is one). If
+    factors do not multiply to a dimension's size, tiles follow the factors, and legality reports the difference.
 
     Args:
         directives: loops and kept tensors of every level.
@@ -44,8 +43,7 @@ def _entries(
 ) -> Iterator[Entry]:
     """Yield the entries of one level.
 
-    `tiles` are those outside it, then after its temporal, Y and X factors. `both`: whether X has a
-    cluster of its own.
+    `tiles` are those outside it, then after its temporal, Y and X factors. `both`: whether X has a cluster of its own.
     """
     given, stepped, after_y, after_x = tiles
     order = sorted(level.spatial, key=level.spatial_order.index)

@@ -160,8 +160,7 @@ def _spatial(level: int, by_axis: dict[str, SpatialRule], problem: Problem, plan
 def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[LevelConstraint]:
     """Return keep rules for every memory except the outermost.
 
-    If unspecified, Timeloop's mapper would try both alternatives, whereas Tilewright keeps the
-    tensor.
+    If unspecified, Timeloop's mapper would try both alternatives, whereas Tilewright keeps the tensor.
     """
     result = []
     for level, storage in enumerate(plan.storage[1:], start=1):

@@ -1,8 +1,7 @@
 """Outline of Timeloop's files: storage levels with the loops between them, or reasons against them.
 
-Timeloop's nest is a chain of storage levels. Each level keeps tensors, then has one temporal loop
-per dimension, then unrolls each dimension once, along X or Y. Everything else that a mapping can
-express is refused here, with a reason.
+Timeloop's nest is a chain of storage levels. Each level keeps tensors, then has one temporal loop per dimension, then
+unrolls each dimension once, along X or Y. Everything else that a mapping can express is refused here, with a reason.
 """
 
 from __future__ import annotations

@@ -40,8 +40,7 @@ def front(
         **settings: Those of `FrontSettings` (tilewright.api.settings).
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
-            ones.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
         PluginError: Mapper or model cannot be built.
         OutputError: The folder cannot be written to.
     """

@@ -114,8 +114,7 @@ def estimate(
         component: Kind of component, such as `sram`, `register`, `dram` or `mac`.
         sizes: Its attributes, such as `{"size_bits": 524288, "width_bits": 64}`.
         technology_nm: Technology node, nm.
-        estimator: The only estimator to query. Default: all in order of priority; the first answer
-            counts.
+        estimator: The only estimator to query. Default: all in order of priority; the first answer counts.
 
     Raises:
         CallError, InputError, UnknownPluginError: An argument is invalid.

@@ -49,13 +49,11 @@ def explore(
 ) -> ExplorationReport:
     """Map a workload onto the architectures of a space, as `tilewright explore` does.
 
-    Every result, one layer on one architecture, is stored once it is found. Stored results are
-    not searched again, so an interrupted exploration continues where it ended. The limits apply to
-    each layer on each architecture.
+    Every result, one layer on one architecture, is stored once it is found. Stored results are not searched again, so
+    an interrupted exploration continues where it ended. The limits apply to each layer on each architecture.
 
     Args:
-        workload: As for `map`. For several networks, the layers of all are searched, and shared
-            ones once.
+        workload: As for `map`. For several networks, the layers of all are searched, and shared ones once.
         space: A space of architectures: a library name, a file, a dict or an object.
         **settings: Those of `ExploreSettings` (tilewright.api.settings).
 
@@ -64,8 +62,7 @@ def explore(
         Ctrl-C returns the finished part.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument is invalid, or no point is a valid
-            architecture.
+        CallError, InputError, UnknownNameError: An argument is invalid, or no point is a valid architecture.
         PluginError: Mapper or model cannot be built.
         OutputError: The store cannot be written to.
         ClusterError: No scheduler answers, or it has no workers that may search. The report's
@@ -179,7 +176,7 @@ def _called(network: Workload, source: Any) -> Workload:
 
 
 def _first(space: ArchitectureSpace, tried: Iterable[Point]) -> Architecture:
-    """Return a valid architecture of the space.
+    """Return the first valid architecture among the tried points.
 
     Raises:
         InputError: None of the tried points is valid.

@@ -116,14 +116,12 @@ def fit(
     Nothing is searched.
 
     Args:
-        arch, workload: As for `map`. The default workload is a small matrix product and a small
-            convolution.
+        arch, workload: As for `map`. The default workload is a small matrix product and a small convolution.
         models: Names of installed cost models, or objects. Default: all installed ones.
         constraints, factors: As for `map`.
 
     Raises:
-        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid
-            ones.
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
     """
     named = [each.name for each in installed().of_kind(CostModelSpec)] if models is None else names_of("models", models)
     settings: Searches = {"constraints": constraints, "factors": factors}

@@ -177,8 +177,7 @@ def load_evaluable(source: Source) -> Mapping | MappedProblem | GroupMapping:
 def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
     """Return a workload from a file, a formula, a library name, a dict or an object.
 
-    `name/layer` and `file/layer` select one layer. `options` go to the frontend that reads the
-    source.
+    `name/layer` and `file/layer` select one layer. `options` go to the frontend that reads the source.
 
     Raises:
         InputError, UnknownNameError, PluginError: The source is invalid, or its frontend failed.

@@ -20,8 +20,7 @@ from tilewright.mapspace.factoring.cuts import divisors
 def tile_tree(rows: Candidates, source: int, slot: int, dims: Sequence[int]) -> Candidates:
     """Return all tiles that grow from each row and fit memories and fanouts.
 
-    The row itself is included if it fits. Tiles only grow, so a branch ends at the first tile that
-    does not fit.
+    The row itself is included if it fits. Tiles only grow, so a branch ends at the first tile that does not fit.
     """
     rows = rows.take(rows.fits())
     for dim in dims:

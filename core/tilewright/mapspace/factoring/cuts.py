@@ -1,11 +1,10 @@
 """Trips that a slot may take of a dimension, and the remaining size.
 
-Slots are processed from the inside out. A slot of `f` trips divides the remaining size by `f`. In a
-perfect space the division is exact. In a ragged space the result is rounded up, because the
-outermost cut may be ragged. The trips never exceed the remaining size, so no piece is empty, and 1
-remains after the last slot. Rounding up once or repeatedly gives the same result: ceil(ceil(n / a)
-/ b) = ceil(n / ab). The possible remaining sizes of `n` are thus its divisors, or its rounded
-quotients, about 2 sqrt(n) of them.
+Slots are processed from the inside out. A slot of `f` trips divides the remaining size by `f`. In a perfect space the
+division is exact. In a ragged space the result is rounded up, because the outermost cut may be ragged. The trips never
+exceed the remaining size, so no piece is empty, and 1 remains after the last slot. Rounding up once or repeatedly gives
+the same result: ceil(ceil(n / a) / b) = ceil(n / ab). The possible remaining sizes of `n` are thus its divisors, or its
+rounded quotients, about 2 sqrt(n) of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Perfect factorisations: the trips of a dimension multiply to its size.
 
-A table lists the factorisations of each dimension. Only fanouts couple the dimensions, because they
-bound the product of an unrolling. The dimensions are therefore processed in sequence, and the state
-is the used product of every fanout.
+A table lists the factorisations of each dimension. Only fanouts couple the dimensions, because they bound the product
+of an unrolling. The dimensions are therefore processed in sequence, and the state is the used product of every fanout.
 """
 
 from __future__ import annotations
@@ -51,8 +50,7 @@ class ComponentChoice:
     Attributes:
         after: Next state, [state, option]; -1 if the option does not fit the fanouts.
         shares: Exact number of ways to finish with this or an earlier option, [state, option].
-        limits: `shares` as fractions, shifted by the state index. One sorted search then serves all
-            states.
+        limits: `shares` as fractions, shifted by the state index. One sorted search then serves all states.
         last: Last option of each state that fits.
         ways: Number of ways to finish from each state after this choice.
     """

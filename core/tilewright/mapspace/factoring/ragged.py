@@ -1,9 +1,8 @@
 """Ragged factorisations: tile sizes of a dimension divide one another, except for the whole dimension.
 
-The size of the dimension need not be a multiple of the outermost tile size. A dimension has too
-many such factorisations for a table. Dimensions are processed in sequence, and the slots of each
-from the inside out. The state is the remaining size of the dimension (see `cuts`) and the remaining
-fanouts (see `fanouts`).
+The size of the dimension need not be a multiple of the outermost tile size. A dimension has too many such
+factorisations for a table. Dimensions are processed in sequence, and the slots of each from the inside out. The state
+is the remaining size of the dimension (see `cuts`) and the remaining fanouts (see `fanouts`).
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ MAX_CHANCES = 100_000_000
 class SlotChoices:
     """Choices of trips of one slot for one dimension.
 
-    A state combines the remaining size with the remaining fanout. Its index is the index of the
-    size, times `fanout_states`, plus the index of the fanout. State s has the choices start[s] to
-    start[s + 1] - 1. A choice represents the `count` trip counts from `first` on, which all lead to state
-    `after`.
+    A state combines the remaining size with the remaining fanout. Its index is the index of the size, times
+    `fanout_states`, plus the index of the fanout. State s has the choices start[s] to start[s + 1] - 1. A choice
+    represents the `count` trip counts from `first` on, which all lead to state `after`.
     """
 
     axis: int | None
@@ -172,8 +170,7 @@ class Ragged:
     def _tables(self) -> list[list[Floats | None]]:
         """Cumulative probabilities of all choices, per dimension and slot, flat [other fanouts, choice].
 
-        They are summed within each state and shifted by the state's index. One sorted search then
-        serves all states.
+        They are summed within each state and shifted by the state's index. One sorted search then serves all states.
         """
         size = sum(
             len(choices.first) * math.prod(len(reachable_fanouts(each)) for each in self.whole) // choices.fanout_states

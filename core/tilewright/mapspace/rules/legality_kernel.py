@@ -111,8 +111,7 @@ def check_trips(
         tiles: Tile inside each slot, [n, slot, dimension]. Empty: the tiles follow from the trips.
         order: Loop order of each temporal slot. Empty: the problem's order.
         keep: Kept tensors; one row if all mappings keep the same.
-        lax_fanout: Whether more sub-clusters may be in use than exist, for models with their own
-            rule.
+        lax_fanout: Whether more sub-clusters may be in use than exist, for models with their own rule.
     """
     to_lanes(trips, first, scratch.trips)
     if len(keep) > 1 or first == 0:

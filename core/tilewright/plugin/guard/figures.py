@@ -67,8 +67,7 @@ def fault_of_report(
     """Return the contract violation in a report in a few words, or None.
 
     Args:
-        problem, architecture: Subject of the report; None for programs of directives, which have
-            their own.
+        problem, architecture: Subject of the report; None for programs of directives, which have their own.
     """
     return next(faults_of_report(report, problem, architecture), None)
 

@@ -1,8 +1,7 @@
 """First import of a third-party plugin, in a child process.
 
-A plugin that hangs, crashes or ends the program during import does so in the child, and is named.
-After a complete import, a file in the cache folder records the installed version. Later starts then
-import it directly.
+A plugin that hangs, crashes or ends the program during import does so in the child, and is named. After a complete
+import, a file in the cache folder records the installed version. Later starts then import it directly.
 """
 
 from __future__ import annotations
@@ -67,9 +66,7 @@ def _trial_child() -> Child:
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
-    """Return the file that records a complete import of this version; None if the module cannot be
-    found.
-    """
+    """Return the file that records a complete import of this version; None if the module cannot be found."""
     with suppress(Exception):  # a third party's import system may raise anything
         found = importlib.util.find_spec(entry_point.module.partition(".")[0])
         if found is not None:

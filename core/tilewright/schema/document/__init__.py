@@ -146,8 +146,7 @@ def validate(model: type[M], document: Document) -> M:
     """Validate a document against a schema.
 
     Raises:
-        InputError: the document is invalid; every error has file, line, column, the found value and
-            the expected one.
+        InputError: the document is invalid; every error has file, line, column, the found value and the expected one.
     """
     try:
         return model.model_validate(document.data)

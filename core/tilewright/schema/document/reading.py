@@ -52,8 +52,7 @@ class Document:
         data: dicts, lists and scalars.
         source: file name, or a name for the text, used in messages.
         marks: path into `data` -> location.
-        tags: path into `data` -> application tag of that value, such as `!Container`; `data` does
-            not depend on it.
+        tags: path into `data` -> application tag of that value, such as `!Container`; `data` does not depend on it.
         repeated: path -> location of a repeated key, if these are allowed; the last value counts.
     """
 

@@ -27,9 +27,8 @@ def digest_of(part: FileModel | Variant) -> str:
 class CoveredSpace(Model):
     """The map space that a proof covers: the incumbent's problem and architecture under `rules`.
 
-    `rules` combine those of constraints, mapper and cost model, on the problem's dimensions.
-    `mappings` is the exact size of the space. With `most_cycles`, the proof covers mappings with at
-    most that many cycles; None: all.
+    `rules` combine those of constraints, mapper and cost model, on the problem's dimensions. `mappings` is the exact
+    size of the space. With `most_cycles`, the proof covers mappings with at most that many cycles; None: all.
     """
 
     factors: Cutting

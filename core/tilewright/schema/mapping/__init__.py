@@ -43,11 +43,10 @@ class Loop:
 class Entry(Model):
     """Temporal loops, kept tensors and unrolling of one cluster.
 
-    `keep` lists the tensors kept in the cluster's memories. An empty list is a memory that all
-    tensors bypass. None is no storage level: temporal loops before a spatial unrolling.
-    `temporal_order` and `spatial_order` list loops outermost first. The latter places sub-clusters
-    if several dimensions share one fanout. Tensors of `unicast` are sent to (or collected from)
-    each sub-cluster separately.
+    `keep` lists the tensors kept in the cluster's memories. An empty list is a memory that all tensors bypass. None is
+    no storage level: temporal loops before a spatial unrolling. `temporal_order` and `spatial_order` list loops
+    outermost first. The latter places sub-clusters if several dimensions share one fanout. Tensors of `unicast` are
+    sent to (or collected from) each sub-cluster separately.
     """
 
     target: Name
@@ -75,11 +74,10 @@ class Entry(Model):
 class Mapping(Printed, FileModel):
     """Entries of a mapping, outermost first.
 
-    In a file, an entry may omit tile sizes that do not change. `temporal_tile_sizes` default to the
-    previous entry's spatial tile, `spatial_tile_sizes` to the entry's own temporal tile. The first
-    entry lists all dimensions. `temporal_order` lists the dimensions with loops; the others are
-    outside them. It may be omitted if at most one dimension has a loop. The same holds for
-    `spatial_order`.
+    In a file, an entry may omit tile sizes that do not change. `temporal_tile_sizes` default to the previous entry's
+    spatial tile, `spatial_tile_sizes` to the entry's own temporal tile. The first entry lists all dimensions.
+    `temporal_order` lists the dimensions with loops; the others are outside them. It may be omitted if at most one
+    dimension has a loop. The same holds for `spatial_order`.
     """
 
     schema_version: Literal[1] = 1

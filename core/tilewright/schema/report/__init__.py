@@ -53,8 +53,7 @@ __all__ = [
 class Report(Tabular, ReportContent):
     """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
-    Printed, it shows where the energy goes and what limits the speed; `explained()` prints
-    everything.
+    Printed, it shows where the energy goes and what limits the speed; `explained()` prints everything.
     """
 
     def rows(self) -> list[dict[str, Any]]:

@@ -62,8 +62,7 @@ class SparseCounts(Model):
 class TensorCounts(Model):
     """Accesses of one tensor at one level, in values per instance of the memory.
 
-    Energy is over all instances. A value occupies one word unless the memory's `bits_per_value`
-    gives another width.
+    Energy is over all instances. A value occupies one word unless the memory's `bits_per_value` gives another width.
     """
 
     reads: int
@@ -85,9 +84,8 @@ class TensorCounts(Model):
 class LevelReport(Model):
     """One memory.
 
-    `instances` are those in use. `cycles` is the run's lower bound from its bandwidth. Leakage is
-    part of the energy. Tiles occupy `used_words` of the `capacity_words` of an instance; None: not
-    reported, or no limit.
+    `instances` are those in use. `cycles` is the run's lower bound from its bandwidth. Leakage is part of the energy.
+    Tiles occupy `used_words` of the `capacity_words` of an instance; None: not reported, or no limit.
     """
 
     name: str
@@ -184,9 +182,8 @@ class Served(Model):
 class Accesses(Model):
     """Accesses of one tensor in one memory, executed or counted.
 
-    `instances` are those that ever held a word of it. `served` groups the accesses from inside by
-    the number of sub-clusters or compute units that shared one. In a group, the accesses are those
-    of `layer`.
+    `instances` are those that ever held a word of it. `served` groups the accesses from inside by the number of
+    sub-clusters or compute units that shared one. In a group, the accesses are those of `layer`.
     """
 
     level: str
@@ -202,9 +199,8 @@ class Accesses(Model):
 class Execution(Model):
     """Measurements of a model that executes the mapping, whether it is legal or not.
 
-    Of the problem's iterations, `missing` were never executed and `repeated` more than once.
-    `outside` operations were on iterations that the problem lacks. Of `result_words`, `wrong_words`
-    differ from the true result.
+    Of the problem's iterations, `missing` were never executed and `repeated` more than once. `outside` operations were
+    on iterations that the problem lacks. Of `result_words`, `wrong_words` differ from the true result.
     """
 
     operations: int

@@ -26,8 +26,7 @@ class Figures:
         counts: [level, tensor, action] (`tables.AnalysisScratch.counts`).
         required: elements of buffer for both copies of a tile, [level, tensor].
         steps: phases that compute, in MAESTRO's order.
-        starts: whether the first of them is the very first step, which waits until its tiles have
-            arrived.
+        starts: whether the first of them is the very first step, which waits until its tiles have arrived.
         active_pes: mean over steps.
     """
 

@@ -3,9 +3,8 @@
 It is plain Python on arrays of integers, compiled for 64 bits. Interpreted, it serves reading,
 debugging, and counts beyond 64 bits (arrays of Python's integers).
 
-No nest is walked. Each directive of a level is in its first step, its steady state or at its edge.
-Phases of a level with the same edges are evaluated together, for all dimensions that may move last
-in SIMD lanes.
+No nest is walked. Each directive of a level is in its first step, its steady state or at its edge. Phases of a level
+with the same edges are evaluated together, for all dimensions that may move last in SIMD lanes.
 """
 
 from __future__ import annotations

@@ -84,8 +84,7 @@ def _hardware(
     """Return the tables of the kernel.
 
     Args:
-        memories_of_tensors: memories of every tensor in L2 and in L1; without one no mapping is
-            legal.
+        memories_of_tensors: memories of every tensor in L2 and in L1; without one no mapping is legal.
     """
 
     def energies(memory: Memory | None) -> list[float]:

@@ -131,8 +131,7 @@ class MaestroModel:
         """Bind the model to a problem and an architecture.
 
         Raises:
-            NotConformableError: MAESTRO has no such layer, counts exceed 2**53, or the memories are
-                not L2 and L1.
+            NotConformableError: MAESTRO has no such layer, counts exceed 2**53, or the memories are not L2 and L1.
         """
         if reasons := tuple(overflow(problem)):
             raise NotConformableError("cost model maestro", reasons)

@@ -176,8 +176,7 @@ def occurrences_by_mover(
         other: of a moving pair, the dimensions that are not in their steady state.
 
     Returns:
-        Total occurrences over all states of the outer dimensions, and occurrences of the most
-        frequent phase.
+        Total occurrences over all states of the outer dimensions, and occurrences of the most frequent phase.
     """
     state, movers, tiles = scratch.states[level, sub], scratch.movers[level, sub], scratch.tiles[level]
     times = commonest = splat8(0)
@@ -209,8 +208,7 @@ def phase_at(phase: int, phases: int, level: int, sub: int, scratch: AnalysisScr
     """Return one phase, in MAESTRO's order.
 
     Returns:
-        Dimensions at their edge, dimensions in their steady state, dimension that moved last,
-        number of occurrences.
+        Dimensions at their edge, dimensions in their steady state, dimension that moved last, number of occurrences.
     """
     state, movers = scratch.states[level, sub], scratch.movers[level, sub]
     edges, steady, moved, occurrences = 0, 0, NOWHERE, 1

@@ -28,8 +28,7 @@ class MaestroReport(Report):
 def report_of(figures: Figures, machine: Machine, faithful: bool, l1_accesses: int | None = None) -> MaestroReport:
     """Return the report of one layer.
 
-    Buffers that are too small make it invalid. With `faithful` they are a warning only, as in
-    MAESTRO.
+    Buffers that are too small make it invalid. With `faithful` they are a warning only, as in MAESTRO.
 
     Args:
         l1_accesses: L1 accesses of the previous layer, in MAESTRO's own files.

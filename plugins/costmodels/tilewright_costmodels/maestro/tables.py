@@ -13,8 +13,7 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright_notations.directives.table import MAX_LEVELS
 
 COUNTER_LIMIT = 2**31
-"""MAESTRO counts the steps of a phase in 32 bits. Beyond that it aborts, or continues with a wrong
-number."""
+"""MAESTRO counts the steps of a phase in 32 bits. Beyond that it aborts, or continues with a wrong number."""
 DIVISIBLE = 2.0**53
 """Lane vectors of integers below this are divided exactly."""
 NONE, ONCE = map(integer, range(2))
@@ -55,21 +54,18 @@ class Hardware(NamedTuple):
 TILE = "full offset static_size steps part new new_part outputs part_outputs inside steady_times actual_size"
 """Tiles of all dimensions in a level, rows [L].
 
-`full`: size of the map. `offset`: its offset. `static_size`: nominal size of the dimension.
-`steps`: whole offsets in it after the first tile. `part`: last tile. `new`: elements that a
-temporal tile's own loop brings, at least 1. `new_part`: elements that the last spatial tile does
-not share. `outputs`, `part_outputs`: both tiles in outputs; Y and X ignore strides. `inside`:
-dimensions placed inside, and unused bits. `steady_times`, `actual_size`: repetitions of the steady
-state and size, in the current sub-problem."""
+`full`: size of the map. `offset`: its offset. `static_size`: nominal size of the dimension. `steps`: whole offsets in
+it after the first tile. `part`: last tile. `new`: elements that a temporal tile's own loop brings, at least 1.
+`new_part`: elements that the last spatial tile does not share. `outputs`, `part_outputs`: both tiles in outputs; Y and
+X ignore strides. `inside`: dimensions placed inside, and unused bits. `steady_times`, `actual_size`: repetitions of the
+steady state and size, in the current sub-problem."""
 LEVEL = "spatial second_spatial spatial_dims sub_clusters edge_sub_clusters lanes"
-"""One level. `spatial`, `second_spatial`: dimensions of its SpatialMaps. `spatial_dims`: both, as
-bits.
+"""One level. `spatial`, `second_spatial`: dimensions of its SpatialMaps. `spatial_dims`: both, as bits.
 
 `sub_clusters`: their number. `edge_sub_clusters`: those at work in the last fold. `lanes`: MACs per
 cycle of each sub-cluster of the innermost level, 0 elsewhere."""
 STATE = "queued init_edge unrolled edges partial_last movers input_tile filter_tile cycles active"
-"""One sub-problem. `queued`: it is in the queue. Dimensions as bits: `init_edge`, `unrolled`,
-`edges`, `partial_last`.
+"""One sub-problem. `queued`: it is in the queue. Dimensions as bits: `init_edge`, `unrolled`, `edges`, `partial_last`.
 
 `init_edge`: the first step is an edge. `unrolled`: one step covers everything. `edges`: there is an
 edge state. `partial_last`: in its spatial edge the last sub-cluster has an edge tile. `movers`:
@@ -154,8 +150,7 @@ class AnalysisScratch(NamedTuple):
     phases: Ints
     """[1]: number of these phases."""
     counts: Ints
-    """[level, tensor, action]: reads, fills and updates of L2 and L1. Reads of inputs from L1 are
-    the operations."""
+    """[level, tensor, action]: reads, fills and updates of L2 and L1. Reads of inputs from L1 are the operations."""
     required: Ints
     """[level, tensor]: elements of buffer, for both copies of a tile."""
 

@@ -1,9 +1,8 @@
 """Lower bounds for mappings whose outer entries alone are decided.
 
-Decided loops fix all traffic between decided storage levels, so that traffic is counted exactly.
-For the rest, every tensor leaves its innermost decided level at least as often as it entered. Every
-operation reads its operands from some memory. At best a read serves all remaining lanes, and it may
-be free if neighbours can forward operands.
+Decided loops fix all traffic between decided storage levels, so that traffic is counted exactly. For the rest, every
+tensor leaves its innermost decided level at least as often as it entered. Every operation reads its operands from some
+memory. At best a read serves all remaining lanes, and it may be free if neighbours can forward operands.
 """
 
 from __future__ import annotations

@@ -87,9 +87,8 @@ def cost_all(hardware: Hardware, counts: Counts, energy_pj: Floats, cycles: Floa
 def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, group: int) -> tuple[Floats, Floats]:
     """Return (energy in pJ, cycles) of one group, [B] each.
 
-    Timeloop charges one access per block and macro. The slowest memory sets the cycles, and what is
-    in use leaks in all of them. Where tiles do not divide, the busiest instance sets the cycles
-    instead of the average one.
+    Timeloop charges one access per block and macro. The slowest memory sets the cycles, and what is in use leaks in all
+    of them. Where tiles do not divide, the busiest instance sets the cycles instead of the average one.
 
     Args:
         detailed: include networks.

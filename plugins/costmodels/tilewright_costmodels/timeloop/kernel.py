@@ -27,8 +27,7 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
 
     Args:
         inputs: its counts have one group per `LANES` mappings, or a single group for the last ones.
-        pieces: None if all tiles divide. That variant of the kernel compiles in a third of the
-            time.
+        pieces: None if all tiles divide. That variant of the kernel compiles in a third of the time.
         valid: [n], mappings to evaluate. Illegal ones become False.
         energy_pj: [n], written for valid mappings.
         cycles: [n], likewise.
@@ -78,8 +77,7 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
 def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group: int, tensor: int) -> None:
     """Count the reads, fills and updates of one tensor at every level, innermost first.
 
-    At each step, `level` is the parent and `inner` variables describe the next level inside, or
-    compute.
+    At each step, `level` is the parent and `inner` variables describe the next level inside, or compute.
     """
     info, hardware, nest, counts = inputs.tensors.info[tensor], inputs.hardware, inputs.nest, inputs.counts
     levels, live, ragged = len(hardware.level), lanes(nest.live), lanes(counts.ragged[group])
@@ -213,12 +211,10 @@ def _write_ragged_accesses(
 ) -> None:
     """Write reads, fills and updates of a level where tiles do not divide.
 
-    They are averages over the instances, unrounded. The busiest instance, which sets the cycles, is
-    the first one.
+    They are averages over the instances, unrounded. The busiest instance, which sets the cycles, is the first one.
 
     Args:
-        unforwarded: fraction of the accesses from inside that neighbours at inner levels do not
-            forward.
+        unforwarded: fraction of the accesses from inside that neighbours at inner levels do not forward.
         forwarded: fraction of the received words that neighbours forward.
     """
     info, counts = inputs.tensors.info[tensor], inputs.counts

@@ -52,9 +52,8 @@ class TimeloopModel:
         """Bind the model to a problem and an architecture.
 
         Raises:
-            NotConformableError: an axis other than X and Y, or several possible memories for a
-                tensor in one cluster. Counts beyond 2**53, or more than 2**20 compute units.
-                Sparse parts that Timeloop's rules do not cover.
+            NotConformableError: an axis other than X and Y, or several possible memories for a tensor in one cluster.
+                Counts beyond 2**53, or more than 2**20 compute units. Sparse parts that Timeloop's rules do not cover.
         """
         reasons = tuple(uncovered(problem, architecture))
         if reasons:
@@ -95,9 +94,8 @@ class SkeletonKernel:
         """Return the costs of mappings.
 
         Args:
-            sound: [n], True for mappings given as tiles that are cut from one another. Fanouts are
-                then checked along each axis of the mesh only. None: the mappings are given as
-                trips.
+            sound: [n], True for mappings given as tiles that are cut from one another. Fanouts are then checked along
+                each axis of the mesh only. None: the mappings are given as trips.
             counts: receives the counts. None: those of the last mappings are kept.
             chains: the product of the trips may exceed a dimension.
         """
@@ -182,8 +180,7 @@ class TimeloopEvaluator(BatchEvaluator):
     def kernel_for(self, batch: MappingBatch, detailed: bool = False) -> SkeletonKernel | None:
         """Return the kernel for a batch.
 
-        Every entry has a temporal and a spatial slot. The first entry holds whole tensors and has a
-        spatial slot only.
+        Every entry has a temporal and a spatial slot. The first entry holds whole tensors and has a spatial slot only.
         """
         positions = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
         slots = [Slot(entry, spatial, (), ()) for entry, spatial in positions]

@@ -1,9 +1,8 @@
 """Multicast: how the sub-clusters of one fanout are served, computed once per unrolling and cached.
 
-An *unrolling* is the list of spatial loops of one level, with the shift of the tile per trip.
-Searches repeat few of them, so a hash table maps each one to its *delivery pattern*. The pattern
-states which sub-clusters one delivery serves, which of them a neighbour serves, and how many hops
-the words travel.
+An *unrolling* is the list of spatial loops of one level, with the shift of the tile per trip. Searches repeat few of
+them, so a hash table maps each one to its *delivery pattern*. The pattern states which sub-clusters one delivery
+serves, which of them a neighbour serves, and how many hops the words travel.
 
 Rules: Timeloop v3 (`nest-analysis`, `network-legacy`), as measured; see docs/timeloop.md.
 """

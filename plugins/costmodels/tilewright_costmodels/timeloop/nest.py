@@ -20,9 +20,8 @@ class Nest(NamedTuple):
     """Temporal loops of B mappings, one per SIMD lane, and derived quantities.
 
     Shapes: S slots, L levels, D dimensions, K loops. A row of loops exists if at least one mapping
-    has that loop; rows are ordered outermost first. `c` is the innermost relevant temporal loop at
-    or outside a level, for the tensor at hand. A *shift* is the displacement of a tile, packed into
-    one number (see `Tensors.projection`).
+    has that loop; rows are ordered outermost first. `c` is the innermost relevant temporal loop at or outside a level,
+    for the tensor at hand. A *shift* is the displacement of a tile, packed into one number (see `Tensors.projection`).
     """
 
     live: Bools
@@ -38,9 +37,8 @@ class Nest(NamedTuple):
     subclusters: Floats
     """[L, B]: sub-clusters in use below one instance."""
     advance_sum: Ints
-    """[K, B]: shift by one step of every loop down to this one, plus one more step of this one.
-    Minus `step_sum` of a level, it is the shift when this loop advances and all inner loops
-    restart."""
+    """[K, B]: shift by one step of every loop down to this one, plus one more step of this one. Minus `step_sum` of a
+    level, it is the shift when this loop advances and all inner loops restart."""
     step: Ints
     """[D, B]: shift by one step of each dimension, in the slot at hand."""
     visits: Floats
@@ -132,8 +130,7 @@ def trips_of_tiles(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tile
         sizes: [D].
         temporal: [n, E, D], temporal tile sizes of each entry.
         spatial: [n, E, D], spatial tile sizes.
-        trips: [n, 2 E - 1, D], written: of the first spatial slot, then of each temporal and
-            spatial slot.
+        trips: [n, 2 E - 1, D], written: of the first spatial slot, then of each temporal and spatial slot.
         tiles: [n, 2 E - 1, D], written: the tile inside each slot.
         sound: [n], becomes False if the outermost tile is not the whole dimension, or the innermost
             not one iteration. Also if a tile exceeds the one it is cut from.
@@ -164,8 +161,7 @@ def trips_of_tiles(sizes: Ints, temporal: Ints, spatial: Ints, trips: Ints, tile
 def build_nest(inputs: KernelInput, group: int, may_be_ragged: bool) -> None:
     """Build the loop nests of the mappings at hand.
 
-    A mapping is no longer live if it uses more instances along an axis than exist (Timeloop's
-    check).
+    A mapping is no longer live if it uses more instances along an axis than exist (Timeloop's check).
 
     Args:
         may_be_ragged: some tiles may not divide.

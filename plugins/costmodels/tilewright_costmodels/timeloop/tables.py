@@ -32,12 +32,10 @@ class Tensors(NamedTuple):
     `displacement`: shift of a tile per iteration, as one number; shifts that can be compared have
     different numbers. `windowed`: coordinates that the dimension shares with others, as bits; bit
     0: it moves several coordinates. `group`: 0 if the dimension is irrelevant, 1 if it has a
-    coordinate of its own, else the window group that it belongs to. `coefficient`: sum of its
-    coefficients. `one_coordinate`: the group has one coordinate. `ends_group`: it is the last of
-    its group in `dims`."""
+    coordinate of its own, else the window group that it belongs to. `coefficient`: sum of its coefficients.
+    `one_coordinate`: the group has one coordinate. `ends_group`: it is the last of its group in `dims`."""
     dims: NDArray[np.uint32]
-    """[T, D]: dimensions with more than one iteration: relevant ones group by group, then
-    irrelevant ones."""
+    """[T, D]: dimensions with more than one iteration: relevant ones group by group, then irrelevant ones."""
     info: Records
     """[T]: the tensor's words; iterations of its relevant dimensions; these dimensions as bits.
 
@@ -62,10 +60,9 @@ class Hardware(NamedTuple):
     may_share: Bools
     """[S, T]: whether the fanout can multicast an operand, or reduce an output."""
     level: Records
-    """[L]: `start`, `stop`: its slots. `holds`: its storage entry. `across`, `down`: instances of
-    the next level that exist along X and Y on the chip. `width`, `height`: physical fanout to the
-    next level along X and Y. `hop_energy`, `router_energy`, `ingress_energy`: pJ of the network
-    below. `in_dram`: DRAM, which cannot add."""
+    """[L]: `start`, `stop`: its slots. `holds`: its storage entry. `across`, `down`: instances of the next level that
+    exist along X and Y on the chip. `width`, `height`: physical fanout to the next level along X and Y. `hop_energy`,
+    `router_energy`, `ingress_energy`: pJ of the network below. `in_dram`: DRAM, which cannot add."""
     memory_index: Ints
     """[L, T]: index of the memory that would hold the tensor (-1: none)."""
     slices: Floats
@@ -90,15 +87,13 @@ class Mappings(NamedTuple):
     trips: Ints
     """[n, S, D]."""
     tiles: Ints
-    """[n, S, D]: tile inside each slot. Empty if the tile is the product of the inner trips, at
-    most the dimension."""
+    """[n, S, D]: tile inside each slot. Empty if the tile is the product of the inner trips, at most the dimension."""
     order: Orders
     """[n, row, position]: dimensions, outermost first."""
     keep: Bools
     """[n, E, T]: whether the entry keeps the tensor."""
     unicast: Bools
-    """[n, E, T]: whether the entry sends the tensor to each sub-cluster separately. Empty if no
-    entry does."""
+    """[n, E, T]: whether the entry sends the tensor to each sub-cluster separately. Empty if no entry does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,8 +223,7 @@ def tables_of(
 
     Args:
         slots: where trips may exceed one.
-        placed: mappings order their spatial loops, one row per entry after the rows of the temporal
-            slots.
+        placed: mappings order their spatial loops, one row per entry after the rows of the temporal slots.
     """
     index = architecture.cluster_index
     if not skeleton.entries[0].holds or any(entry.target not in index for entry in skeleton.entries):

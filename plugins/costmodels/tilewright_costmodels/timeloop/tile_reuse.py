@@ -1,10 +1,9 @@
 """How often the words of one tensor move between a storage level and the next, in closed form.
 
-Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upwards in
-binary, each step shifts a tile by one of as many vectors as there are loops. Let `c` be the
-innermost loop that moves the tile. A step of `c` follows a step in the same direction, or a tile
-without overlap. Its overlap with the previous tile is therefore always credited. A step of an outer
-loop is credited only if it shifts the tile by the same vector.
+Timeloop walks the nest and visits iterations 0 and 1 of every temporal loop. Counting upwards in binary, each step
+shifts a tile by one of as many vectors as there are loops. Let `c` be the innermost loop that moves the tile. A step of
+`c` follows a step in the same direction, or a tile without overlap. Its overlap with the previous tile is therefore
+always credited. A step of an outer loop is credited only if it shifts the tile by the same vector.
 
 Tests check this closed form against a literal walk.
 """
@@ -171,8 +170,7 @@ def count_different_tiles(inputs: KernelInput, first: int, tensor: int, level: i
 def revisits(inputs: KernelInput, tensor: int, level: int) -> tuple[Floats, Floats]:
     """Return how often the tile stays in place, and how often the overlap with the previous tile is credited, [B].
 
-    Overlap is credited at every step of `c`, and when an outer loop shifts the tile by the same
-    vector.
+    Overlap is credited at every step of `c`, and when an outer loop shifts the tile by the same vector.
     """
     nest, relevant_bits = inputs.nest, inputs.tensors.info[tensor].relevant_bits
     step_sum = lanes(nest.step_sum[level])  # when loop p advances, the steps of all loops inside it are undone
@@ -215,13 +213,11 @@ def count_forwarded(
 ) -> tuple[Floats, Floats, Floats]:
     """Return the words that neighbours forward, the deliveries that the parent saves, and the words received, [B].
 
-    A neighbour's tile is a shifted copy of the new words only if its previous step moved as many
-    words.
+    A neighbour's tile is a shifted copy of the new words only if its previous step moved as many words.
 
     Args:
-        at_compute: sub-clusters are compute units. They keep nothing, so every step moves a whole
-            tile, and a neighbour holds it even if its previous step moved nothing. Otherwise `c` is
-            the innermost of all loops.
+        at_compute: sub-clusters are compute units. They keep nothing, so every step moves a whole tile, and a neighbour
+            holds it even if its previous step moved nothing. Otherwise `c` is the innermost of all loops.
         may_forward: lanes to look at, [B].
         tile: words of a tile.
         overlap: words that it shares with the previous tile.
@@ -324,9 +320,8 @@ def _describe_fanout(inputs: KernelInput, first: int, tensor: int, level: int, a
     """Write the spatial loops of a level to the cache, for all lanes. Return the number of rows.
 
     Args:
-        any_shift: lanes in which no two spatial loops move one coordinate. Only whether a loop
-            shifts the tile matters there, so shifts are replaced by canonical ones, and more
-            unrollings are found in the cache.
+        any_shift: lanes in which no two spatial loops move one coordinate. Only whether a loop shifts the tile matters
+            there, so shifts are replaced by canonical ones, and more unrollings are found in the cache.
     """
     cache, here = inputs.cache, inputs.hardware.level[level]
     cache.fanout[0] = fanout = multicast.pack_fanout(level, tensor)
@@ -417,7 +412,7 @@ def _sort_lanes(inputs: KernelInput) -> int:
 
 @kernel_part
 def _add_delivery(inputs: KernelInput, b: int, words: float, pattern: int) -> None:
-    """Add words that are delivered by a pattern."""
+    """Add `words`, sent by a multicast pattern, to the accesses and hops of mapping `b`, per group of sub-clusters."""
     deliveries, cache = inputs.deliveries, inputs.cache
     if words == 0.0:
         return

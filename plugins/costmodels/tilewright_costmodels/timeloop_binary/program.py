@@ -44,8 +44,7 @@ def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> 
     A process of its own cleans up the folder and the children, even if this process is killed.
 
     Raises:
-        ChildFailed: the time limit was exceeded (`timeout`), or the program could not be started
-            (`absent`).
+        ChildFailed: the time limit was exceeded (`timeout`), or the program could not be started (`absent`).
     """
     found = shutil.which(program)
     if found is None:

@@ -1,7 +1,6 @@
 """The archive: a zip file with the program as JSON, and weights, which are not read.
 
-torch 2.8 writes FOLDER/models/NAME.json (the "PT2 archive"), earlier versions write
-serialized_exported_program.json.
+torch 2.8 writes FOLDER/models/NAME.json (the "PT2 archive"), earlier versions write serialized_exported_program.json.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ def read_program(path: Path) -> dict[str, Any]:
     """Return the only program of an archive.
 
     Raises:
-        InputError: the file is no such archive, holds several programs, or has another major
-            version.
+        InputError: the file is no such archive, holds several programs, or has another major version.
     """
     try:
         with zipfile.ZipFile(path) as archive:

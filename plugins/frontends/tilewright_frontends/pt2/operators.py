@@ -99,8 +99,7 @@ def _attention(node: Node, name: str) -> list[Problem]:
 Builder = Callable[[Node, str], list[Problem]]
 """A function from node and layer name to problems, each reading the result of the previous one.
 
-It raises Unsupported for forms that are not mapped, and a Python error if the node contradicts
-itself.
+It raises Unsupported for forms that are not mapped, and a Python error if the node contradicts itself.
 """
 BUILDERS: Mapping[str, Builder] = {
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution"), _conv),

@@ -40,8 +40,7 @@ def read_workload(
         sizes: symbol -> value.
 
     Raises:
-        InputError: a size is missing or unknown, nothing can be mapped, or an operator contradicts
-            itself.
+        InputError: a size is missing or unknown, nothing can be mapped, or an operator contradicts itself.
         LookupError, TypeError, ValueError: the program is malformed.
     """
     graph = program["graph_module"]["graph"]

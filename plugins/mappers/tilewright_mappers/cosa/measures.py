@@ -101,8 +101,7 @@ class Terms(Generic[Value]):
     def of(cls, measures: Measures[Value], options: CosaOptions) -> Terms[Value]:
         """Return the terms of `measures` (section III-C).
 
-        Utilization covers all bounded memories. Traffic counts words of each tensor into the
-        outermost fanout.
+        Utilization covers all bounded memories. Traffic counts words of each tensor into the outermost fanout.
         """
         space, tensors = measures.space, measures.space.problem.tensors
         bounded = [memory.name for memory in space.architecture.memories if memory.usable_words is not None]

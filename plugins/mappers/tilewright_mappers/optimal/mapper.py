@@ -22,10 +22,7 @@ from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSea
 ROUNDING_FACTOR = 1 - 1e-9
 """Factor of the cutoff; its distance from one exceeds the rounding of floating-point sums."""
 MAX_CUTOFF = sys.float_info.max
-"""Cutoff before any mapping is found.
-
-It is below infinity, the cost of a mapping above the cycle limit.
-"""
+"""Cutoff before any mapping is found. It is below infinity, the cost of a mapping above the cycle limit."""
 RANDOM_STARTS = 1024
 """Random mappings drawn before the staged search."""
 DESCENT_WIDTH = 24
@@ -33,10 +30,7 @@ DESCENT_WIDTH = 24
 WARMUP_WIDTHS = 256, 4096, 32768
 """Widths of the first passes, in states per stage."""
 RAGGED_WINDOW_WIDTH = 16384
-"""Default width for ragged windows.
-
-Their costs are mostly undercounted, so a wider pass rarely proves more.
-"""
+"""Default width for ragged windows. Their costs are mostly undercounted, so a wider pass rarely proves more."""
 WARMUP_TIME_FRACTION = 0.5
 """Fraction of the time limit for the narrow passes, if warm-start mappers are available."""
 NEAR_OPTIMAL = 0.97
@@ -61,8 +55,7 @@ class Optimal:
         """Search the task's map space.
 
         Raises:
-            NotConformableError: the cost model offers no relaxation, or the skeleton is not
-                supported.
+            NotConformableError: the cost model offers no relaxation, or the skeleton is not supported.
         """
         relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton)
         if relaxation is None:
@@ -126,8 +119,7 @@ def _is_over(run: Run, fraction: float) -> bool:
 def _descend(rows: Candidates, best: float, task: Task, run: Run) -> Generator[Candidates, Costs, float]:
     """Return the lowest cost found by descent from some mappings.
 
-    Each round moves single prime factors, or reorders one block of loops, until no neighbour is
-    better.
+    Each round moves single prime factors, or reorders one block of loops, until no neighbour is better.
     """
     orders = distinct_reuse_orders(task.problem)
     values = yield from objectives(rows, task, run)

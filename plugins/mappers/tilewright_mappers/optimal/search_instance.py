@@ -377,8 +377,7 @@ class SearchInstance:
     def _delivers(self, t: int, outer: int, inner: int) -> bool:
         """Return whether an entry delivers every distinct word of a tensor to another one (Lemma 10).
 
-        Both entries keep the tensor. The exception is a window unrolled between them with link
-        transfers.
+        Both entries keep the tensor. The exception is a window unrolled between them with link transfers.
         """
         if self.problem.ragged and self.costs.forwarding and inner == len(self.always):
             return False

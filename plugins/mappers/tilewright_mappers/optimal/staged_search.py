@@ -48,10 +48,7 @@ from tilewright_mappers.optimal.state_tables import States, StateTables
 MAX_SUBCLUSTERS = 1024
 """Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
 CHUNK = 1 << 18
-"""States times trips per loop that one kernel call expands.
-
-Between calls the search checks the time limit.
-"""
+"""States times trips per loop that one kernel call expands. Between calls the search checks the time limit."""
 
 PER_TENSOR_ARRAYS = (
     "base_demand", "refetch_factor", "multicast_factor", "copies", "max_log_factor", "min_log_factor", "log_slope",
@@ -186,8 +183,7 @@ class StagedSearch:
     def _unroll(self, states: States, number: int, level: FanoutLevel) -> States:
         """Expand states by all spatial slots of a level.
 
-        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on
-        them only.
+        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on them only.
         """
         instance, layout = self.instance, self.instance.layout
         spatial, entry = instance.levels[number][1], instance.space.slots[instance.levels[number][1][-1]].entry
@@ -217,8 +213,7 @@ class StagedSearch:
     def _close_forwarding(self, states: States) -> States:
         """Close the forwarding of the last fanout, which no temporal loop separates from the next.
 
-        Each tensor takes the lower bounds of its demand and energy (Lemma 14). The state is
-        undercounted then.
+        Each tensor takes the lower bounds of its demand and energy (Lemma 14). The state is undercounted then.
         """
         layout, integers, numbers = self.instance.layout, states.integers, states.numbers
         for t in range(self.instance.tensors):

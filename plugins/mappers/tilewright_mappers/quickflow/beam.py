@@ -24,8 +24,7 @@ BETTER = 1 - 1e-9
 class BeamStates:
     """Mappings without loop orders.
 
-    Each has the search objective with its best orders [n], and the index of the state that it
-    descends from [n].
+    Each has the search objective with its best orders [n], and the index of the state that it descends from [n].
     """
 
     rows: Candidates

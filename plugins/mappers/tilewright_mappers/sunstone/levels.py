@@ -15,9 +15,8 @@ Intra = Literal["unrolling_tiling_ordering", "tiling_unrolling_ordering", "order
 class MemorySlots:
     """Slots of one memory.
 
-    `loops` is the temporal slot inside the memory, whose trips are its tile; None if a fanout
-    follows directly. `spatial` has the spatial slots outside it, innermost first, up to the next
-    loops.
+    `loops` is the temporal slot inside the memory, whose trips are its tile; None if a fanout follows directly.
+    `spatial` has the spatial slots outside it, innermost first, up to the next loops.
     """
 
     loops: int | None

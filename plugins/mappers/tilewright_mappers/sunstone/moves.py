@@ -90,8 +90,7 @@ def reordered(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
 def choices_of_order(space: MapSpace) -> list[Positions]:
     """Return the useful orders per block of loops, outermost first.
 
-    They are distinct in the reuse of tensors that an inner memory may keep. Without such tensors
-    one order is enough.
+    They are distinct in the reuse of tensors that an inner memory may keep. Without such tensors one order is enough.
     """
     may_keep = space.keeps[0] | space.keeps[1]
     kept = [np.flatnonzero(may_keep[space.slots[slot].entry :].any(axis=0)).tolist() for slot in space.temporal_slots]

@@ -110,14 +110,12 @@ def count_pieces(
     """Count the pieces of a dimension outside the cut `last`.
 
     Args:
-        limit: temporal loops outside this one are free, those inside it at zero; `mode` decides
-            about the loop itself.
+        limit: temporal loops outside this one are free, those inside it at zero; `mode` decides about the loop itself.
         mode: which pieces count (see `PLAIN`).
         relevant: the dimension moves the tensor.
         all_instances: spatial loops outside the level `shared_from` are free. At or inside it, a
             spatial loop is free if the dimension is relevant or the slot is unicast.
-        keeps_from: with UNMOVED, loops outside this cut must not advance, even for pieces that
-            inner cuts do not have.
+        keeps_from: with UNMOVED, loops outside this cut must not advance, even for pieces that inner cuts do not have.
         list_sizes: write the number of pieces of each size to `found`.
 
     Returns:

@@ -1,10 +1,9 @@
 """Tables of one mapping whose tiles do not divide: its cuts and the sizes of its pieces.
 
-A *cut* is one loop of a dimension: it cuts each *piece* outside it into tiles. A piece of n
-iterations is cut into floor(n / t) tiles of t, and a remainder of n mod t unless that is 0. A
-dimension is *regular* if all tiles but the first divide one another, as in map spaces. Then a
-boundary has two sizes at most: full pieces and one remainder. Files may specify any tiles; such a
-dimension can have any number of sizes.
+A *cut* is one loop of a dimension: it cuts each *piece* outside it into tiles. A piece of n iterations is cut into
+floor(n / t) tiles of t, and a remainder of n mod t unless that is 0. A dimension is *regular* if all tiles but the
+first divide one another, as in map spaces. Then a boundary has two sizes at most: full pieces and one remainder. Files
+may specify any tiles; such a dimension can have any number of sizes.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ NO_INDEX = integer(-1)
 PLAIN, ADVANCE, BEFORE, UNMOVED = map(integer, range(4))
 """Modes of `count_pieces`.
 
-PLAIN counts all pieces. ADVANCE counts those to which the loop `limit` advances, BEFORE the pieces
-before them. UNMOVED counts pieces for which no loop of the dimension, from `limit` inwards,
-advances."""
+PLAIN counts all pieces. ADVANCE counts those to which the loop `limit` advances, BEFORE the pieces before them. UNMOVED
+counts pieces for which no loop of the dimension, from `limit` inwards, advances."""
 
 
 @passed_by_pointer
@@ -35,27 +33,23 @@ class Pieces(NamedTuple):
     cut: Records
     """[D (S + 1)]: cuts with more than one trip, dimension by dimension, outermost first.
 
-    `slot`; `temporal`; `loop`: row in `loop` of a temporal cut; `trips` over a full piece; `trip`:
-    the trip at hand. `remainder_full`, `remainder_partial`: full pieces and remainders (0 or 1)
-    that it cuts from the remainder.
+    `slot`; `temporal`; `loop`: row in `loop` of a temporal cut; `trips` over a full piece; `trip`: the trip at hand.
+    `remainder_full`, `remainder_partial`: full pieces and remainders (0 or 1) that it cuts from the remainder.
 
-    The other fields are about the pieces outside the cut, over all trips. `full`: iterations of a
-    full piece. `remainder`: iterations of the remainder (0: none). `full_count`: number of full
-    pieces. `count`: number of pieces. `last_temporal`: the last temporal loop that cut them (-1:
-    none). `spatial_end`: the cut after the last spatial one. `spatial_count`: their number over all
-    instances, at the first temporal trips. `temporal_count`: their number in the first instance,
-    over all steps. `spatial_full`, `temporal_full`: full ones of these."""
+    The other fields are about the pieces outside the cut, over all trips. `full`: iterations of a full piece.
+    `remainder`: iterations of the remainder (0: none). `full_count`: number of full pieces. `count`: number of pieces.
+    `last_temporal`: the last temporal loop that cut them (-1: none). `spatial_end`: the cut after the last spatial one.
+    `spatial_count`: their number over all instances, at the first temporal trips. `temporal_count`: their number in the
+    first instance, over all steps. `spatial_full`, `temporal_full`: full ones of these."""
     first_cut: NDArray[np.uint32]
     """[L + 1, D]: first cut at the level or inside it."""
     can_stay: Bools
-    """Per temporal loop, whether it makes at most one full piece of some size, and so may not
-    advance."""
+    """Per temporal loop, whether it makes at most one full piece of some size, and so may not advance."""
     regular: Bools
     """[D]: whether all cuts but the first divide full pieces. Other dimensions use `size`."""
     size: Records
-    """[D (S + 1), Y]: sizes of the pieces outside a cut, the full one first. `iterations`; `full`:
-    full pieces that the cut yields; `remainder`: index of the size of its remainder after the cut
-    (-1: none)."""
+    """[D (S + 1), Y]: sizes of the pieces outside a cut, the full one first. `iterations`; `full`: full pieces that the
+    cut yields; `remainder`: index of the size of its remainder after the cut (-1: none)."""
     size_count: Ints
     """[D (S + 1)]: number of sizes."""
     weight: Floats
@@ -70,15 +64,13 @@ class Pieces(NamedTuple):
     """[D]: number of sizes; number of pieces; their iterations, and those of the smallest piece;
     index of the size at hand."""
     sent: Floats
-    """[T, L, B]: words that leave a level inwards, each delivery once, averaged over the instances
-    (see `traffic`)."""
+    """[T, L, B]: words that leave a level inwards, each delivery once, averaged over the instances (see `traffic`)."""
     received: Floats
     """[T, L, B]: words that enter a level."""
     partition: Floats
     """[T, L, B]: words of an output that an instance is responsible for."""
     first_sent: Floats
-    """[T, L, B]: words that leave the first instance. This and the next two fields are of the first
-    instance."""
+    """[T, L, B]: words that leave the first instance. This and the next two fields are of the first instance."""
     first_received: Floats
     first_partition: Floats
     average_suffices: Bools

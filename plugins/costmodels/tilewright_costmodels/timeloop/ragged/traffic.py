@@ -1,10 +1,9 @@
 """Words that move where tiles do not divide, counted exactly from the pieces.
 
-Dimensions are cut independently. A count of steps, instances or words is therefore a product over
-dimensions, or over the few that share a coordinate, of results of `count_pieces`. Consider a tensor
-that moves between a memory and the nearest one inside that keeps it. Let `c` be the innermost
-temporal loop that moves its tile. The words that move are those of all tiles, with the temporal
-loops down to c free, less two terms:
+Dimensions are cut independently. A count of steps, instances or words is therefore a product over dimensions, or over
+the few that share a coordinate, of results of `count_pieces`. Consider a tensor that moves between a memory and the
+nearest one inside that keeps it. Let `c` be the innermost temporal loop that moves its tile. The words that move are
+those of all tiles, with the temporal loops down to c free, less two terms:
 
   1. For each loop p outside c, the tiles that stay in place when p advances: neither p nor a loop inside p moves them.
   2. The overlap with the previous tile, where it is credited (see `tile_reuse`).
@@ -13,9 +12,8 @@ Spatial loops are free if all instances are counted, and at zero for the first i
 the busiest. They are also at zero where sub-clusters share deliveries, because the first
 sub-cluster receives every word that the others receive.
 
-An operand stays in an idle sub-cluster. An output leaves it when the tile of the outer memory moves
-on. Therefore an output stays only if no relevant loop outside that memory advances, even if the
-sub-cluster is idle.
+An operand stays in an idle sub-cluster. An output leaves it when the tile of the outer memory moves on. Therefore an
+output stays only if no relevant loop outside that memory advances, even if the sub-cluster is idle.
 """
 
 from __future__ import annotations
@@ -37,8 +35,7 @@ OWN_COORDINATE = integer(1)
 def count_ragged_traffic(inputs: KernelInput, pieces: Pieces, n: int, b: int, group: int) -> float:
     """Count the instances of every level, and the words of every tensor that leave, enter and stay in each level.
 
-    Results are for the average and for the first instance (see `Pieces.sent` to
-    `Pieces.first_partition`).
+    Results are for the average and for the first instance (see `Pieces.sent` to `Pieces.first_partition`).
 
     Args:
         n: index of the mapping.
@@ -186,8 +183,7 @@ def _moved_words(
         may_stay: some tiles may stay in place or overlap.
         keeps_from: level of the outer memory.
         all_instances: count all instances, not the first one only.
-        shared_from: level from which on sub-clusters may share deliveries; used with
-            `all_instances` only.
+        shared_from: level from which on sub-clusters may share deliveries; used with `all_instances` only.
     """
     words = _distinct_words(
         pieces, tensors, tensor, stop, 0, PLAIN, NO_INDEX, False, keeps_from, all_instances, shared_from, NO_INDEX, 0.0
@@ -318,8 +314,7 @@ def _distinct_words(
             and p advances. BEFORE: the tiles that precede those of ADVANCE.
         advancing: dimension of `p`.
         unmoved_only: count only tiles for which no relevant loop inside `p` advances.
-        dimension: count only words that tiles share with themselves `step` iterations of this
-            dimension later.
+        dimension: count only words that tiles share with themselves `step` iterations of this dimension later.
         step: see `dimension`. Other arguments are those of `_moved_words`.
     """
     info, projection = tensors.info[tensor], tensors.projection[tensor]

@@ -28,8 +28,7 @@ def _fraction_of_group(
 ) -> float:
     """Return the fraction for the dimensions of one group, unrolled between two levels.
 
-    Boxes are equal if their first and last words are. That requires several unrolled dimensions in
-    a group.
+    Boxes are equal if their first and last words are. That requires several unrolled dimensions in a group.
     """
     projection = tensors.projection[tensor]
     unrolled, one, other, plain = 0, NO_INDEX, NO_INDEX, True
@@ -222,8 +221,7 @@ def window_words(
     """Return the words of all boxes along the coordinates of one group, over all combinations of pieces.
 
     Args:
-        dimension: count only words that each box shares with itself `step` iterations of this
-            dimension later.
+        dimension: count only words that each box shares with itself `step` iterations of this dimension later.
         step: see `dimension`. Other arguments are those of `traffic._distinct_words`.
     """
     projection = tensors.projection[tensor]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import queue
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,8 +13,12 @@ from typing import Any
 import pytest
 
 import tilewright_sick.plugins  # noqa: F401 -- what it imports is there when a plugin is loaded
+from tilewright.child import Child, ChildFailed
 from tilewright.cli import main
 from tilewright.plugin import installed
+from tilewright.plugin.guard.time_limits import warn_once
+from tilewright.run.parallel import Workers
+from tilewright_sick.faults import LOUD
 
 
 @dataclass(frozen=True)
@@ -68,10 +73,38 @@ def _forget() -> None:
         sys.modules.pop(name, None)
 
 
+_kept: list[Child] = []
+
+
+def _renew(sick: str) -> None:
+    """Make this child process like one that has just started, for another fault."""
+    os.environ["TILEWRIGHT_SICK"] = sick
+    warn_once.cache_clear()
+    _forget()
+
+
+def _reuse_children(workers: Workers, jobs: int) -> None:
+    """Give `workers` the child processes of earlier commands, because starting one takes longer than any search here."""
+    while len(_kept) < jobs:
+        _kept.append(Child())
+    for child in _kept[:jobs]:
+        if child.run is not None:
+            try:
+                child.ask(_renew, os.environ["TILEWRIGHT_SICK"], seconds=60)
+            except ChildFailed:
+                child.close()
+    workers.messages = queue.SimpleQueue()
+    workers.children = _kept[:jobs]
+    for child in workers.children:
+        child.message_queue = workers.messages
+
+
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Sick]:
-    """`run("PLACE FAULT", "map", ...)`, in this process."""
+    """`run("PLACE FAULT", "map", ...)`, in this process. Children serve several commands, unless a fault changes them."""
     folder = Path.cwd()
+    monkeypatch.setattr(Workers, "__init__", _reuse_children)
+    monkeypatch.setattr(Workers, "__exit__", lambda *_: None)
 
     def call(sick: str, *words: object) -> Ran:
         monkeypatch.setenv("TILEWRIGHT_SICK", sick)
@@ -80,6 +113,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as ended:
             main()
         os.chdir(folder)
+        if sick.partition(" ")[2] in {*LOUD, "change folder"}:
+            while _kept:
+                _kept.pop().close()
         captured = capsys.readouterr()
         return _checked(Ran(int(ended.value.code or 0), captured.out, captured.err))
 
