@@ -260,6 +260,11 @@ def test_energies_fall_back_as_in_timeloop() -> None:
     assert "lacks energies of gated operations of MAC" in " ".join(plain.warnings)
 
 
+def test_energies_of_gated_operations_beyond_all_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="gated_pj"):
+        read(SHAPE, HARDWARE.replace("{name: mac_gated, energy: 10}", "{name: mac_gated, energy: 1.0e+300}"), SPARSE)
+
+
 def test_an_energy_table_without_reads_and_writes_leaves_timeloops_estimates() -> None:
     """As in the recorded runs of figure 1, where the action `access` has no effect."""
     given = "{name: read, energy: 4}\n    - {name: write, energy: 5}"

@@ -180,12 +180,13 @@ def with_sparse(
                 f"the energy table (ERT) lacks energies of gated operations of {unit.name}: "
                 "they take as much as others, as in Timeloop"
             )
-        found = SparseCompute(
-            gate="gate" in saved,
-            skip="skip" in saved,
-            gated_pj=pick(table, _GATED_COMPUTE + COMPUTE[2:]) or 0.0,
-            skipped_pj=pick(table, _SKIPPED_COMPUTE + COMPUTE[2:]) or 0.0,
-        )
+        with levels.compute.where.checked():
+            found = SparseCompute(
+                gate="gate" in saved,
+                skip="skip" in saved,
+                gated_pj=pick(table, _GATED_COMPUTE + COMPUTE[2:]) or 0.0,
+                skipped_pj=pick(table, _SKIPPED_COMPUTE + COMPUTE[2:]) or 0.0,
+            )
         unit = unit.model_copy(update={"sparse": found})
     return architecture.with_memories(sparse).model_copy(update={"compute": unit})
 
