@@ -7,6 +7,8 @@ included; candidates as a search has them, drawn uniformly and as neighbours of 
 as tile sizes; of the ragged space, drawn ones, valid ones, and these over valid perfect ones (of timeloop only); drawn and valid ones
 where every hop of the NoCs costs energy (of timeloop only), and the lesser of these two over the same without; one mapping at a time,
 with its full report. All but the search are evaluated in turns, so that what else the machine does changes no share.
+The last rows are valid mappings of sparse hardware: mappings per second, and the share of the rate of the same hardware
+without its sparse parts, after a first run that fills the memo of what tiles hold.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, CostModelSpec, Evaluator, MapperSpec, Task, installed
 from tilewright.plugin.costmodel import CandidateEvaluator, Costs
 from tilewright.run.search import search
+from tilewright.schema.density import Density
 
 ARRAY = tw.Architecture.from_yaml("""
 name: kc_array
@@ -61,6 +64,7 @@ TIMELOOP = (
     ("quickflow_convs/I", "simba"),
     ("factorflow_gemms/KQV", "tpu_v1"),
 )
+SPARSE = ("quickflow_convs/IV", "eyeriss_gating"), ("quickflow_convs/VI", "eyeriss_gating")
 MAESTRO = ("quickflow_convs/IV", "quickflow_convs/V", "quickflow_convs/VI", "quickflow_convs/I")
 HEADS = (
     "search",
@@ -158,11 +162,34 @@ def show(title: str, row: dict[str, float]) -> None:
     print(f"{title:40}" + "".join(cells), flush=True)
 
 
+def sparse_figures(layer: str, name: str, seconds: float) -> dict[str, float]:
+    """One row of sparse hardware."""
+    problem = tw.space(layer, name).problem
+    tensors = [
+        tensor
+        if tensor.is_output
+        else tensor.model_copy(update={"density": Density(density=0.4, distribution="uniform")})
+        for tensor in problem.tensors
+    ]
+    problem, architecture = problem.model_copy(update={"tensors": tuple(tensors)}), tw.library.architecture(name)
+    plain = architecture.with_memories(lambda memory: memory.model_copy(update={"sparse": None}))
+    plain = plain.model_copy(update={"compute": plain.compute.model_copy(update={"sparse": None})})
+    bind = installed().make(CostModelSpec, "timeloop").bind
+    sparse, dense = (asked(bind(problem, each)) for each in (architecture, plain))
+    drawn = tw.space(problem, architecture).sample(np.random.default_rng(1), BATCH)
+    good = drawn.take(np.resize(np.flatnonzero(sparse(drawn).valid), BATCH))
+    row = rates({"valid": (partial(sparse, good), BATCH), "dense": (partial(dense, good), BATCH)}, seconds)
+    return {"valid": row["valid"], "its share": row["valid"] / row["dense"]}
+
+
 def main(seconds: float) -> None:
     """Print one row per case."""
     print(f"{'timeloop':40}" + "".join(f"{head:>12}" for head in HEADS))
     for layer, name in TIMELOOP:
         show(f"{layer} on {name}", figures(tw.space(layer, name), "timeloop", seconds))
+    print(f"{'timeloop, sparse':40}" + "".join(f"{head:>12}" for head in HEADS))
+    for layer, name in SPARSE:
+        show(f"{layer} on {name}", sparse_figures(layer, name, seconds))
     print(f"{'maestro, partitioned over K and C':40}" + "".join(f"{head:>12}" for head in HEADS))
     for layer in MAESTRO:
         show(layer, figures(tw.space(layer, ARRAY, constraints=DATAFLOW), "maestro", seconds))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support import DATA
+from support.sparse_batches import compared
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.adapter import InputSet
@@ -24,7 +25,6 @@ from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
 from tilewright_costmodels.timeloop.sparse.densities import Banded, Structured, Uniform, hypergeometric
-from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
 
 RECORDED = json.loads(gzip.decompress((DATA / "sparse_timeloop" / "cases.json.gz").read_bytes()))
 CASES = {case["id"]: case for case in RECORDED["cases"]}
@@ -121,15 +121,48 @@ def test_dense_hardware_is_evaluated_as_before() -> None:
     assert all(counts.sparse is None for level in report.levels for counts in level.tensors.values())
 
 
-def test_a_batch_costs_what_reports_say_and_a_search_is_told_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_batch_costs_what_reports_say() -> None:
     found = inputs("A2_mixed_gemm_c_06")
     assert found.problem and found.architecture and found.mapping
-    evaluator = pickle.loads(pickle.dumps(MODEL.bind(found.problem, found.architecture)))
-    assert isinstance(evaluator, SparseEvaluator)
+    evaluator = MODEL.bind(found.problem, found.architecture)
     report = evaluator.explain(found.mapping)
+    batch = MappingBatch.pack(found.problem, [found.mapping] * 2)
+    for each in (evaluator, pickle.loads(pickle.dumps(evaluator))):
+        costs = each.evaluate_batch(batch)
+        assert costs.energy_pj == pytest.approx([report.energy_pj] * 2, rel=1e-12)
+        assert costs.cycles.tolist() == [report.cycles] * 2
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if case["quick"] else pytest.mark.exhaustive) for name, case in CASES.items()]
+)
+def test_a_batch_of_one_costs_what_the_report_says(name: str) -> None:
+    found = inputs(name)
+    assert found.problem and found.architecture and found.mapping
+    evaluator = MODEL.bind(found.problem, found.architecture)
+    report, costs = evaluator.explain(found.mapping), evaluator.evaluate_batch(batch_of(found))
+    assert costs.energy_pj == pytest.approx([report.energy_pj], rel=1e-12)
+    assert costs.cycles.tolist() == [report.cycles]
+
+
+def batch_of(found: InputSet) -> MappingBatch:
+    assert found.problem and found.mapping
+    return MappingBatch.pack(found.problem, [found.mapping])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_batch_costs_what_single_mappings_do(seed: int) -> None:
+    compared(seed)
+
+
+def test_a_search_where_units_are_skipped_is_told_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
+    case = next(name for name, each in CASES.items() if "skipping_spatial" in json.dumps(each["sparse_optimizations"]))
+    found = inputs(case)
+    assert found.problem and found.architecture and found.mapping
+    evaluator = MODEL.bind(found.problem, found.architecture)
     with caplog.at_level(logging.WARNING, logger="tilewright"):
-        costs = evaluator.evaluate_batch(MappingBatch.pack(found.problem, [found.mapping, found.mapping]))
-    assert costs.energy_pj.tolist() == [report.energy_pj] * 2 and costs.cycles.tolist() == [report.cycles] * 2
+        costs = evaluator.evaluate_batch(batch_of(found))
+    assert costs.energy_pj.tolist() == [evaluator.explain(found.mapping).energy_pj]
     assert "one mapping at a time" in caplog.text
 
 

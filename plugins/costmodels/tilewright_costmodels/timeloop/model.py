@@ -11,7 +11,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, for_kernel
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.batch import Bools, Ints, MappingBatch, Positions
+from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.mapspace.rules.scratch import scratch_of
@@ -33,7 +33,7 @@ from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
 from tilewright_costmodels.timeloop.sparse.conformance import uncovered
 from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
-from tilewright_costmodels.timeloop.tables import Mappings, Tables, distinct_shifts, tables_of
+from tilewright_costmodels.timeloop.tables import Mappings, Tables, all_slots, distinct_shifts, mappings_of, tables_of
 
 MAX_UNITS = 2**20
 """Maximum number of compute units. Delivery patterns need memory for each sub-cluster of a fanout."""
@@ -164,7 +164,7 @@ class TimeloopEvaluator(BatchEvaluator):
         if kernel is None:
             return _none_valid(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
-        mappings = _mappings(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
+        mappings = mappings_of(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
             return kernel.evaluate(mappings, self.link_transfers, chains=space.factors == "ragged")
 
@@ -178,12 +178,8 @@ class TimeloopEvaluator(BatchEvaluator):
             return kernel.evaluate(mappings, self.link_transfers, sound)
 
     def kernel_for(self, batch: MappingBatch, detailed: bool = False) -> SkeletonKernel | None:
-        """Return the kernel for a batch.
-
-        Every entry has a temporal and a spatial slot. The first entry holds whole tensors and has a spatial slot only.
-        """
-        positions = [(entry, spatial) for entry in range(len(batch.skeleton)) for spatial in (False, True)][1:]
-        slots = [Slot(entry, spatial, (), ()) for entry, spatial in positions]
+        """Return the kernel for a batch."""
+        slots = all_slots(batch.skeleton)
         return self.kernel(batch.skeleton, slots, batch.spatial_order is not None, detailed)
 
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]:
@@ -194,7 +190,7 @@ class TimeloopEvaluator(BatchEvaluator):
         perfect = trips_of_tiles(sizes, for_kernel(batch.temporal), for_kernel(batch.spatial), trips, tiles, sound)
         orders = [batch.order[:, 1:], *([] if batch.spatial_order is None else [batch.spatial_order])]
         needed = tiles[:0] if perfect else tiles
-        return sound, _mappings(trips, needed, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
+        return sound, mappings_of(trips, needed, np.concatenate(orders, axis=1), batch.keep, batch.unicast)
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
         """Return lower bounds over all completions of the outermost `entries` entries (see `Bounder`)."""
@@ -264,17 +260,6 @@ class TimeloopEvaluator(BatchEvaluator):
 
 def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
     return problem.dimension_names, problem.tensor_names
-
-
-def _mappings(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
-    unicast_rows = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
-    return Mappings(
-        for_kernel(trips),
-        for_kernel(tiles),
-        for_kernel(order.view(np.uint8)),
-        for_kernel(keep),
-        for_kernel(unicast_rows),
-    )
 
 
 def _none_valid(count: int) -> Costs:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, table
-from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture
@@ -94,6 +94,26 @@ class Mappings(NamedTuple):
     """[n, E, T]: whether the entry keeps the tensor."""
     unicast: Bools
     """[n, E, T]: whether the entry sends the tensor to each sub-cluster separately. Empty if no entry does."""
+
+
+def mappings_of(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: Bools | None) -> Mappings:
+    """Return mappings for the kernel; `unicast` is None if no entry sends a tensor separately."""
+    unicast_rows = np.zeros((0, *keep.shape[1:]), np.bool_) if unicast is None else unicast
+    return Mappings(
+        for_kernel(trips),
+        for_kernel(tiles),
+        for_kernel(order.view(np.uint8)),
+        for_kernel(keep),
+        for_kernel(unicast_rows),
+    )
+
+
+def all_slots(skeleton: Skeleton) -> list[Slot]:
+    """Return a temporal and a spatial slot for every entry.
+
+    The first entry holds whole tensors and has a spatial slot only.
+    """
+    return [Slot(entry, spatial, (), ()) for entry in range(len(skeleton)) for spatial in (False, True)][1:]
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,9 @@ from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Limit
 from tilewright.schema.sparse import SparseMemory
+from tilewright_costmodels.timeloop.sparse.formats import Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
-from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, GATED, READ, Traffic
+from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, GATED, READ, Content, Traffic
 
 WHOLE_BLOCKS = {
     2: (251, 125, 84, 63, 51, 42, 36, 32, 28, 1),
@@ -81,23 +82,31 @@ def _energy(memory: Memory, tensor: Tensor, each: Traffic) -> float:
     """Return the pJ of one instance."""
     sparse = memory.sparse or SparseMemory()
     slices, block = memory.slices_of(tensor), memory.block_words * memory.slices_per_word
-    prices = _prices(sparse, "gated_", "skipped_")
-    prices[EXECUTED] = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
-    energy = float((np.ceil(each.data * slices / block) * prices).sum()) * _partly_filled(memory, each)
+    filled = partly_filled(memory, each.stored, each.content)
+    energy = float((np.ceil(each.data * slices / block) * data_prices(memory)).sum()) * filled
     width = sparse.metadata.width_bits
     if width and each.stored.has_metadata:
         accesses = np.ceil(_bits(memory, each) / width)
-        energy += float((accesses * _prices(sparse, "gated_metadata_", "skipped_metadata_", "metadata_")).sum())
+        energy += float((accesses * metadata_prices(sparse)).sum())
     energy += each.decompressions * sparse.energy_pj("decompression")
     return energy + each.compressions * sparse.energy_pj("compression")
 
 
-def _prices(sparse: SparseMemory, gated: str, skipped: str, executed: str | None = None) -> NDArray[np.float64]:
-    """Return the pJ of actions by their prefix, [kind, action]; 0 for executed ones without a prefix."""
-    actions: tuple[str, ...] = ("read", "fill", "update")
-    kinds = [[f"{kind}{action}" for action in actions] for kind in (executed, gated, skipped) if kind]
-    found = [[sparse.energies_pj.get(name, 0.0) for name in names] for names in kinds]  # type: ignore[call-overload]
-    return np.array(found if executed else [[0.0] * 3, *found])
+def data_prices(memory: Memory) -> NDArray[np.float64]:
+    """Return the pJ of one access to data, [kind, action]."""
+    executed = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
+    return np.array([executed, *_prices(memory.sparse or SparseMemory(), "gated_", "skipped_")])
+
+
+def metadata_prices(sparse: SparseMemory) -> NDArray[np.float64]:
+    """Return the pJ of one access to metadata, [kind, action]."""
+    return np.array(_prices(sparse, "metadata_", "gated_metadata_", "skipped_metadata_"))
+
+
+def _prices(sparse: SparseMemory, *kinds: str) -> list[list[float]]:
+    """Return the pJ of actions by their prefix, [kind, action]."""
+    names = [[f"{kind}{action}" for action in ("read", "fill", "update")] for kind in kinds]
+    return [[sparse.energies_pj.get(name, 0.0) for name in row] for row in names]  # type: ignore[call-overload]
 
 
 def _bits(memory: Memory, each: Traffic) -> NDArray[np.int64]:
@@ -119,14 +128,15 @@ def _transferred(memory: Memory, tensor: Tensor, each: Traffic) -> tuple[int, in
     )
 
 
-def _partly_filled(memory: Memory, each: Traffic) -> float:
+def partly_filled(memory: Memory, stored: Stored, content: Content) -> float:
     """Return how many blocks are accessed per full block, as a tile of nonzeros rarely fills its last block."""
-    block, size, density = memory.block_words, words(each.stored.tile), each.density
-    if not each.stored.compressed or block == 1 or not 0 < density < 1:
+    block, size = memory.block_words, words(stored.tile)
+    density = content.held / size
+    if not stored.compressed or block == 1 or not 0 < density < 1:
         return 1.0
     row = WHOLE_BLOCKS[block]
     if size // block >= row[max(math.floor(density / 0.1) - 1, 0)]:
         return 1.0
-    parts = (math.ceil(count / block) * part for count, part in each.content.probability.items())
+    parts = (math.ceil(count / block) * part for count, part in content.probability.items())
     # the blocks are those of all tiles, the density is that of the tiles that exist
-    return each.content.exists * math.fsum(parts) / (size * density / block)
+    return content.exists * math.fsum(parts) / (size * density / block)

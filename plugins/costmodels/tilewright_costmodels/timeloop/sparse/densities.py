@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
+
+import numpy as np
+
+from tilewright.mapspace.batch import Floats
 
 Box = tuple[int, ...]
 """Extents of a tile along the ranks of its tensor."""
@@ -31,6 +36,10 @@ class Distribution(ABC):
     @abstractmethod
     def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
         """Return the probability that the tile holds no nonzero."""
+
+    def empties(self, tile: Box, within: Box, held: Sequence[int]) -> Floats:
+        """Return `empty` for ascending numbers of nonzeros, [n]."""
+        return np.array([self.empty(tile, within, each) for each in held])
 
     @abstractmethod
     def most(self, tile: Box) -> int:
@@ -94,12 +103,35 @@ class Uniform(Distribution):
             spread = math.sqrt(self.nonzeros * share * (1 - share)) + 1
             least = max(least, math.floor(self.nonzeros * share - 40 * spread))
             most = min(most, math.ceil(self.nonzeros * share + 40 * spread))
-        terms = ((count, hypergeometric(count, size, self.nonzeros, self.words)) for count in range(least, most + 1))
-        return {count: term for count, term in terms if term}
+        counts = range(least, most + 1)
+        if self.words <= MAX_EXACT or size <= MAX_DRAWN:
+            terms = [hypergeometric(count, size, self.nonzeros, self.words) for count in counts]
+        else:
+            terms = self._terms(size, least, most).tolist()
+        return {count: term for count, term in zip(counts, terms, strict=True) if term}
+
+    def _terms(self, size: int, least: int, most: int) -> Floats:
+        """Return the probabilities of `least` to `most` nonzeros, by the ratio of one to the next."""
+        common = min(max(size * self.nonzeros // self.words, least), most)
+        counts = np.arange(least, most, dtype=np.float64)
+        ratios = (self.nonzeros - counts) * (size - counts) / (counts + 1)
+        ratios /= self.words - self.nonzeros - size + counts + 1
+        above, below = np.cumprod(ratios[common - least :]), np.cumprod(1 / ratios[: common - least][::-1])[::-1]
+        return np.concatenate([below, [1.0], above]) * hypergeometric(common, size, self.nonzeros, self.words)
 
     def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
         total, marked = (self.words, self.nonzeros) if within is None else (math.prod(within), held)
         return hypergeometric(0, math.prod(tile), marked, total)
+
+    def empties(self, tile: Box, within: Box, held: Sequence[int]) -> Floats:
+        total, drawn = math.prod(within), math.prod(tile)
+        if len(held) == 0 or total <= MAX_EXACT:
+            return super().empties(tile, within, held)
+        # one nonzero more leaves (total - held - drawn) / (total - held) of the ways to draw none
+        marked = np.arange(held[0], held[-1])
+        ratios = np.maximum(total - marked - drawn, 0) / (total - marked)
+        found = self.empty(tile, within, held[0]) * np.concatenate([[1.0], np.cumprod(ratios)])
+        return np.asarray(found[np.asarray(held) - held[0]])
 
     def most(self, tile: Box) -> int:
         return min(math.prod(tile), self.nonzeros)

@@ -6,12 +6,14 @@ import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.plugin.costmodel import Costs, Evaluator, ScalarEvaluator
+from tilewright.mapspace.candidates import Candidates
+from tilewright.plugin.costmodel import Costs, ScalarEvaluator
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping as TileMapping
@@ -26,10 +28,11 @@ from tilewright.schema.report import (
     TensorCounts,
     overlapping,
 )
+from tilewright_costmodels.timeloop.sparse.batch.evaluator import DenseEvaluator, SparseBatches
 from tilewright_costmodels.timeloop.sparse.costs import Spent, spent
 from tilewright_costmodels.timeloop.sparse.densities import Banded, Distribution, Structured, Uniform
 from tilewright_costmodels.timeloop.sparse.errors import RefusedError
-from tilewright_costmodels.timeloop.sparse.formats import Stored, Units, placed
+from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored, placed
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Nest, words
 from tilewright_costmodels.timeloop.sparse.room import Largest, lacking, largest
 from tilewright_costmodels.timeloop.sparse.savings import Saved, actions, savings
@@ -88,18 +91,36 @@ class SparseEvaluator(ScalarEvaluator):
     """
 
     def __init__(
-        self, problem: Problem, architecture: Architecture, dense: Callable[[Problem, Architecture], Evaluator]
+        self, problem: Problem, architecture: Architecture, dense: Callable[[Problem, Architecture], DenseEvaluator]
     ) -> None:
         self.problem, self.architecture, self.dense = problem, architecture, dense
         self.roomy = architecture.with_memories(lambda memory: memory.model_copy(update={"capacity_words": None}))
         self.evaluator = dense(problem, self.roomy)
         self.densities = {tensor.name: distribution_of(problem, tensor) for tensor in problem.tensors}
+        self.batches = SparseBatches(problem, architecture, self.densities, self.evaluator)
+        self.skips_units = any(
+            saving.kind == "skip_units"
+            for memory in architecture.memories
+            if memory.sparse
+            for saving in memory.sparse.actions
+        )
         self.told = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problem, self.architecture, self.dense)
+
+    def evaluate_candidates(self, candidates: Candidates) -> Costs:
+        """Return the costs of candidates."""
+        if self.skips_units:
+            return self.evaluate_batch(candidates.batch())
+        return self.batches.evaluate_candidates(candidates)
+
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """Return the costs of a batch, mapping by mapping, with a warning before the first one."""
+        """Return the costs of a batch: if units are skipped, mapping by mapping, with a warning before the first one."""
+        if not self.skips_units:
+            return self.batches.evaluate_batch(batch)
         if not self.told:
-            text = "warning: sparse hardware is evaluated one mapping at a time: a search sees some hundred mappings per second"
+            text = "warning: hardware that skips units is evaluated one mapping at a time: a search sees some hundred mappings per second"
             logging.getLogger("tilewright").warning(text)
             self.told = True
         return super().evaluate_batch(batch)
@@ -131,12 +152,7 @@ class SparseEvaluator(ScalarEvaluator):
         report = self.evaluator.explain(mapping)
         if report.valid or {reason.code for reason in report.reasons} != {"fanout"}:
             return report
-        if not any(
-            saving.kind == "skip_units"
-            for memory in self.architecture.memories
-            if memory.sparse
-            for saving in memory.sparse.actions
-        ):
+        if not self.skips_units:
             return report
         return self.dense(self.problem, _with_units(self.roomy, mapping)).explain(mapping)
 
@@ -154,8 +170,8 @@ class SparseEvaluator(ScalarEvaluator):
         contents = {}
         for (level, name), each in stored.items():
             outer = nest.kept_from(nest.problem.tensor(name), level + 1)
-            parent = None if outer is None else stored[outer, name]
-            contents[level, name] = content_of(each, self.densities[name], parent)
+            sent = outer is not None and stored[outer, name].has_metadata
+            contents[level, name] = content_of(each, self.densities[name], sent)
             self._note(nest, level, nest.problem.tensor(name), each, contents[level, name])
         traffic = {
             key: traffic_of(
@@ -184,7 +200,10 @@ class SparseEvaluator(ScalarEvaluator):
         compute = nest.architecture.compute.sparse
         gate, skip = (compute.gate, compute.skip) if compute else (False, False)
         operations = operate(nest, traffic, self.densities, left, shares, gate, skip)
-        fullest = {key: largest(nest, *key, each, self.densities[key[1]]) for key, each in stored.items()}
+        fullest = {
+            (level, name): largest(nest.memory(nest.problem.tensor(name), level), each, self.densities[name])
+            for (level, name), each in stored.items()
+        }
         return Counted(nest, traffic, fullest, operations, average, (*reasons, *lacking(nest, fullest)))
 
     def _note(self, nest: Nest, level: int, tensor: Tensor, stored: Stored, content: Content) -> None:
@@ -234,7 +253,7 @@ class SparseEvaluator(ScalarEvaluator):
         units = traffic[key if child == COMPUTE else (child, name)].content.units
         memory = nest.memory(tensor, level)
         default = 0 if memory.sparse is None else memory.sparse.metadata.default_bits
-        return traffic[key].content.held + sum(map(sum, units)) * (default // memory.word_bits)
+        return traffic[key].content.held + float(units.sum()) * (default // memory.word_bits)
 
     def _spread(
         self, nest: Nest, spreading: Spread, saved: Mapping[Key, Saved], traffic: Mapping[Key, Traffic]
@@ -378,7 +397,7 @@ def _sparse_counts(each: Traffic, fullest: Largest) -> SparseCounts:
     )
 
 
-def _ranks(each: Traffic, units: tuple[Units, ...]) -> Iterator[RankCounts]:
+def _ranks(each: Traffic, units: Pieces) -> Iterator[RankCounts]:
     for rank, pieces, stored in zip(each.stored.ranks, each.metadata, units, strict=True):
         assert rank.spec is not None
         metadata, payload = (

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from tilewright.mapspace.batch import Floats
 from tilewright.schema.problem import Tensor
 from tilewright.schema.sparse import RankFormat, TensorFormat
 from tilewright_costmodels.timeloop.sparse.densities import Box, Distribution
 from tilewright_costmodels.timeloop.sparse.errors import RefusedError
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Extents, Loop, Nest, words
 
-Units = tuple[float, float]
-"""Pieces of metadata and of payload."""
+Pieces = Floats
+"""Pieces of metadata and of payload by rank, innermost first, [rank, 2, ...]."""
 
 
 @dataclass(frozen=True)
@@ -42,33 +44,42 @@ class Stored:
     def compressed(self) -> bool:
         return any(rank.spec is not None and rank.spec.is_compressed for rank in self.ranks)
 
-    def units(self, density: Distribution, held: int) -> tuple[Units, ...]:
-        """Return the pieces of metadata and payload of each rank, innermost first, if the tile holds `held` nonzeros."""
-        found: list[Units] = []
+    def units(self, density: Distribution, held: Sequence[int]) -> Pieces:
+        """Return the pieces of each rank, innermost first, by the nonzeros that the tile holds: [rank, 2, n].
+
+        Args:
+            held: [n], ascending.
+        """
+        found: Pieces = np.zeros((len(self.ranks), 2, len(held)))
         fibers, top = 1.0, len(self.ranks) - 1
         for number in range(top, -1, -1):
             rank = self.ranks[number]
             assert rank.spec is not None
             below = self.ranks[number - 1].tile if number else (1,) * len(self.tile)
             tile = self.tile if number == top else rank.tile
-            filled = fibers * (1 - density.empty(tile, self.tile, held))
-            kept = 1 - density.empty(below, self.tile, held)
-            costs = rank.length > 1 or number == (0 if self.outwards else top)
-            found.insert(0, _units(rank.spec.format, fibers, filled, rank.length, kept) if costs else (0.0, 0.0))
+            filled = fibers * (1 - density.empties(tile, self.tile, held))
+            kept = 1 - density.empties(below, self.tile, held)
+            if rank.length > 1 or number == (0 if self.outwards else top):
+                found[number, 0], found[number, 1] = _pieces(rank.spec.format, fibers, filled, rank.length, kept)
             fibers *= rank.length
-        lowest = next(number for number, rank in enumerate(self.ranks) if found[number] != (0.0, 0.0) or number == top)
-        found[lowest] = found[lowest][0], 0.0
-        return tuple(found)
+        data = np.ones(len(held), np.bool_)  # the innermost rank that costs anything has the data as its payload
+        for pieces in found:
+            costs = pieces.any(axis=0)
+            pieces[1, data & costs] = 0.0
+            data &= ~costs
+        return found
 
 
-def _units(kind: str, fibers: float, filled: float, length: int, kept: float) -> Units:
+def _pieces(
+    kind: str, fibers: float, filled: Floats, length: int, kept: Floats
+) -> tuple[Floats | float, Floats | float]:
     if kind == "UB":
         return fibers * length, fibers * length
     if kind == "UOP":
         return 0.0, filled * (length + 1)
     if kind == "RLE":
         return filled * (length * kept), filled * (length * kept)
-    coordinates = filled * math.ceil(length * kept)
+    coordinates = filled * np.ceil(length * kept)
     return (filled * length if kind == "B" else coordinates), coordinates
 
 

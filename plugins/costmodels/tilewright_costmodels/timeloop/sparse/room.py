@@ -6,27 +6,30 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tilewright.errors import Reason
+from tilewright.schema.architecture import Memory
 from tilewright_costmodels.timeloop.sparse.densities import Distribution
-from tilewright_costmodels.timeloop.sparse.formats import Stored, Units
+from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Largest:
     """The fullest tile of a tensor: its words, and the pieces and bits of its metadata by rank, innermost first."""
 
     words: int
-    units: tuple[Units, ...]
+    units: Pieces
     bits: int
 
 
-def largest(nest: Nest, level: int, name: str, stored: Stored, density: Distribution) -> Largest:
+def largest(memory: Memory, stored: Stored, density: Distribution) -> Largest:
     """Return what the fullest tile occupies."""
     if not stored.has_metadata:
-        return Largest(words(stored.tile), (), 0)
-    most, memory = density.most(stored.tile), nest.memory(nest.problem.tensor(name), level)
-    units, bits = stored.units(density, most), 0
+        return Largest(words(stored.tile), np.zeros((0, 2)), 0)
+    most = density.most(stored.tile)
+    units, bits = stored.units(density, [most])[:, :, 0], 0
     for rank, pieces in zip(stored.ranks, units, strict=True):
         assert rank.spec is not None and memory.sparse is not None
         widths = memory.sparse.metadata.bits_of(rank.spec)

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.compiled import kernel_part
 from tilewright_costmodels.timeloop.sparse.densities import Distribution
 from tilewright_costmodels.timeloop.sparse.errors import RefusedError
-from tilewright_costmodels.timeloop.sparse.formats import Stored, Units
+from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 from tilewright_costmodels.timeloop.sparse.savings import Saved
 
@@ -37,7 +38,7 @@ class Content:
     exists: float
     least: int
     held: float
-    units: tuple[Units, ...]
+    units: Pieces
 
 
 @dataclass
@@ -58,11 +59,6 @@ class Traffic:
     decompressions: int = 0
     compressions: int = 0
 
-    @property
-    def density(self) -> float:
-        """Share of the tile's words that are nonzero."""
-        return self.content.held / words(self.stored.tile)
-
 
 @dataclass
 class Operations:
@@ -73,20 +69,20 @@ class Operations:
     skipped: int = 0
 
 
-def content_of(stored: Stored, density: Distribution, parent: Stored | None) -> Content:
-    """Return what a tile holds. Empty tiles of a parent with metadata do not exist."""
+def content_of(stored: Stored, density: Distribution, sent: bool) -> Content:
+    """Return what a tile holds.
+
+    Args:
+        sent: empty tiles do not exist, because the parent has metadata.
+    """
     probability, exists, least = dict(density.occupancies(stored.tile)), 1.0, 0
-    if parent is not None and parent.has_metadata and density.may_be_empty(stored.tile):
+    if sent and density.may_be_empty(stored.tile):
         least = next(iter(probability))  # Timeloop takes the first possible number for zero
         exists = 1 - probability.pop(least)
         probability = {count: part / exists for count, part in probability.items()} if exists else {}
-    units = [stored.units(density, count) for count in probability] if stored.has_metadata else []
-    parts = list(probability.values())
-
-    def mean(rank: int, kind: int) -> float:
-        return math.fsum(part * each[rank][kind] for part, each in zip(parts, units, strict=True))
-
-    expected = tuple((mean(rank, 0), mean(rank, 1)) for rank in range(len(stored.ranks)))
+    parts = np.array(list(probability.values()))
+    units = stored.units(density, list(probability)) * parts
+    expected = np.array([[math.fsum(kind.tolist()) for kind in rank] for rank in units]).reshape(-1, 2)
     held = math.fsum(count * part for count, part in probability.items())
     return Content(probability, exists, least, held, expected)
 
@@ -102,7 +98,7 @@ def traffic_of(stored: Stored, content: Content, dense: Counts, instances: int) 
     data[EXECUTED] = dense
     if stored.has_metadata:
         data[EXECUTED] -= _part(dense, 1 - content.held / size)
-        metadata[:, :, EXECUTED] = np.ceil(np.array(content.units)[:, :, None] * (dense / size))
+        metadata[:, :, EXECUTED] = np.ceil(content.units[:, :, None] * (dense / size))
     return Traffic(stored, content, dense, data, metadata, instances, instances * content.exists)
 
 
@@ -149,7 +145,7 @@ def thin(
                 share, ranks, within = found.share, len(here.stored.ranks), True
         if within and not tensor.is_output:
             operations -= math.floor(operations * share)
-            shares[tensor.name] = _rounded(share)
+            shares[tensor.name] = rounded(share)
     for (level, name), each in traffic.items():
         tensor = nest.problem.tensor(name)
         outer = nest.kept_from(tensor, level + 1)
@@ -193,7 +189,7 @@ def operate(
     states = []
     first, second = nest.problem.operands
     for tensor, other in ((first, second), (second, first)):
-        nonzero = _rounded(densities[tensor.name].mean((1,) * len(tensor.projection)))
+        nonzero = rounded(densities[tensor.name].mean((1,) * len(tensor.projection)))
         left = 1 - shares.get(other.name, 0.0)
         nonzero = nonzero / left if left else math.inf
         if not nonzero <= 1 + 1e-5:
@@ -212,6 +208,7 @@ def operate(
     return Operations(operations - gates - skips - nothing, gates, skips)
 
 
-def _rounded(share: float) -> float:
+@kernel_part
+def rounded(share: float) -> float:
     """Return a share to six decimals, halves rounded up."""
     return math.floor(share * 1e6 + 0.5) / 1e6

@@ -1,0 +1,1 @@
+"""Sparse model for batches: its kernel follows the modules for one mapping, function by function."""

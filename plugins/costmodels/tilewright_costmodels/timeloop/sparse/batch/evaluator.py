@@ -1,0 +1,188 @@
+"""Batches of mappings on sparse hardware: dense counts, then the kernel, with what tiles hold from a memo."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from tilewright.mapspace.batch import Bools, MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.plugin.costmodel import Costs
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping as TileMapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
+from tilewright_costmodels.timeloop.costs import Counts, counts_of
+from tilewright_costmodels.timeloop.sparse.batch.kernel import evaluate_sparse
+from tilewright_costmodels.timeloop.sparse.batch.memo import Memo
+from tilewright_costmodels.timeloop.sparse.batch.tables import box_of, homes, sparse_tables, work_of
+from tilewright_costmodels.timeloop.sparse.costs import partly_filled
+from tilewright_costmodels.timeloop.sparse.densities import Distribution
+from tilewright_costmodels.timeloop.sparse.formats import Rank, Stored
+from tilewright_costmodels.timeloop.sparse.room import largest
+from tilewright_costmodels.timeloop.sparse.thinning import content_of
+from tilewright_costmodels.timeloop.tables import Mappings, Tables, all_slots, mappings_of
+
+CHUNK = 1024
+"""Mappings that are counted before zeros are; their counts stay in the processor's cache."""
+
+
+class DenseKernel(Protocol):
+    """Kernel of the dense model for one skeleton (`model.SkeletonKernel`)."""
+
+    tables: Tables
+    detailed: bool
+
+    def evaluate(
+        self, mappings: Mappings, link_transfers: bool, sound: Bools | None = None, counts: Counts | None = None
+    ) -> Costs: ...
+
+
+class DenseEvaluator(Protocol):
+    """Evaluator of the dense model (`model.TimeloopEvaluator`)."""
+
+    link_transfers: bool
+
+    def kernel(
+        self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
+    ) -> DenseKernel | None: ...
+
+    def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]: ...
+
+    def explain(self, mapping: TileMapping) -> Report: ...
+
+
+class SparseBatches:
+    """Costs of batches on sparse hardware without `skip_units`.
+
+    Args:
+        architecture: the hardware; `dense` evaluates it without limits of capacity.
+        dense: evaluator of the dense model.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        architecture: Architecture,
+        densities: Mapping[str, Distribution],
+        dense: DenseEvaluator,
+    ) -> None:
+        self.problem, self.architecture, self.densities, self.dense = problem, architecture, densities, dense
+        self.empties = Memo(2, 1, self._empty)
+        self.kernels: dict[DenseKernel, SparseKernel] = {}
+        self.lock = threading.Lock()  # one thread at a time may use the scratch arrays
+
+    def evaluate_candidates(self, candidates: Candidates) -> Costs:
+        """Return the costs of candidates; those with tiles that do not divide are not valid."""
+        space, trips = candidates.space, candidates.trips
+        if space.factors == "ragged":
+            divides = (trips.prod(axis=1) == self.problem.sizes).all(axis=1)
+            trips = np.where(divides[:, None, None], trips, 0)
+        mappings = mappings_of(trips, trips[:0], candidates.orders, candidates.kept, None)
+        return self._evaluate(space.skeleton, space.slots, False, mappings, None)
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """Return the costs of a batch; mappings with tiles that do not divide are not valid."""
+        sound, mappings = self.dense.mappings(batch)
+        if len(mappings.tiles):
+            sound &= (mappings.trips.prod(axis=1) == self.problem.sizes).all(axis=1)
+            mappings = mappings._replace(tiles=mappings.tiles[:0])
+        slots = all_slots(batch.skeleton)
+        return self._evaluate(batch.skeleton, slots, batch.spatial_order is not None, mappings, sound)
+
+    def _evaluate(
+        self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool, mappings: Mappings, sound: Bools | None
+    ) -> Costs:
+        """Return the costs of mappings; `sound` as in `SkeletonKernel.evaluate`."""
+        holding = [entry.target for entry in skeleton.entries if entry.holds]
+        dense = self.dense.kernel(skeleton, slots, placed)
+        if dense is None or len(set(holding)) < len(holding):
+            n = len(mappings.trips)
+            return Costs(np.zeros(n, np.bool_), np.full(n, np.inf), np.full(n, np.inf))
+        if dense.detailed:
+            dense = self.dense.kernel(skeleton, slots, placed, detailed=True)
+            assert dense is not None
+        if dense not in self.kernels:
+            self.kernels[dense] = SparseKernel(self, skeleton, slots, placed, dense)
+        kernel = self.kernels[dense]
+        with self.lock:
+            chunks = [slice(first, first + CHUNK) for first in range(0, len(mappings.trips), CHUNK)]
+            return Costs.join(
+                [kernel.evaluate(_part(mappings, chunk), None if sound is None else sound[chunk]) for chunk in chunks]
+            )
+
+    def _empty(self, key: Sequence[int]) -> tuple[float]:
+        """Return the probability that a tile is empty."""
+        density = self.densities[self.problem.tensors[key[0]].name]
+        return (density.empty(box_of(key[1], density)),)
+
+
+class SparseKernel:
+    """Tables, scratch arrays and memo for one skeleton and its slots."""
+
+    def __init__(
+        self, batches: SparseBatches, skeleton: Skeleton, slots: Sequence[Slot], placed: bool, dense: DenseKernel
+    ) -> None:
+        self.batches, self.dense = batches, dense
+        problem, architecture = batches.problem, batches.architecture
+        self.tables = sparse_tables(problem, architecture, batches.densities, skeleton, slots, placed, dense.tables)
+        self.clusters = [cluster for _, cluster in homes(architecture, skeleton, dense.tables)]
+        self.work, self.counts = work_of(self.tables), counts_of(CHUNK // 16, dense.tables)
+        ranks = self.tables.bits.shape[2]
+        self.contents = Memo(2 + 2 * ranks, 6 + 2 * ranks, self._content)
+
+    def evaluate(self, mappings: Mappings, sound: Bools | None) -> Costs:
+        """Return the costs of at most `CHUNK` mappings."""
+        costs = self.dense.evaluate(mappings, self.batches.dense.link_transfers, sound, self.counts)
+        waiting, empties = costs.valid.copy(), self.batches.empties
+        done = False
+        while not done:
+            self.contents.fill()
+            empties.fill()
+            done = evaluate_sparse(
+                self.tables,
+                mappings,
+                self.counts,
+                self.dense.detailed,
+                self.work,
+                self.contents.table,
+                empties.table,
+                waiting,
+                costs.valid,
+                costs.energy_pj,
+                costs.cycles,
+            )
+        return costs
+
+    def _content(self, key: Sequence[int]) -> list[float]:
+        """Return what a tile holds (see `tables.EXISTS` and what follows)."""
+        problem = self.batches.problem
+        pair, sent = divmod(key[0], 2)
+        level, number = divmod(pair, len(problem.tensors))
+        tensor = problem.tensors[number]
+        memory, density = self.batches.architecture.clusters[self.clusters[level]].memory_for(tensor), self.batches.densities[tensor.name]  # fmt: skip
+        assert memory is not None
+        spec = None if memory.sparse is None else memory.sparse.format_of(tensor)
+        ranks = (
+            []
+            if spec is None
+            else [
+                Rank(length, box_of(tile, density), rank)
+                for length, tile, rank in zip(key[2::2], key[3::2], reversed(spec.ranks), strict=False)
+            ]
+        )
+        stored = Stored(box_of(key[1], density), tuple(ranks), spec is not None and spec.fill == "inner")
+        content, fullest = content_of(stored, density, bool(sent)), largest(memory, stored, density)
+        values = [content.exists, content.held, partly_filled(memory, stored, content), fullest.words, fullest.bits]
+        values += [float(content.units.sum()), *content.units.ravel().tolist()]
+        return values + [0.0] * (self.contents.table.values.shape[1] - len(values))
+
+
+def _part(mappings: Mappings, chunk: slice) -> Mappings:
+    """Return some of the mappings."""
+    keep = mappings.keep if len(mappings.keep) == 1 else mappings.keep[chunk]
+    return Mappings(mappings.trips[chunk], mappings.tiles, mappings.order[chunk], keep, mappings.unicast[chunk])

@@ -1,0 +1,90 @@
+"""Memo of what tiles hold: the kernel looks it up, and Python computes entries that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import kernel_part, passed_by_pointer
+from tilewright.mapspace.batch import Floats, Ints
+
+MAX_ROWS = 2**20
+"""Maximum number of entries; a full memo is cleared."""
+
+
+@passed_by_pointer
+class MemoTable(NamedTuple):
+    """Hash table with open addressing. Shapes: H places, R rows, K integers per key, V values."""
+
+    place: Ints
+    """[H]: row of the key at the place; -1: none. H is a power of two, and at least 2 R."""
+    keys: Ints
+    """[R, K]."""
+    values: Floats
+    """[R, V]; NaN first where they are not computed yet."""
+    used: Ints
+    """[1]: number of keys."""
+
+
+@kernel_part
+def find(table: MemoTable, key: Ints) -> int:
+    """Return the row of a key. A key that is not in the table is added, if there is a row left; else the row is -1."""
+    place, keys, mask = table.place, table.keys, len(table.place) - 1
+    number = 0
+    for value in key:
+        number = ((number & 0xFFFFFFFFFF) * 1000003) + value  # no overflow
+    at = (number ^ number >> 15 ^ number >> 30) & mask
+    while place[at] >= 0:
+        row, same = place[at], True
+        for position in range(len(key)):
+            same &= keys[row, position] == key[position]
+        if same:
+            return int(row)
+        at = (at + 1) & mask
+    row = table.used[0]
+    if row == len(table.keys):
+        return -1
+    for position in range(len(key)):
+        table.keys[row, position] = key[position]
+    table.place[at] = row
+    table.used[0] = row + 1
+    return int(row)
+
+
+class Memo:
+    """A memo that grows.
+
+    Args:
+        compute: returns the values of a key.
+    """
+
+    def __init__(self, integers: int, values: int, compute: Callable[[Sequence[int]], Sequence[float]]) -> None:
+        self.compute = compute
+        self.table = _empty(1024, integers, values)
+        self.computed = 0
+
+    def fill(self) -> None:
+        """Compute the values of keys that the kernel has added, and make room for as many again."""
+        table, rows = self.table, int(self.table.used[0])
+        for row in range(self.computed, rows):
+            table.values[row] = self.compute(table.keys[row].tolist())
+        self.computed = rows
+        if rows == len(table.keys):
+            larger = rows * 2 if rows < MAX_ROWS else rows
+            self.table = _empty(larger, table.keys.shape[1], table.values.shape[1])
+            if larger > rows:
+                for row in range(rows):
+                    find(self.table, table.keys[row])
+                self.table.values[:rows] = table.values
+            self.computed = int(self.table.used[0])
+
+
+def _empty(rows: int, integers: int, values: int) -> MemoTable:
+    return MemoTable(
+        np.full(2 * rows, -1, np.int64),
+        np.zeros((rows, integers), np.int64),
+        np.full((rows, values), np.nan),
+        np.zeros(1, np.int64),
+    )
