@@ -146,7 +146,7 @@ def shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Markdown."""
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     return "\n".join([*lines, *(f"| {' | '.join(map(shown, row))} |" for row in rows)])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.experiments.framework import Experiment, Row, load, save
+from benchmarks.experiments.framework import Experiment, Row, load, save, table
 
 RUNS = "runs.csv"
 """Per experiment: quick or full, and CPU seconds."""
@@ -32,6 +32,9 @@ The papers print neither energies nor EDP, so only ratios are compared.
 CPU seconds are those of the searches, without compilation.
 A quick run has small budgets, and its last line says what they leave out.
 """
+
+COVERAGE = Path(__file__).with_name("coverage.csv")
+"""What each paper contains: the item, its state, and where it is seen."""
 
 NOT_COMPARED = (
     ("Sunstone, alpha-beta bounds between levels", "the authors' bound is no lower bound, see [sunstone](sunstone.md)"),
@@ -88,6 +91,13 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
             yield f"Not measured: `pip install '.[{each.extra[1]}]'`, then `python benchmarks/papers.py {name}`."
             continue
         yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
+    yield "## What the papers contain"
+    yield "`works` repeats the item. `partly` names what differs. The last column is an experiment above or a page."
+    items = load(COVERAGE)
+    yield table(tuple(items[0]), [row.values() for row in items])
+    states = [row["state"].partition(":")[0] for row in items]
+    counts = ", ".join(f"{states.count(each)} {each}" for each in dict.fromkeys(states))
+    yield f"Of {len(items)} items: {counts}."
     yield "## Not compared"
     yield "\n".join(f"* {what}: {why}." for what, why in NOT_COMPARED)
 

@@ -255,7 +255,7 @@ EXPERIMENTS = (
         "Mind Mappings",
         "Mind Mappings is consistently worse than Sunstone. The thesis suspects a fault in the published program, which then returns its "
         "random start.",
-        "The thesis uses the architecture of the authors' program, which its text does not print, and gives each tensor banks of its own. Here it is "
+        "The thesis uses the architecture of the authors' program, but does not print it. There each tensor has its own banks. Here it is "
         "`sunstone_conventional` without banks. `mindmappings` is written after the paper, without that fault, so it improves its starts.",
         "four of five seeds.",
         measure_learned,
