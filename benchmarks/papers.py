@@ -25,7 +25,10 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs/papers"
 
 
 def perform(experiment: Experiment, run: Run, folder: Path) -> None:
-    """Measure one experiment, write its files and print its section."""
+    """Measure one experiment, write its files and print its section. If a module is missing, say so and keep earlier files."""
+    if experiment.missing:
+        print(f"\n{experiment.name} is not measured: {experiment.missing}", file=sys.stderr, flush=True)
+        return
     started = time.process_time()
     rows = list(experiment.measure(run))
     used = max(time.process_time() - started, sum(float(row.get("cpu_seconds") or 0) for row in rows))

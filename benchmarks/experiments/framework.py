@@ -6,6 +6,7 @@ import csv
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ class Experiment:
         measure: Gives the rows.
         show: Gives Markdown blocks from the rows, as read from the CSV file.
         chart: Gives the plot from the rows.
+        extra: An optional module that it imports, and the extra that installs it.
     """
 
     name: str
@@ -62,6 +64,14 @@ class Experiment:
     measure: Callable[[Run], Iterable[Row]]
     show: Callable[[list[Row]], Iterable[str]]
     chart: Callable[[list[Row]], Chart]
+    extra: tuple[str, str] | None = None
+
+    @property
+    def missing(self) -> str:
+        """What to install before this experiment runs; empty if nothing is missing."""
+        if self.extra is None or find_spec(self.extra[0]) is not None:
+            return ""
+        return f"it needs {self.extra[0]}: pip install '.[{self.extra[1]}]'"
 
 
 @dataclass(frozen=True)
@@ -136,7 +146,7 @@ def shown(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
     """Markdown."""
     lines = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     return "\n".join([*lines, *(f"| {' | '.join(map(shown, row))} |" for row in rows)])

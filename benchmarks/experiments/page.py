@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.experiments.framework import Experiment, Row, load, save
+from benchmarks.experiments.framework import Experiment, Row, load, save, table
 
 RUNS = "runs.csv"
 """Per experiment: quick or full, and CPU seconds."""
@@ -33,12 +33,11 @@ CPU seconds are those of the searches, without compilation.
 A quick run has small budgets, and its last line says what they leave out.
 """
 
+COVERAGE = Path(__file__).with_name("coverage.csv")
+"""What each paper contains: the item, its state, and where it is seen."""
+
 NOT_COMPARED = (
     ("Sunstone, alpha-beta bounds between levels", "the authors' bound is no lower bound, see [sunstone](sunstone.md)"),
-    (
-        "Thesis, Figure 6.8 (Mind Mappings)",
-        "the thesis suspects that the published program returns its random start; benchmarks/mindmappings.py compares the mapper with random search",
-    ),
     ("Thesis, Figures 6.3 to 6.6 and 6.10", "they are times of other tools on another computer"),
     ("CoSA, Figure 10 (network simulator)", "there is no cycle-level simulator of a network with DRAM here"),
     ("CoSA, GPU case study", "no GPU is modelled"),
@@ -68,7 +67,7 @@ def section(experiment: Experiment, rows: list[Row], run: Row | None = None, pic
 
 
 def page(experiments: Mapping[str, Experiment], folder: Path) -> str:
-    """The whole page; an experiment without a CSV file is left out."""
+    """The whole page; an experiment without a CSV file is left out, or says which module was missing."""
     runs = {row["experiment"]: row for row in load(folder / RUNS)} if (folder / RUNS).exists() else {}
     return "\n\n".join(_parts(experiments, folder, runs)) + "\n"
 
@@ -81,12 +80,24 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
     paper = ""
     for name, each in experiments.items():
         path = folder / f"{name}.csv"
-        if not path.exists():
+        if not path.exists() and each.extra is None:
             continue
         if each.paper != paper:
             paper = each.paper
             yield f"## {paper}"
+        if not path.exists():
+            assert each.extra is not None
+            yield f"### {each.part}: {each.title}"
+            yield f"Not measured: `pip install '.[{each.extra[1]}]'`, then `python benchmarks/papers.py {name}`."
+            continue
         yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
+    yield "## What the papers contain"
+    yield "`works` repeats the item. `partly` names what differs. The last column is an experiment above or a page."
+    items = load(COVERAGE)
+    yield table(tuple(items[0]), [row.values() for row in items])
+    states = [row["state"].partition(":")[0] for row in items]
+    counts = ", ".join(f"{states.count(each)} {each}" for each in dict.fromkeys(states))
+    yield f"Of {len(items)} items: {counts}."
     yield "## Not compared"
     yield "\n".join(f"* {what}: {why}." for what, why in NOT_COMPARED)
 

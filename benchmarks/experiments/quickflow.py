@@ -63,7 +63,7 @@ def measure_fig_6(run: Run) -> Iterator[Row]:
             arch,
             TOOLS,
             constraints=None,
-            evaluations=run.pick(20_000, 1_000_000),
+            evaluations=run.pick(20_000, 100_000),
             seconds=run.pick(60, 600),
         )
 
