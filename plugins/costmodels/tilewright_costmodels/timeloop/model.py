@@ -164,7 +164,7 @@ class TimeloopEvaluator(BatchEvaluator):
             kernel = self.kernel(space.skeleton, space.slots)
             self._last = space, kernel
         if kernel is None:
-            return _none_valid(len(candidates))
+            return none_valid(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
         mappings = _mappings(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
@@ -174,7 +174,7 @@ class TimeloopEvaluator(BatchEvaluator):
         """Return the costs of a batch."""
         kernel = self.kernel_for(batch)
         if kernel is None:
-            return _none_valid(len(batch))
+            return none_valid(len(batch))
         sound, mappings = self.mappings(batch)
         with self._lock:
             return kernel.evaluate(mappings, self.link_transfers, sound)
@@ -208,7 +208,7 @@ class TimeloopEvaluator(BatchEvaluator):
         completed = bounds.completed(batch, entries)
         kernel = self.kernel_for(completed)
         if kernel is None:
-            return _none_valid(len(batch))
+            return none_valid(len(batch))
         counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
         sound, mappings = self.mappings(completed)
         with self._lock:
@@ -280,7 +280,7 @@ def _mappings(trips: Ints, tiles: Ints, order: Positions, keep: Bools, unicast: 
     )
 
 
-def _none_valid(count: int) -> Costs:
+def none_valid(count: int) -> Costs:
     """Return the costs of mappings that are all invalid."""
     return Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
 
