@@ -31,7 +31,7 @@ def cases(draw: st.DrawFn, timed: bool) -> Case:
 
 
 def untimed(architecture: Architecture) -> Architecture:
-    changes = {f"{memory.name}.timing": {} for memory in architecture.memories}
+    changes: dict[str, object] = {f"{memory.name}.timing": {} for memory in architecture.memories}
     return architecture.replace(changes | {"compute.fill_drain_cycles": 0})
 
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from tilewright.mapspace.batch import Floats
 from tilewright.schema.architecture import Architecture, Memory
