@@ -47,6 +47,8 @@ def plan_of(architecture: Architecture) -> Plan:
     if architecture.compute.cycles_per_operation != 1:
         raise refusal("compute", architecture.name, "an operation takes several cycles; MAESTRO has one")
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
+    if architecture.timed_parts:
+        raise refusal("timing", architecture.timed_parts[0], "states a timing; MAESTRO has its own rules for waits")
     for memory in architecture.memories:
         if memory.bits_per_value:
             raise refusal("widths", memory.name, "has values of several widths; MAESTRO counts words")

@@ -35,7 +35,7 @@ Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
 
 _MEMORY = (
     "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
-    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse",
+    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse", "timing",
     "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle",
     "capacity_words",
 )  # fmt: skip
@@ -208,13 +208,16 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 
-def _sparse_compute(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-    """Drop what compute units do with zeros."""
-    if inputs.architecture is None or inputs.architecture.compute.sparse is None:
-        return None
-    compute = inputs.architecture.compute
-    new = inputs.architecture.model_copy(update={"compute": compute.model_copy(update={"sparse": None})})
-    return replace(inputs, architecture=new), DroppedField("compute.sparse", f"{compute.sparse} of {compute.name}")
+def _in_compute(field: str, default: object) -> Simplification:
+    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
+        if inputs.architecture is None or getattr(inputs.architecture.compute, field) == default:
+            return None
+        compute = inputs.architecture.compute
+        new = inputs.architecture.model_copy(update={"compute": compute.model_copy(update={field: default})})
+        message = f"{getattr(compute, field)} of {compute.name}"
+        return replace(inputs, architecture=new), DroppedField(f"compute.{field}", message)
+
+    return simplify
 
 
 def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
@@ -242,7 +245,8 @@ def _all() -> Iterator[Simplification]:
     yield _attribute("architecture", "technology_nm", None)
     yield _estimates
     yield _densities
-    yield _sparse_compute
+    yield _in_compute("sparse", None)
+    yield _in_compute("fill_drain_cycles", 0)
     yield _whole("constraints")
     yield _in_entries("spatial_order", None)
     yield _in_entries("unicast", ())

@@ -54,6 +54,8 @@ class Capabilities(Model):
     """
     meshes: bool = False
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
+    timing: bool = False
+    """The cost model counts `Memory.timing` and `Compute.fill_drain_cycles`. Others refuse them."""
     groups: bool = False
     """The cost model accepts group mappings, of layers that share outer loops.
 
@@ -121,7 +123,7 @@ class Capabilities(Model):
         """Return a reason for every part of the hardware that only some cost models count.
 
         These are values that are not one word wide, bandwidth that reads and writes share, formats
-        and savings of sparse hardware, and meshes.
+        and savings of sparse hardware, timing, and meshes.
         """
         reasons = [
             Reason(
@@ -142,6 +144,9 @@ class Capabilities(Model):
         if architecture.sparse_parts and not self.sparse:
             text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
             reasons.append(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text))
+        if architecture.timed_parts and not self.timing:
+            text = "its timing (timing, fill_drain_cycles) is not counted"
+            reasons += [Reason(code="timing", where=part, message=text) for part in architecture.timed_parts]
         for cluster in architecture.clusters if not self.meshes else ():
             if cluster.fanout.network.meshes:
                 text = "the links of its meshes are not counted"

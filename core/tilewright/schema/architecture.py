@@ -123,6 +123,20 @@ class Port(Model):
     """Energy of a write through this port, as a multiple of the memory's."""
 
 
+class Timing(Model):
+    """Timing of the tiles that arrive in a memory, and of what it sends (docs/cycles.md).
+
+    The defaults delay nothing. Only cost models with the capability `timing` count other values.
+    """
+
+    prefetch: Literal["any", "next", "none"] = "any"
+    """Tiles that arrive during the work on the current ones: any number, the next ones (double buffering), or none."""
+    burst_words: Count = 1
+    """Words of one burst; a transfer from this memory moves whole bursts."""
+    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Cycles between the request of a transfer from this memory and its first word."""
+
+
 class Memory(Model):
     """A buffer. `holds` lists the tensor roles or names that it may hold; None: any."""
 
@@ -160,6 +174,7 @@ class Memory(Model):
     """Number of instances that form one array and are accessed together (Timeloop's cluster-size)."""
     multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
     """Number of copies kept of every tile; the usable capacity is divided by it."""
+    timing: Timing = Timing()
     leakage_pj_per_cycle: Energy = 0.0
     """Leakage energy of an instance in use, in every cycle of the run."""
     power_gated_at: Name | None = None
@@ -294,6 +309,8 @@ class Compute(Model):
     name: Name = "MAC"
     energy_per_operation_pj: Energy
     cycles_per_operation: Count = 1
+    fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""
     word_bits: Count = 16
     sparse: SparseCompute | None = None
     """Operations that zeros save; None: all are executed."""
@@ -388,6 +405,12 @@ class Architecture(FileModel):
     def sparse_parts(self) -> tuple[str, ...]:
         """Names of the memories and of the compute unit whose counts depend on zeros; empty: dense hardware."""
         return tuple(part.name for part in self.parts if part.sparse is not None and part.sparse.is_active)
+
+    @cached_property
+    def timed_parts(self) -> tuple[str, ...]:
+        """Names of the memories and of the compute unit that state a timing; empty: all transfers overlap."""
+        memories = [memory.name for memory in self.memories if memory.timing != Timing()]
+        return (*memories, *([self.compute.name] if self.compute.fill_drain_cycles else []))
 
     @property
     def compute_instances(self) -> int:

@@ -6,7 +6,7 @@ import math
 
 from hypothesis import strategies as st
 
-from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network, Port
+from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network, Port, Timing
 from tilewright.schema.density import Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
@@ -77,14 +77,29 @@ def problems(draw: st.DrawFn, max_dimensions: int = 6, max_macs: int = 4096, max
     return Problem.model_validate({"name": "random", "dimensions": sizes, "tensors": tensors})
 
 
+TIMINGS = st.builds(
+    Timing,
+    prefetch=st.sampled_from(["any", "next", "next", "none"]),
+    burst_words=st.sampled_from([1, 1, 3, 8]),
+    latency_cycles=st.sampled_from([0, 0, 2, 20]),
+)
+"""Timings of memories."""
+
+
 @st.composite
 def architectures(
-    draw: st.DrawFn, max_clusters: int = 4, roomy: bool = True, widths: bool = False, shared: bool | None = None
+    draw: st.DrawFn,
+    max_clusters: int = 4,
+    roomy: bool = True,
+    widths: bool = False,
+    shared: bool | None = None,
+    timed: bool = False,
 ) -> Architecture:
     """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
 
     Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With `widths`, values
     may be wider or narrower than a word. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
+    With `timed`, tiles may have to wait, and networks have latencies.
     """
     shared = widths if shared is None else shared
     clusters = []
@@ -94,7 +109,7 @@ def architectures(
             axis=draw(st.sampled_from(["X", "Y"])),
             multicast=draw(st.integers(0, 5)) > 0,
             reduction=draw(st.integers(0, 5)) > 0,
-            network=Network(),
+            network=Network(latency_cycles=draw(st.integers(0, 3)) if timed else 0),
         )
         memories: tuple[Memory, ...] = ()
         if index == 0 or draw(st.integers(0, 3)):
@@ -113,12 +128,14 @@ def architectures(
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     bits_per_value=FrozenDict(draw(st.sampled_from(WIDTHS)) if widths else {}),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                    timing=draw(TIMINGS) if timed else Timing(),
                     leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),
                     power_gated_at=draw(st.sampled_from([None, "M0"])),
                 ),
             )
         clusters.append(Cluster(name=f"C{index}", memories=memories, fanout=fanout))
-    return Architecture(name="random", clusters=tuple(clusters), compute=Compute(energy_per_operation_pj=0.5))
+    compute = Compute(energy_per_operation_pj=0.5, fill_drain_cycles=draw(st.sampled_from([0, 0, 5])) if timed else 0)
+    return Architecture(name="random", clusters=tuple(clusters), compute=compute)
 
 
 @st.composite

@@ -92,6 +92,14 @@ def tilewright_plugins() -> list[CostModelSpec]:
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
+            name="pipelined",
+            summary="Timeloop's counts and energies; its cycles, and those of filling, draining and waiting.",
+            factory=lazy("tilewright_costmodels.pipelined.model", "PipelinedModel"),
+            options=TimeloopOptions,
+            capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True, timing=True),
+            approximations=OF_TIMELOOP,
+        ),
+        CostModelSpec(
             name="maestro",
             default_for=("programs",),
             summary="MAESTRO's data-centric analysis, with equal results on the same inputs.",

@@ -156,6 +156,8 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         result.refuse(
             "cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles; Timeloop has 1"
         )
+    for part in architecture.timed_parts:
+        result.refuse("timing", part, "it states a timing; in Timeloop all transfers overlap")
     for memory in architecture.memories:
         if memory.bits_per_value:
             result.refuse("widths", memory.name, "values have several widths; in Timeloop each value is a word")

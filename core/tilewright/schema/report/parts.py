@@ -98,7 +98,7 @@ class LevelReport(Model):
     capacity_words: int | None = None
 
 
-LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload", "link"]
+LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload", "link", "wait"]
 
 
 class Limit(Model):

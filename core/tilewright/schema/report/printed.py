@@ -13,7 +13,7 @@ SHOWN = 3
 """Maximum number of limits in a summary."""
 ACTIONS = {
     "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
-    "collect": "to the outside", "load": "in", "unload": "out", "link": "busiest link",
+    "collect": "to the outside", "load": "in", "unload": "out", "link": "busiest link", "wait": "with its waits",
 }  # fmt: skip
 """Action of a limit -> its printed name."""
 

@@ -16,9 +16,10 @@ from tilewright.schema.architecture import Architecture, Cluster, Mesh
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Loop, Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Limit, MeshReport, NetworkReport, Report, overlapping
+from tilewright.schema.report import Limit, MeshReport, NetworkReport, Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
+from tilewright_costmodels.timeloop.report import slowed
 
 Router = tuple[int, int]
 Link = str
@@ -84,7 +85,7 @@ class MeshedEvaluator(ScalarEvaluator):
             for each, found in loads.items()
         ]
         limits = [limit for each, found in loads.items() for limit in _limits(each, found)]
-        return _slowed(self.architecture, report, limits).model_copy(update={"meshes": tuple(meshes)})
+        return slowed(self.architecture, report, limits).model_copy(update={"meshes": tuple(meshes)})
 
 
 class MeshName(NamedTuple):
@@ -254,19 +255,3 @@ def _limits(mesh: MeshName, loads: Counter[Link]) -> Iterator[Limit]:
         cycles = math.ceil(words / bandwidth)
         name = f"{mesh.name} ({', '.join(mesh.tensors)})"
         yield Limit(name=name, action="link", cycles=cycles, words=words, words_per_cycle=bandwidth)
-
-
-def _slowed(architecture: Architecture, report: Report, links: list[Limit]) -> Report:
-    """Return the report with further limits; a longer run leaks more."""
-    assert report.cycles is not None and report.energy_pj is not None
-    cycles = max([report.cycles, *(limit.cycles for limit in links)])
-    longer = cycles / report.cycles
-    levels, more_pj = [], 0.0
-    for level in report.levels:
-        leaked_pj = level.leakage_pj * (longer - 1)
-        more_pj += leaked_pj
-        change = {"leakage_pj": level.leakage_pj + leaked_pj, "energy_pj": level.energy_pj + leaked_pj}
-        levels.append(level.model_copy(update=change))
-    limits = [limit.model_copy(update={"binding_cycles": 0}) for limit in report.limits]
-    costs = report.with_costs(report.energy_pj + more_pj, cycles, architecture.compute_instances)
-    return costs.model_copy(update={"levels": tuple(levels), "limits": overlapping([*limits, *links])})

@@ -162,7 +162,7 @@ class TimeloopEvaluator(BatchEvaluator):
             kernel = self.kernel(space.skeleton, space.slots)
             self._last = space, kernel
         if kernel is None:
-            return _none_valid(len(candidates))
+            return none_valid(len(candidates))
         keep = space.keeps[0][None] if candidates.keep is None else candidates.keep
         mappings = mappings_of(candidates.trips, candidates.trips[:0], candidates.orders, keep, None)
         with self._lock:
@@ -172,7 +172,7 @@ class TimeloopEvaluator(BatchEvaluator):
         """Return the costs of a batch."""
         kernel = self.kernel_for(batch)
         if kernel is None:
-            return _none_valid(len(batch))
+            return none_valid(len(batch))
         sound, mappings = self.mappings(batch)
         with self._lock:
             return kernel.evaluate(mappings, self.link_transfers, sound)
@@ -201,7 +201,7 @@ class TimeloopEvaluator(BatchEvaluator):
         completed = bounds.completed(batch, entries)
         kernel = self.kernel_for(completed)
         if kernel is None:
-            return _none_valid(len(batch))
+            return none_valid(len(batch))
         counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
         sound, mappings = self.mappings(completed)
         with self._lock:
@@ -262,7 +262,7 @@ def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:
     return problem.dimension_names, problem.tensor_names
 
 
-def _none_valid(count: int) -> Costs:
+def none_valid(count: int) -> Costs:
     """Return the costs of mappings that are all invalid."""
     return Costs(np.zeros(count, dtype=np.bool_), np.full(count, np.inf), np.full(count, np.inf))
 

@@ -1,0 +1,207 @@
+"""Schedule of one mapping: cycles of the work on tiles, and of the transfers that it waits for.
+
+Steps of a storage level are the iterations of the temporal loops at or outside its entry. A
+*boundary* between two steps is the position of the outermost loop that advances there. It decides
+which tiles change, and all boundaries at one position are alike. So each level adds up few kinds of
+steps instead of visiting all of them. docs/cycles.md states the rules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tilewright.mapspace.batch import Floats
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+RUN = -1
+"""Boundary at the start and at the end of the run, outside all loops."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Values moved per instance over the whole run, [levels, tensors] each, as `timeloop` counts them."""
+
+    reads: Floats
+    fills: Floats
+    updates: Floats
+    compute_cycles: float
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Tile of one tensor at a storage level, and the words of one transfer: an even part of the total."""
+
+    prefetch: str
+    innermost: int
+    """Position of the innermost loop that moves the tile; RUN: no loop moves it."""
+    source: Memory
+    target: Memory
+    latency: int
+    read: float
+    """Words that one instance of the source reads, in whole bursts."""
+    filled: float
+    """Words that one instance of the target writes."""
+    updated: float
+    """Words that one instance of the source writes, in whole bursts."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Temporal loops of one storage level, and its tiles."""
+
+    first: int
+    """Position of its first loop."""
+    trips: tuple[int, ...]
+    tiles: tuple[Tile, ...]
+
+
+def levels_of(
+    problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int], traffic: Traffic
+) -> list[Level]:
+    """Return the storage levels of a legal mapping, outermost first.
+
+    Args:
+        holding: entries that are storage levels.
+        traffic: its counts, by index in `holding`.
+    """
+    loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
+    levels = []
+    for number, entry in enumerate(holding):
+        outside = [loop for loop in loops if loop.entry <= entry]
+        own = tuple(loop.trips for loop in outside if number == 0 or loop.entry > holding[number - 1])
+        tiles = []
+        for index, tensor in enumerate(problem.tensors):
+            keepers = [at for at in range(number + 1) if tensor.name in (mapping.entries[holding[at]].keep or ())]
+            if len(keepers) < 2 or keepers[-1] != number:
+                continue
+            ends = [architecture.cluster_index[mapping.entries[holding[at]].target] for at in keepers[-2:]]
+            source, target = (architecture.clusters[end].memory_for(tensor) for end in ends)
+            assert source is not None and target is not None, "legality has been checked"
+            moving = [at for at, loop in enumerate(outside) if loop.dimension in tensor.dimensions]
+            innermost = moving[-1] if moving else RUN
+            times = math.prod(loop.trips for loop in outside[: innermost + 1])
+            burst, parent = source.timing.burst_words, keepers[-2]
+            read, updated = (
+                math.ceil(float(words[parent, index]) * source.words_of(tensor) / times / burst - 1e-9) * burst
+                if burst > 1
+                else float(words[parent, index]) * source.words_of(tensor) / times
+                for words in (traffic.reads, traffic.updates)
+            )
+            tiles.append(
+                Tile(
+                    prefetch=target.timing.prefetch,
+                    innermost=innermost,
+                    source=source,
+                    target=target,
+                    latency=source.timing.latency_cycles
+                    + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
+                    read=read,
+                    filled=float(traffic.fills[number, index]) * target.words_of(tensor) / times,
+                    updated=updated,
+                )
+            )
+        levels.append(Level(len(outside) - len(own), own, tuple(tiles)))
+    return levels
+
+
+def transfer_cycles(tiles: Iterable[Tile], arriving: int | None, leaving: int | None, latency: bool = True) -> float:
+    """Return the cycles in which tiles arrive at one boundary and leave at another; None: none do.
+
+    Transfers share the bandwidths of their memories. Different memories work at the same time.
+    """
+    read, written = defaultdict[str, float](float), defaultdict[str, float](float)
+    memories, waits = dict[str, Memory](), 0
+    for tile in tiles:
+        memories[tile.source.name], memories[tile.target.name] = tile.source, tile.target
+        if arriving is not None and arriving <= tile.innermost and (tile.read or tile.filled):
+            read[tile.source.name] += tile.read
+            written[tile.target.name] += tile.filled
+            waits = max(waits, tile.latency)
+        if leaving is not None and leaving <= tile.innermost:
+            written[tile.source.name] += tile.updated
+    longest = 0.0
+    for name, memory in memories.items():
+        for _, words, bandwidth in memory.demands(read[name], written[name]):
+            longest = max(longest, 0.0 if bandwidth is None else words / bandwidth)
+    return longest + (waits if latency else 0)
+
+
+def steps_of(level: Level, start: int, end: int) -> dict[tuple[int, int], int]:
+    """Count the steps of a level between two boundaries outside, by the boundaries before and after each."""
+    pairs = Counter[tuple[int, int]]()
+    innermost = level.first + len(level.trips) - 1
+    for position, trips in reversed(list(enumerate(level.trips, level.first))):
+        pairs = Counter({pair: count * trips for pair, count in pairs.items()})
+        if position == innermost:
+            pairs[position, position] += trips - 2
+        else:
+            pairs[innermost, position] += trips - 1
+            pairs[position, innermost] += trips - 1
+    if not level.trips:
+        return {(start, end): 1}
+    pairs[start, innermost] += 1
+    pairs[innermost, end] += 1
+    return {pair: count for pair, count in pairs.items() if count}
+
+
+class Schedule:
+    """Cycles of the work between boundaries, level by level."""
+
+    def __init__(self, architecture: Architecture, levels: Sequence[Level], compute_cycles: float, stationary: int):
+        """Prepare the schedule.
+
+        Args:
+            levels: from `levels_of`.
+            compute_cycles: of all steps together.
+            stationary: position of the innermost loop that moves a tile of the innermost level.
+        """
+        self.levels = levels
+        self.compute_cycles = compute_cycles / math.prod(trips for level in levels for trips in level.trips)
+        self.fill_drain_cycles, self.stationary = architecture.compute.fill_drain_cycles, stationary
+        self._tiles = [
+            {kind: [tile for tile in level.tiles if tile.prefetch == kind] for kind in ("any", "next", "none")}
+            for level in levels
+        ]
+        self._found: dict[tuple[int, int, int], float] = {}
+
+    def cycles(self, number: int = 0, start: int = RUN, end: int = RUN) -> float:
+        """Return the cycles of the steps of a level between two boundaries outside; the default is the whole run."""
+        if number == len(self.levels):
+            return self.compute_cycles + (self.fill_drain_cycles if start <= self.stationary else 0)
+        key = number, start, end
+        if key not in self._found:
+            self._found[key] = self._sum(number, start, end)
+        return self._found[key]
+
+    def _sum(self, number: int, start: int, end: int) -> float:
+        level, tiles = self.levels[number], self._tiles[number]
+        background = 0.0
+        cycles = transfer_cycles(tiles["next"], start, None) + transfer_cycles(tiles["next"], None, end)
+        for (before, after), count in steps_of(level, start, end).items():
+            overlapped = transfer_cycles(
+                tiles["next"],
+                after if after >= level.first else None,
+                before if before >= level.first else None,
+            )
+            step = max(self.cycles(number + 1, before, after), overlapped)
+            step += transfer_cycles(tiles["none"], before, None) + transfer_cycles(tiles["none"], None, after)
+            cycles += count * step
+            background += count * transfer_cycles(tiles["any"], before, after, latency=False)
+        return max(cycles, background)
+
+
+def schedule_cycles(
+    problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int], traffic: Traffic
+) -> float:
+    """Return the cycles of the schedule of a legal mapping; see `levels_of`."""
+    levels = levels_of(problem, architecture, mapping, holding, traffic)
+    kept = mapping.entries[holding[-1]].keep or ()
+    moved = {name for tensor in problem.tensors if tensor.name in kept for name in tensor.dimensions}
+    loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
+    stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
+    return Schedule(architecture, levels, traffic.compute_cycles, stationary).cycles()

@@ -1,0 +1,166 @@
+"""The closed form of `pipelined` equals events that are simulated one by one, and `timeloop` if nothing is timed."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.schedule_simulation import Simulation
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.run.evaluation import build_model
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.testing.strategies import architectures, mappings, problems
+from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels.pipelined.model import PipelinedModel
+from tilewright_costmodels.timeloop.model import TimeloopModel
+
+MODEL, TIMELOOP = PipelinedModel(TimeloopOptions()), TimeloopModel(TimeloopOptions())
+
+Case = tuple[Problem, Architecture, Mapping]
+
+
+@st.composite
+def cases(draw: st.DrawFn, timed: bool) -> Case:
+    problem = draw(problems(max_dimensions=4, max_macs=300))
+    architecture = draw(architectures(widths=True, timed=timed))
+    return problem, architecture, draw(mappings(problem, architecture))
+
+
+def untimed(architecture: Architecture) -> Architecture:
+    changes: dict[str, object] = {f"{memory.name}.timing": {} for memory in architecture.memories}
+    return architecture.replace(changes | {"compute.fill_drain_cycles": 0})
+
+
+def simulated(problem: Problem, architecture: Architecture, mapping: Mapping) -> float:
+    """Return the cycles of the events, with the words that `timeloop` counts."""
+    _, _, holding, counted = MODEL.bind(problem, architecture).traffic(MappingBatch.pack(problem, [mapping]))
+    traffic = next(counted)
+    words = {
+        (entry, name): (traffic.reads[level, at], traffic.fills[level, at], traffic.updates[level, at])
+        for level, entry in enumerate(holding)
+        for at, name in enumerate(problem.tensor_names)
+    }
+    return Simulation(problem, architecture, mapping, words, traffic.compute_cycles).run()
+
+
+@given(cases(timed=True))
+def test_the_closed_form_equals_the_events(case: Case) -> None:
+    problem, architecture, mapping = case
+    report = MODEL.bind(problem, architecture).explain(mapping)
+    throughput = TIMELOOP.bind(problem, untimed(architecture)).explain(mapping)
+    assert report.valid == throughput.valid
+    if throughput.cycles is not None:
+        events = math.ceil(simulated(problem, architecture, mapping) - 1e-6)
+        assert report.cycles == max(throughput.cycles, events)
+
+
+@given(cases(timed=False))
+def test_without_timing_all_equals_timeloop(case: Case) -> None:
+    problem, architecture, mapping = case
+    report, expected = (model.bind(problem, architecture).explain(mapping) for model in (MODEL, TIMELOOP))
+    assert report.cycles == expected.cycles and report.energy_pj == expected.energy_pj
+    assert report.levels == expected.levels and report.reasons == expected.reasons
+
+
+@given(cases(timed=True), st.data())
+def test_a_batch_equals_its_reports(case: Case, data: st.DataObject) -> None:
+    problem, architecture, mapping = case
+    shuffled = [
+        entry.model_copy(update={"temporal_order": tuple(data.draw(st.permutations(entry.temporal_order)))})
+        for entry in mapping.entries
+    ]
+    both = [mapping, Mapping(entries=tuple(shuffled))]
+    evaluator = MODEL.bind(problem, architecture)
+    costs, reports = evaluator.evaluate_batch(MappingBatch.pack(problem, both)), [*map(evaluator.explain, both)]
+    assert [*costs.valid] == [report.valid for report in reports]
+    for report, cycles, energy in zip(reports, costs.cycles, costs.energy_pj, strict=True):
+        assert not report.valid or (report.cycles == cycles and np.isclose(report.energy_pj or 0, energy, rtol=1e-12))
+
+
+@given(cases(timed=True))
+def test_waiting_costs_cycles_and_leakage_alone(case: Case) -> None:
+    problem, architecture, mapping = case
+    report = MODEL.bind(problem, architecture).explain(mapping)
+    faster = MODEL.bind(problem, untimed(architecture)).explain(mapping)
+    if report.cycles is not None and faster.cycles is not None:
+        assert report.cycles >= faster.cycles
+        leaked = [sum(level.leakage_pj for level in each.levels) for each in (report, faster)]
+        spent = [(each.energy_pj or 0) - lost for each, lost in zip((report, faster), leaked, strict=True)]
+        assert spent[0] == pytest.approx(spent[1])
+
+
+@pytest.mark.parametrize(("prefetch", "cycles"), [("any", 64), ("next", 4 + 7 * 8 + 8 + 4), ("none", 8 * (4 + 8 + 4))])
+def test_eight_steps_of_eight_cycles(prefetch: str, cycles: int) -> None:
+    """Copying: each step loads four words, works on them for eight cycles, and stores four."""
+    problem = Problem.model_validate(
+        {
+            "name": "copy",
+            "dimensions": {"K": 8, "C": 2, "P": 4},
+            "tensors": [
+                {"name": "I", "role": "input", "projection": ["K", "P"]},
+                {"name": "O", "role": "output", "projection": ["K", "P"]},
+            ],
+        }
+    )
+    memory = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    rates = {"read_bandwidth_words_per_cycle": 1.0, "write_bandwidth_words_per_cycle": 1.0}
+    architecture = Architecture.model_validate(
+        {
+            "name": "one",
+            "clusters": [
+                {"name": "chip", "memories": [{"name": "DRAM", **memory, **rates}]},
+                {"name": "core", "memories": [{"name": "Buffer", **memory, "timing": {"prefetch": prefetch}}]},
+            ],
+            "compute": {"energy_per_operation_pj": 1.0},
+        }
+    )
+    mapping = Mapping.model_validate(
+        {
+            "entries": [
+                {"target": "chip", "keep": ["I", "O"], "temporal_tile_sizes": {"K": 8, "C": 2, "P": 4}},
+                {"target": "core", "keep": ["I", "O"], "temporal_tile_sizes": {"K": 1}},
+                {"target": "core", "temporal_order": ["P", "C"], "temporal_tile_sizes": {"C": 1, "P": 1}},
+            ]
+        }
+    )
+    report = MODEL.bind(problem, architecture).explain(mapping)
+    assert (report.reasons, report.cycles) == ((), cycles)
+
+
+def test_a_model_without_waits_refuses_them_by_name() -> None:
+    problem = build_problem()
+    architecture = Architecture.model_validate(
+        {
+            "name": "timed",
+            "clusters": [
+                {
+                    "name": "chip",
+                    "memories": [
+                        {"name": "DRAM", "read_energy_pj": 1, "write_energy_pj": 1, "timing": {"latency_cycles": 9}}
+                    ],
+                }
+            ],
+            "compute": {"energy_per_operation_pj": 1, "fill_drain_cycles": 4},
+        }
+    )
+    for name in ("timeloop", "oracle", "maestro", "zigzag"):
+        verdict = build_model(name).capabilities.judge_hardware(problem, architecture)
+        assert [reason.where for reason in verdict.reasons if reason.code == "timing"] == ["DRAM", "MAC"]
+    assert build_model("pipelined").capabilities.judge_hardware(problem, architecture)
+
+
+def build_problem() -> Problem:
+    return Problem.model_validate(
+        {
+            "name": "dot",
+            "dimensions": {"C": 4},
+            "tensors": [
+                {"name": "A", "role": "input", "projection": ["C"]},
+                {"name": "O", "role": "output", "projection": []},
+            ],
+        }
+    )

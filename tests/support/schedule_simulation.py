@@ -1,0 +1,163 @@
+"""Events of a schedule, one by one: every step of every storage level, the tiles that change there, and the clock.
+
+It is the reference for the closed form of `pipelined`, and shares no code with it. Only the words of whole runs come from
+outside. Each step compares the positions of tiles with those of its neighbours, and a level's clock starts when its
+outer level has its tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from itertools import product
+
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+Position = tuple[int, ...]
+Words = MappingOf[tuple[int, str], tuple[float, float, float]]
+"""(entry, tensor) -> values read, filled and updated per instance, over the whole run."""
+
+
+@dataclass
+class Held:
+    """A tensor at a storage entry, and its position at every step there."""
+
+    tensor: str
+    source: Memory
+    target: Memory
+    latency: int
+    positions: list[Position]
+    words: tuple[float, float, float]
+    """Words of one transfer: read from the source, written to the target, written back to the source."""
+
+    @property
+    def kind(self) -> str:
+        return self.target.timing.prefetch
+
+    def arrives(self, step: int) -> bool:
+        return step == 0 or self.positions[step] != self.positions[step - 1]
+
+    def leaves(self, step: int) -> bool:
+        return step == len(self.positions) - 1 or self.positions[step] != self.positions[step + 1]
+
+
+class Simulation:
+    """One mapping that divides its problem evenly."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        architecture: Architecture,
+        mapping: Mapping,
+        words: Words,
+        compute_cycles: float,
+    ) -> None:
+        self.architecture = architecture
+        entries = mapping.entries
+        self.storage = [number for number, entry in enumerate(entries) if entry.keep is not None]
+        loops = [loop for loop in mapping.loops() if not loop.spatial]
+        self.steps: list[list[Position]] = []
+        self.held: list[list[Held]] = []
+        self.nearest: list[list[Position]] = []
+        for storage in self.storage:
+            outside = [loop for loop in loops if loop.entry <= storage]
+            steps = list(product(*(range(loop.trips) for loop in outside)))
+            self.steps.append(steps)
+            held, nearest = [], []
+            for name in entries[storage].keep or ():
+                tensor = problem.tensor(name)
+                positions = [
+                    tuple(at for at, loop in zip(step, outside, strict=True) if loop.dimension in tensor.dimensions)
+                    for step in steps
+                ]
+                nearest.append(positions)
+                outer = [number for number in range(storage) if name in (entries[number].keep or ())]
+                if outer:
+                    held.append(self._hold(problem, mapping, name, outer[-1], storage, positions, words))
+            self.held.append(held)
+            self.nearest = nearest
+        self.compute_cycles = compute_cycles / len(self.steps[-1])
+
+    def _hold(
+        self,
+        problem: Problem,
+        mapping: Mapping,
+        name: str,
+        outer: int,
+        inner: int,
+        positions: list[Position],
+        words: Words,
+    ) -> Held:
+        tensor, order = problem.tensor(name), self.architecture.cluster_index
+        near, far = (order[mapping.entries[number].target] for number in (outer, inner))
+        source, target = (self.architecture.clusters[at].memory_for(tensor) for at in (near, far))
+        assert source is not None and target is not None
+        latency = source.timing.latency_cycles
+        for cluster in self.architecture.clusters[near:far]:
+            latency += cluster.fanout.network.latency_cycles
+        transfers = 1 + sum(here != there for here, there in zip(positions, positions[1:], strict=False))
+        burst = source.timing.burst_words
+
+        def bursts(values: float) -> float:
+            moved = values * source.words_of(tensor) / transfers
+            return moved if burst == 1 else burst * math.ceil(round(moved / burst, 6))
+
+        moved = (
+            bursts(words[outer, name][0]),
+            words[inner, name][1] * target.words_of(tensor) / transfers,
+            bursts(words[outer, name][2]),
+        )
+        return Held(name, source, target, latency, positions, moved)
+
+    def run(self) -> float:
+        """Return the cycles of the run."""
+        return self._block(0, range(len(self.steps[0])), 0.0)
+
+    def _block(self, level: int, steps: range, now: float) -> float:
+        """Return the time at which a block of steps ends that starts now."""
+        if level == len(self.steps):
+            return self._compute(steps.start, now)
+        begun, behind = now, 0.0
+        each = len(self.steps[level + 1]) // len(self.steps[level]) if level + 1 < len(self.steps) else 1
+        now += self._transfer(level, "next", steps[0], None)
+        for step in steps:
+            now += self._transfer(level, "none", step, None)
+            worked = self._block(level + 1, range(step * each, (step + 1) * each), now)
+            ahead = step + 1 if step != steps[-1] else None
+            last = step - 1 if step != steps[0] else None
+            now = max(worked, now + self._transfer(level, "next", ahead, last))
+            now += self._transfer(level, "none", None, step)
+            behind += self._transfer(level, "any", step, step, waits=False)
+        now += self._transfer(level, "next", None, steps[-1])
+        return max(now, begun + behind)
+
+    def _compute(self, step: int, now: float) -> float:
+        new = step == 0 or any(positions[step] != positions[step - 1] for positions in self.nearest)
+        return now + self.compute_cycles + (self.architecture.compute.fill_drain_cycles if new else 0)
+
+    def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None, waits: bool = True) -> float:
+        """Return the cycles of moving the tiles that arrive for one step and those that leave after another."""
+        reads, writes = defaultdict[str, float](float), defaultdict[str, float](float)
+        busy, latency = 0.0, 0
+        mine = [held for held in self.held[level] if held.kind == kind]
+        for held in mine:
+            read, filled, updated = held.words
+            if arriving is not None and held.arrives(arriving) and read + filled > 0:
+                reads[held.source.name] += read
+                writes[held.target.name] += filled
+                latency = max(latency, held.latency)
+            if leaving is not None and held.leaves(leaving):
+                writes[held.source.name] += updated
+        for memory in {each.name: each for held in mine for each in (held.source, held.target)}.values():
+            read, written = reads[memory.name], writes[memory.name]
+            for amount, rate in (
+                (read, memory.read_bandwidth_words_per_cycle),
+                (written, memory.write_bandwidth_words_per_cycle),
+                (read + written, memory.shared_bandwidth_words_per_cycle),
+            ):
+                busy = max(busy, amount / rate if rate else 0.0)
+        return busy + (latency if waits else 0)
