@@ -92,7 +92,7 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
             continue
         yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
     yield "## What the papers contain"
-    yield "`works` repeats the item. `partly` names what differs. The last column is an experiment above or a page."
+    yield "`works`: an experiment measures the item; its section compares the claim. `partly` names what differs."
     items = load(COVERAGE)
     yield table(tuple(items[0]), [row.values() for row in items])
     states = [row["state"].partition(":")[0] for row in items]

@@ -4,7 +4,7 @@ A branch starts with nothing in the entries inside it. So the loops outside a pa
 layer without them, and its counts are multiplied by their trips. Three rules add up what the branches share:
 
 - A shared tile that several layers read is filled once, for the first of them.
-- Sums that an earlier visit began are read again. Only the first sum of each word is written.
+- Sums that an earlier visit began are read again. Only the first partial sum of each word is written.
 - Tiles are alive over time (`group_peaks`).
 """
 
@@ -211,7 +211,7 @@ class _Layer:
             updates, fills = inside.updates * self.visits(inward), 0
             if filled[number + 1]:
                 reads = inside.reads * self.visits(inward)
-            if tensor.is_output:  # the first sum of a word is not read
+            if tensor.is_output:  # the first partial sum of a word is not read
                 first = all_visits.updates - all_visits.reads
                 reads = max(updates - first, 0)
             if number and filled[number]:

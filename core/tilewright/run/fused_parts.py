@@ -182,7 +182,7 @@ class FusedLayer:
         return Ends(left, right), Part(nest, energy, cycles, tuple(outside), inside, live, made)
 
     def _moved(self, tensor: Tensor, read: int, written: int, filled: int | None) -> tuple[int, int, int]:
-        """Return reads, fills and updates of a memory; the first sum of a word is not read."""
+        """Return reads, fills and updates of a memory; the first partial sum of a word is not read."""
         if not tensor.is_output:
             return read, filled or 0, 0
         words = self.problem.tensor_words(tensor)
