@@ -26,7 +26,7 @@ def test_layers_of_a_workload_are_asked_one_by_one() -> None:
 def test_a_plugin_that_is_not_installed_says_what_to_install(tilewright: Command) -> None:
     done = tilewright("plugins", "fit", "tpu_v1", "--models", "timeloop_binary")
     assert done.code == 3 and "install Timeloop" in done.out
-    assert tilewright("plugins", "fit", "tpu_v1", "--json").data["fitting"] == ["oracle", "timeloop"]
+    assert tilewright("plugins", "fit", "tpu_v1", "--json").data["fitting"] == ["oracle", "pipelined", "timeloop"]
 
 
 def test_compare_names_models_that_fit_no_layer_before_the_search(

@@ -17,6 +17,7 @@ from support.sparse_batches import compared
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.adapter import InputSet
+from tilewright.schema.density import Density
 from tilewright.schema.document import parse_document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -200,6 +201,23 @@ def test_actions_that_are_not_covered_are_refused_by_name(code: str, actions: li
     with pytest.raises(NotConformableError) as refused:
         explained(found)
     assert [reason.code for reason in refused.value.reasons] == [code]
+
+
+@pytest.mark.parametrize(("width", "message"), [(4, "band_width of 4"), (1, "no square matrix")])
+def test_bands_that_fit_no_square_matrix_are_refused(width: int, message: str) -> None:
+    found = inputs("directed_gate_and_skip")
+    assert found.problem is not None and found.architecture is not None
+    size = 4 if width == 4 else 2
+    sizes = {f"dimensions.{name}": 4 if name == "K" else size for name in found.problem.dimensions}
+    tensors = tuple(
+        each.model_copy(
+            update={"density": Density(distribution="banded", band_width=width) if each.name == "A" else None}
+        )
+        for each in found.problem.tensors
+    )
+    problem = found.problem.replace(sizes).model_copy(update={"tensors": tensors})
+    with pytest.raises(NotConformableError, match=message):
+        MODEL.bind(problem, found.architecture)
 
 
 def test_an_inner_action_that_saves_less_than_an_outer_one_is_refused() -> None:

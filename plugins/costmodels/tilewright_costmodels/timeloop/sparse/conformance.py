@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.sparse.costs import WHOLE_BLOCKS
 
 
@@ -17,8 +18,24 @@ def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
     if problem.operand_count != 2:
         text = f"{problem.operand_count} operands; sparse hardware is modelled for two"
         yield Reason(code="sparse_operands", where=problem.name, message=text)
+    for tensor in problem.tensors:
+        yield from _unbanded(problem, tensor)
     for memory in architecture.memories:
         yield from _uncovered_in(problem, memory)
+
+
+def _unbanded(problem: Problem, tensor: Tensor) -> Iterator[Reason]:
+    """Yield a reason if a banded tensor is no square matrix wider than its band: then Timeloop's formulas fail."""
+    if tensor.density is None or tensor.density.band_width is None:
+        return
+    words, width = problem.tensor_words(tensor), tensor.density.band_width
+    side = math.isqrt(words)
+    if side**2 != words:
+        text = f"{tensor.name} is banded, but has {words} words, which are no square matrix"
+        yield Reason(code="band", where=problem.name, message=text)
+    elif width >= side:
+        text = f"{tensor.name} has a band_width of {width}; expected less than its {side} rows"
+        yield Reason(code="band", where=problem.name, message=text)
 
 
 def _uncovered_in(problem: Problem, memory: Memory) -> Iterator[Reason]:
