@@ -31,6 +31,8 @@ from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.widths import with_widths
 from tilewright_frontends.views import View
 
+MAX_MAKERS = 64
+"""Maximum number of layers behind one operand; with more, its reads are left out as unknown."""
 FILES = {
     "resnet50": "light_resnet50.onnx",
     "vgg19": "light_vgg19.onnx",
@@ -100,6 +102,7 @@ def _workload(graph: Graph, source: str) -> Workload:
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken)
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
+        few = before.bit_count() <= MAX_MAKERS
         inner: tuple[View, ...] = ()  # of the result of the part before
         parts = _read(graph, node, name)
         for place, part in enumerate(parts):
@@ -110,15 +113,15 @@ def _workload(graph: Graph, source: str) -> Workload:
                 unmapped.append(part.model_copy(update={"name": label, "operations": operations}))
                 if place:  # the softmax of an attention
                     inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
-                else:
+                elif few:
                     views |= edges.results(graph, node, label, views, part.reason)
             else:
                 problem = with_widths(graph, part).model_copy(update={"name": label})
                 if any(tensor.bits for tensor in problem.tensors):
                     problem = problem.model_copy(update={"source": operator_of(node)})
-                known = views | {part.values[0]: inner} if inner else views
+                known = (views | {part.values[0]: inner} if inner else views) if few else {}
                 names = [layers[number].name for number in _ones(before)]
-                layers.append(edges.layer(part, problem, known, names, times, alone=len(parts) == 1))
+                layers.append(edges.layer(part, problem, known, names, times, alone=few and len(parts) == 1))
                 before = 1 << len(layers) - 1
                 inner = edges.result(graph, part, problem, times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}

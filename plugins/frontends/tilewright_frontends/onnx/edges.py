@@ -89,9 +89,11 @@ def layer(
             found[tensor.name] = kept
     makers = dict.fromkeys(read.maker for reads in found.values() for read in reads)
     lost = tuple(
-        Read(maker=each, cut=f"no operand of {problem.name} has words of it") for each in before if each not in makers
+        Read(maker=each, cut=f"no operand of {problem.name} has words of it")
+        for each in (before if alone else ())
+        if each not in makers
     )
-    if lost and alone:
+    if lost:
         first = problem.operands[0].name
         found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
     after = (*before, *(each for each in makers if each not in before))
