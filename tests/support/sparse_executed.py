@@ -201,8 +201,10 @@ def bounds(
                 figure = *at, f"{pieces} {rank}"
                 per_word = float(place.contents.units[rank, part].max()) / place.contents.sizes.min()
                 add(figure, "windows", windows * per_word)
-                if action == "reads":
-                    add(figure, "first_reads", float(counts.unsummed_pieces[rank, part].mean()))
+                if action == "reads":  # in execution, or by the words that the closed form stores
+                    stored = getattr(row.sparse.metadata[len(place.ranks) - 1 - rank], pieces).stored
+                    by_words = unsummed * stored / max(1, row.sparse.stored_words)
+                    add(figure, "first_reads", max(by_words, float(counts.unsummed_pieces[rank, part].mean())))
                 add(figure, "ranks", float(slack[key][rank, part, number, index].mean()))
                 add(figure, "metadata_not_scaled", float(counts.omitted[rank, part, index].mean()))
                 here = counts.metadata[rank, part, :, index].sum(axis=0)
