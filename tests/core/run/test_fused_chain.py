@@ -18,6 +18,7 @@ TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 OBJECTIVES: tuple[Objective, ...] = ("energy", "cycles", "edp")
 
 
+@pytest.mark.exhaustive
 @scaled(1)
 @given(st.integers(0, 2**32), st.sampled_from(OBJECTIVES))
 def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objective) -> None:
