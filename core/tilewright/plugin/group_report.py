@@ -69,7 +69,7 @@ def group_report(
     used = Counter[str]()
     for row in rows:
         used[row.accesses.level] = max(used[row.accesses.level], row.accesses.instances)
-    # a storage entry that keeps nothing leaks, too
+    # an empty storage entry leaks, too
     targets = {
         entry.target for path in group.paths.values() for entry in path.mapping.entries if entry.keep is not None
     }

@@ -342,7 +342,7 @@ def map_problem(
     """Search the best mapping of one problem."""
     try:
         space, constrained, evaluator = bound(distinct, configuration)
-        spaces = spaces_of(distinct, configuration)
+        spaces = spaces_of(space, configuration)
     except TilewrightError as error:
         return MappedLayer(distinct, error=error)
     result = search_union(
@@ -398,13 +398,12 @@ def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tupl
     return space, constrained
 
 
-def spaces_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tuple[MapSpace, ...]:
-    """Return the map spaces whose union is searched: one, or also those of all arrangements if it is uneven.
+def spaces_of(space: MapSpace, configuration: RunConfiguration) -> tuple[MapSpace, ...]:
+    """Return the map spaces that are searched: the space alone, or with those of all arrangements if it is uneven.
 
     Raises:
         TilewrightError: The inputs are not accepted.
     """
-    space, _ = space_of(distinct, configuration)
     if not configuration.constraints.uneven:
         return (space,)
     model, mapper = configuration.model, configuration.mapper_record

@@ -14,7 +14,7 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.run.cache import ResultCache
 from tilewright.run.configuration import RunConfiguration, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
-from tilewright.run.network import MappedLayer, Watch, map_workload, spaces_of
+from tilewright.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
 from tilewright.run.parallel import Workers
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
@@ -106,7 +106,8 @@ def _proofs(row: SweepRow) -> Iterator[_Proof]:
     """Yield the bound that a search proved, if any."""
     result, configuration = row.layer.result, row.point.configuration
     if result is not None and configuration is not None and result.proved and result.lower_bound:
-        spaces = spaces_of(row.layer.distinct, configuration)
+        space, _ = space_of(row.layer.distinct, configuration)
+        spaces = spaces_of(space, configuration)
         yield _Proof(row.point.model, spaces, result.lower_bound, result.proved == "yes")
 
 

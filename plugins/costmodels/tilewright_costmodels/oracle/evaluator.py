@@ -23,7 +23,7 @@ NO_NOC_ENERGY = "the energy of the NoC is not included, because routes are not e
 
 
 @dataclass(frozen=True)
-class Work:
+class OperationCounts:
     """Operations of a run.
 
     Attributes:
@@ -73,7 +73,9 @@ class OracleEvaluator(ScalarEvaluator):
         touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
         residencies = run(self.problem, self.architecture, mapping, operations, touched)
         steps = len(np.unique(operations.time_steps))
-        return self._priced(report, mapping, operations, residencies, Work(self.problem.macs, steps, self.problem.macs))
+        return self._priced(
+            report, mapping, operations, residencies, OperationCounts(self.problem.macs, steps, self.problem.macs)
+        )
 
     def _priced(
         self,
@@ -81,7 +83,7 @@ class OracleEvaluator(ScalarEvaluator):
         mapping: Mapping,
         operations: OperationTrace,
         residencies: list[TensorResidency],
-        work: Work,
+        work: OperationCounts,
     ) -> Report:
         """Add energy and cycles, from the traffic of the memories and the operations."""
         cycles_per_operation = self.architecture.compute.cycles_per_operation

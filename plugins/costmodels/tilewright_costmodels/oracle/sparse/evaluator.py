@@ -10,13 +10,13 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright_costmodels.oracle.evaluator import OracleEvaluator, Work
+from tilewright_costmodels.oracle.evaluator import OperationCounts, OracleEvaluator
 from tilewright_costmodels.oracle.report import run
-from tilewright_costmodels.oracle.sparse.errors import RefusedError
 from tilewright_costmodels.oracle.sparse.execution import Executor, SparseRun
 from tilewright_costmodels.oracle.sparse.patterns import is_random, nonzeros, order_of_visits
-from tilewright_costmodels.oracle.sparse.report import lacking, refuse, sparse_residencies
+from tilewright_costmodels.oracle.sparse.report import lacking, sparse_residencies
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace
+from tilewright_costmodels.sparse_refusals import RefusedError, refuse
 
 
 class SparseOracleEvaluator(OracleEvaluator):
@@ -35,7 +35,7 @@ class SparseOracleEvaluator(OracleEvaluator):
     def _count(self, report: Report, mapping: Mapping, operations: OperationTrace, iterations: Ints) -> Report:
         touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
         try:
-            refuse(mapping)
+            refuse(mapping, "executed")
             executor = self.executor(mapping, operations, touched)
             found = executor.run()
         except RefusedError as error:
@@ -77,9 +77,9 @@ class SparseOracleEvaluator(OracleEvaluator):
         coordinates = {name: words.coordinates for name, words in self._words.items()}
         return Executor(self.problem, self.architecture, mapping, operations, touched, coordinates, present)
 
-    def _work(self, found: SparseRun) -> Work:
+    def _work(self, found: SparseRun) -> OperationCounts:
         """Return the mean operations. Each unit skips its own; the busiest one counts."""
         actual, gated, skipped = found.operations.mean(axis=1).tolist()
         sparse = self.architecture.compute.sparse
         other_pj = gated * sparse.gated_pj + skipped * sparse.skipped_pj if sparse else 0.0
-        return Work(actual, math.ceil(found.busy.max(axis=0).mean()), actual + gated, other_pj)
+        return OperationCounts(actual, math.ceil(found.busy.max(axis=0).mean()), actual + gated, other_pj)

@@ -17,10 +17,10 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.sparse import Saving
 from tilewright_costmodels.oracle.memories import Connection, MemoryTraffic
 from tilewright_costmodels.oracle.sparse.accesses import Accesses, Tiles, any_of, collected, sum_of, supplied, tiles_of
-from tilewright_costmodels.oracle.sparse.errors import RefusedError
 from tilewright_costmodels.oracle.sparse.formats import Contents, Rank, contents_of, ranks_of
 from tilewright_costmodels.oracle.sparse.patterns import Flags
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
+from tilewright_costmodels.sparse_refusals import RefusedError
 
 READ, FILL, UPDATE = range(3)
 """Actions."""

@@ -13,9 +13,9 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.sparse import RankFormat, TensorFormat
 from tilewright_costmodels.oracle.sparse.accesses import Tiles, any_of, sum_of
-from tilewright_costmodels.oracle.sparse.errors import RefusedError
 from tilewright_costmodels.oracle.sparse.patterns import Flags
 from tilewright_costmodels.oracle.trace import Ints
+from tilewright_costmodels.sparse_refusals import RefusedError
 
 Loops = list[tuple[str, int]]
 """Dimension and trips, outermost first."""

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
 from tilewright.schema.sparse import SparseAction, SparseMemory
 from tilewright_costmodels.oracle.report import TensorResidency
-from tilewright_costmodels.oracle.sparse.errors import RefusedError
 from tilewright_costmodels.oracle.sparse.execution import (
     ACTUAL,
     FILL,
@@ -169,20 +167,6 @@ def sparse_residencies(
             SparseResidency(each.memory, each.cluster, each.tensor, each.traffic, place, counts[key], expanded, packed)
         )
     return found
-
-
-def refuse(mapping: Mapping) -> None:
-    """Refuse mappings that are not executed on sparse hardware.
-
-    Raises:
-        RefusedError: tiles do not divide, or a cluster holds tensors at several entries.
-    """
-    if not mapping.is_perfect:
-        raise RefusedError("imperfect", "mapping", "tiles that do not divide are not executed on sparse hardware")
-    targets = [entry.target for entry in mapping.entries if entry.keep is not None]
-    twice = next((name for name in targets if targets.count(name) > 1), None)
-    if twice:
-        raise RefusedError("uneven", f"cluster {twice}", "holds tensors at several entries; sparse hardware needs one")
 
 
 def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:

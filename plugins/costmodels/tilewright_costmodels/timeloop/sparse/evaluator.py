@@ -28,10 +28,10 @@ from tilewright.schema.report import (
     TensorCounts,
     overlapping,
 )
+from tilewright_costmodels.sparse_refusals import RefusedError, refuse
 from tilewright_costmodels.timeloop.sparse.batch.evaluator import DenseEvaluator, SparseBatches
 from tilewright_costmodels.timeloop.sparse.costs import Spent, spent
 from tilewright_costmodels.timeloop.sparse.densities import Banded, Distribution, Structured, Uniform
-from tilewright_costmodels.timeloop.sparse.errors import RefusedError
 from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored, placed
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Nest, words
 from tilewright_costmodels.timeloop.sparse.room import Largest, lacking, largest
@@ -135,7 +135,7 @@ class SparseEvaluator(ScalarEvaluator):
         if not report.valid:
             return report
         try:
-            refuse(self.architecture, mapping)
+            refuse(mapping, "accepted")
             nest = Nest(self.problem, self.architecture, mapping)
             counted = self._counted(nest, report)
             reasons = counted.reasons
@@ -293,20 +293,6 @@ def distribution_of(problem: Problem, tensor: Tensor) -> Distribution:
 def report_of(report: Report, memory: Memory, name: str) -> TensorCounts:
     """Return the dense counts of a tensor in a memory."""
     return next(level.tensors[name] for level in report.levels if level.name == memory.name)
-
-
-def refuse(architecture: Architecture, mapping: TileMapping) -> None:
-    """Refuse mappings whose dense counts have no sparse form.
-
-    Raises:
-        RefusedError: tiles do not divide, or a cluster holds tensors at several entries.
-    """
-    if not mapping.is_perfect:
-        raise RefusedError("imperfect", "mapping", "tiles that do not divide are not accepted on sparse hardware")
-    targets = [entry.target for entry in mapping.entries if entry.keep is not None]
-    twice = next((name for name in targets if targets.count(name) > 1), None)
-    if twice:
-        raise RefusedError("uneven", f"cluster {twice}", "holds tensors at several entries; sparse hardware needs one")
 
 
 def _with_units(architecture: Architecture, mapping: TileMapping) -> Architecture:

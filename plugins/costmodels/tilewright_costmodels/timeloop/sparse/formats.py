@@ -10,8 +10,8 @@ import numpy as np
 from tilewright.mapspace.batch import Floats
 from tilewright.schema.problem import Tensor
 from tilewright.schema.sparse import RankFormat, TensorFormat
+from tilewright_costmodels.sparse_refusals import RefusedError
 from tilewright_costmodels.timeloop.sparse.densities import Box, Distribution
-from tilewright_costmodels.timeloop.sparse.errors import RefusedError
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Extents, Loop, Nest, words
 
 Pieces = Floats

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from tilewright.errors import Reason
 from tilewright.schema.problem import Tensor
+from tilewright_costmodels.sparse_refusals import RefusedError
 from tilewright_costmodels.timeloop.sparse.densities import Banded, Distribution, Structured
-from tilewright_costmodels.timeloop.sparse.errors import RefusedError
 from tilewright_costmodels.timeloop.sparse.formats import Stored
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Extents, Loop, Nest, words
 from tilewright_costmodels.timeloop.sparse.savings import Saved, actions

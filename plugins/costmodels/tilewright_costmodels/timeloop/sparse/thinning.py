@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiled import kernel_part
+from tilewright_costmodels.sparse_refusals import RefusedError
 from tilewright_costmodels.timeloop.sparse.densities import Distribution
-from tilewright_costmodels.timeloop.sparse.errors import RefusedError
 from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 from tilewright_costmodels.timeloop.sparse.savings import Saved

@@ -11,7 +11,7 @@ from tilewright_costmodels.timeloop.sparse.batch.loops import lay_out
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable
 from tilewright_costmodels.timeloop.sparse.batch.ranks import place_all
 from tilewright_costmodels.timeloop.sparse.batch.savings import save_all
-from tilewright_costmodels.timeloop.sparse.batch.tables import FILLED, SparseTables, Work
+from tilewright_costmodels.timeloop.sparse.batch.tables import FILLED, SparseScratch, SparseTables
 from tilewright_costmodels.timeloop.sparse.batch.traffic import (
     count_accesses,
     existing,
@@ -30,7 +30,7 @@ def evaluate_sparse(
     mappings: Mappings,
     counts: Counts,
     networks: bool,
-    work: Work,
+    work: SparseScratch,
     contents: MemoTable,
     empties: MemoTable,
     waiting: Bools,
@@ -85,7 +85,7 @@ def evaluate_sparse(
 @kernel_call
 def _cost(
     tables: SparseTables,
-    work: Work,
+    work: SparseScratch,
     contents: MemoTable,
     counts: Counts,
     networks: bool,
@@ -130,7 +130,9 @@ def _cost(
 
 
 @kernel_part
-def _accesses(tables: SparseTables, work: Work, contents: MemoTable, level: int, t: int) -> tuple[float, float, float]:
+def _accesses(
+    tables: SparseTables, work: SparseScratch, contents: MemoTable, level: int, t: int
+) -> tuple[float, float, float]:
     """Return the pJ of one instance, and the slices that it reads and writes; skipped ones take no bandwidth."""
     m, data = tables.memory[level, t], work.data[level, t]
     memory, slices, ranks = tables.storage[m], tables.slices[level, t], work.ranks[level, t]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import Orders
-from tilewright_costmodels.timeloop.sparse.batch.tables import NOTHING, SIDE, SparseTables, Work
+from tilewright_costmodels.timeloop.sparse.batch.tables import NOTHING, SIDE, SparseScratch, SparseTables
 
 
 @kernel_part
-def lay_out(tables: SparseTables, trips: Ints, keep: Bools, work: Work) -> None:
+def lay_out(tables: SparseTables, trips: Ints, keep: Bools, work: SparseScratch) -> None:
     """Write the iterations inside every level, and which levels keep each tensor.
 
     Args:
@@ -49,7 +49,7 @@ def lay_out(tables: SparseTables, trips: Ints, keep: Bools, work: Work) -> None:
 
 
 @kernel_part
-def kept_from(work: Work, level: int, tensor: int) -> int:
+def kept_from(work: SparseScratch, level: int, tensor: int) -> int:
     """Return the nearest level outwards that keeps the tensor; -1 if none does."""
     while level < len(work.kept) and not work.kept[level, tensor]:
         level += 1
@@ -83,7 +83,7 @@ def tile_of(tables: SparseTables, tensor: int, extents: Floats) -> int:
 
 
 @kernel_call
-def list_loops(tables: SparseTables, trips: Ints, order: Orders, work: Work, level: int) -> None:
+def list_loops(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int) -> None:
     """List the loops of a level, innermost first: unrolled ones along X, along Y, and temporal ones."""
     count, dims = 0, trips.shape[1]
     if tables.level[level].fans:
@@ -119,7 +119,7 @@ def _is_plain(order: Orders, row: int) -> bool:
 
 @kernel_part
 def _add_loops(
-    tables: SparseTables, slots: Ints, trips: Ints, order: Orders, work: Work, level: int, count: int
+    tables: SparseTables, slots: Ints, trips: Ints, order: Orders, work: SparseScratch, level: int, count: int
 ) -> int:
     """Add the loops of slots with several trips. Return the number of loops."""
     dims = trips.shape[1]
@@ -137,7 +137,7 @@ def _add_loops(
 
 @kernel_part
 def _add_single_trips(
-    order: Orders, work: Work, level: int, start: int, count: int, row: int, between: bool, dims: int
+    order: Orders, work: SparseScratch, level: int, start: int, count: int, row: int, between: bool, dims: int
 ) -> int:
     """Add a loop of one trip for each dimension without a loop from `start` on. Return the number of loops.
 

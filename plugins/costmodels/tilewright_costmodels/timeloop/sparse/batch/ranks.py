@@ -6,11 +6,11 @@ from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.tables import Orders
 from tilewright_costmodels.timeloop.sparse.batch.loops import list_loops, tile_of, words_of
-from tilewright_costmodels.timeloop.sparse.batch.tables import SIDE, SparseTables, Work
+from tilewright_costmodels.timeloop.sparse.batch.tables import SIDE, SparseScratch, SparseTables
 
 
 @kernel_part
-def place_all(tables: SparseTables, trips: Ints, order: Orders, work: Work) -> bool:
+def place_all(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch) -> bool:
     """Write the ranks of all formats. Return whether every format fits its loops and the next level outside."""
     good = True
     for t in range(len(tables.tensor)):
@@ -27,7 +27,7 @@ def place_all(tables: SparseTables, trips: Ints, order: Orders, work: Work) -> b
 
 
 @kernel_call
-def _place(tables: SparseTables, trips: Ints, order: Orders, work: Work, level: int, t: int) -> bool:
+def _place(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int, t: int) -> bool:
     """Write the ranks of one tensor at one level, innermost first. Return whether the format has enough ranks."""
     spec, child = tables.format[level, t], work.child[level, t]
     length, tile = work.length[level, t], work.rank_tile[level, t]
@@ -82,7 +82,9 @@ def _place(tables: SparseTables, trips: Ints, order: Orders, work: Work, level: 
 
 
 @kernel_part
-def _own_loops(tables: SparseTables, trips: Ints, order: Orders, work: Work, level: int, t: int, whole: bool) -> int:
+def _own_loops(
+    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int, t: int, whole: bool
+) -> int:
     """Write the loops that index a tensor from its next level inside to `level`, innermost first. Return their number.
 
     Args:

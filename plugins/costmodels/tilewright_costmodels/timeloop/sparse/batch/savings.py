@@ -9,17 +9,17 @@ from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.tables import Orders
 from tilewright_costmodels.timeloop.sparse.batch.loops import kept_from, list_loops, tile_of, words_of
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find
-from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, PIECES, SparseTables, Work
+from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, PIECES, SparseScratch, SparseTables
 from tilewright_costmodels.timeloop.sparse.thinning import GATED, SKIPPED
 
 
 @kernel_part
 def save_all(
-    tables: SparseTables, trips: Ints, order: Orders, work: Work, contents: MemoTable, empties: MemoTable
+    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, contents: MemoTable, empties: MemoTable
 ) -> bool:
     """Write the share that actions save, by level and tensor. Return False if an action has no memory to act on.
 
-    `Work.missing` becomes True if the memo lacks a probability.
+    `SparseScratch.missing` becomes True if the memo lacks a probability.
     """
     for level in range(len(work.kind)):
         for t in range(len(tables.tensor)):
@@ -49,7 +49,7 @@ def save_all(
 
 @kernel_call
 def _share(
-    tables: SparseTables, trips: Ints, order: Orders, work: Work, empties: MemoTable, level: int, option: int
+    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, empties: MemoTable, level: int, option: int
 ) -> float:
     """Return the share of a tensor's accesses at a level for which some condition's tile is empty."""
     t, dims = tables.option[option].tensor, len(work.mold)
@@ -102,7 +102,7 @@ def _share(
 @kernel_part
 def _empty(
     tables: SparseTables,
-    work: Work,
+    work: SparseScratch,
     empties: MemoTable,
     t: int,
     condition: int,

@@ -96,7 +96,7 @@ class SparseTables(NamedTuple):
 
 
 @passed_by_pointer
-class Work(NamedTuple):
+class SparseScratch(NamedTuple):
     """Scratch arrays of one mapping. Shapes as in `SparseTables`; K loops of a level."""
 
     listed: Bools
@@ -164,7 +164,7 @@ class Work(NamedTuple):
     """[M]: instances."""
 
 
-def work_of(tables: SparseTables) -> Work:
+def work_of(tables: SparseTables) -> SparseScratch:
     """Return scratch arrays."""
     levels, tensors, ranks, _ = tables.bits.shape
     dims, memories, slots = tables.indexes.shape[1], len(tables.storage), len(tables.slot_order)
@@ -182,9 +182,9 @@ def work_of(tables: SparseTables) -> Work:
     integral = "loops dimension own_dimension own_tile child parent tile ranks length rank_tile key content kind taken_dimension"
     kinds = dict.fromkeys(integral.split(), np.int64) | dict.fromkeys(("listed", "kept", "missing"), np.bool_)
     arrays: dict[str, Any] = {
-        name: np.ones(shapes.get(name, pairs), kinds.get(name, np.float64)) for name in Work._fields
+        name: np.ones(shapes.get(name, pairs), kinds.get(name, np.float64)) for name in SparseScratch._fields
     }
-    return Work(**arrays)
+    return SparseScratch(**arrays)
 
 
 def homes(architecture: Architecture, skeleton: Skeleton, tables: Tables) -> list[tuple[int, int]]:

@@ -7,15 +7,23 @@ import numpy as np
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find
-from tilewright_costmodels.timeloop.sparse.batch.tables import BITS, EXISTS, HELD, STORED, UNITS, SparseTables, Work
+from tilewright_costmodels.timeloop.sparse.batch.tables import (
+    BITS,
+    EXISTS,
+    HELD,
+    STORED,
+    UNITS,
+    SparseScratch,
+    SparseTables,
+)
 from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, READ, UPDATE, rounded
 
 
 @kernel_part
-def look_up_contents(tables: SparseTables, work: Work, contents: MemoTable) -> None:
+def look_up_contents(tables: SparseTables, work: SparseScratch, contents: MemoTable) -> None:
     """Write the row of what every tile holds, where a format or alternatives of an action depend on it.
 
-    `Work.missing` becomes True if the memo lacks a row.
+    `SparseScratch.missing` becomes True if the memo lacks a row.
     """
     tensors, key = len(tables.tensor), work.key
     for level in range(len(tables.level)):
@@ -38,7 +46,7 @@ def look_up_contents(tables: SparseTables, work: Work, contents: MemoTable) -> N
 
 
 @kernel_part
-def fits(tables: SparseTables, work: Work, contents: MemoTable) -> bool:
+def fits(tables: SparseTables, work: SparseScratch, contents: MemoTable) -> bool:
     """Return whether data and metadata of the fullest tiles fit the memories."""
     work.need[:] = 0.0
     for level in range(len(tables.level)):
@@ -62,7 +70,7 @@ def fits(tables: SparseTables, work: Work, contents: MemoTable) -> bool:
 
 @kernel_part
 def count_accesses(
-    tables: SparseTables, work: Work, contents: MemoTable, counts: Counts, group: int, lane: int
+    tables: SparseTables, work: SparseScratch, contents: MemoTable, counts: Counts, group: int, lane: int
 ) -> None:
     """Write the accesses of all tensors, without those of words that formats omit."""
     levels = len(tables.level)
@@ -88,7 +96,7 @@ def count_accesses(
 
 
 @kernel_call
-def thin(tables: SparseTables, work: Work) -> float:
+def thin(tables: SparseTables, work: SparseScratch) -> float:
     """Take off what actions save. Return the operations that are left; -1 if an action saves less than an outer one."""
     operations = tables.compute[0].operations
     for t in range(len(tables.tensor)):
@@ -125,7 +133,7 @@ def thin(tables: SparseTables, work: Work) -> float:
 
 
 @kernel_part
-def _save(tables: SparseTables, work: Work, level: int, t: int, share: float) -> None:
+def _save(tables: SparseTables, work: SparseScratch, level: int, t: int, share: float) -> None:
     """Move a share of the executed reads and updates to another kind; reads of outputs are rounded up."""
     data, to, child = work.data[level, t], work.kind[level, t], work.child[level, t]
     reads = data[EXECUTED, READ] * share
@@ -146,7 +154,7 @@ def _save(tables: SparseTables, work: Work, level: int, t: int, share: float) ->
 
 
 @kernel_call
-def operate(tables: SparseTables, work: Work, operations: float) -> tuple[float, float, float]:
+def operate(tables: SparseTables, work: SparseScratch, operations: float) -> tuple[float, float, float]:
     """Return (actual, gated, skipped) operations; actual ones are -1 if actions save more than there are zeros."""
     compute = tables.compute[0]
     a, a_zero, a_absent = _operand(tables, work, compute.first, compute.second)
@@ -165,7 +173,7 @@ def operate(tables: SparseTables, work: Work, operations: float) -> tuple[float,
 
 
 @kernel_part
-def _operand(tables: SparseTables, work: Work, t: int, other: int) -> tuple[float, float, float]:
+def _operand(tables: SparseTables, work: SparseScratch, t: int, other: int) -> tuple[float, float, float]:
     """Return the shares of an operand's values that are nonzero, zero, and absent; -1 first if there are none such."""
     left, innermost = 1.0 - work.saved[other], 0
     while not work.kept[innermost, t]:
@@ -180,6 +188,6 @@ def _operand(tables: SparseTables, work: Work, t: int, other: int) -> tuple[floa
 
 
 @kernel_part
-def existing(work: Work, contents: MemoTable, level: int, t: int) -> float:
+def existing(work: SparseScratch, contents: MemoTable, level: int, t: int) -> float:
     """Return the share of the tiles that exist."""
     return contents.values[work.content[level, t], EXISTS] if work.content[level, t] >= 0 else 1.0
