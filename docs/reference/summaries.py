@@ -15,6 +15,8 @@ FOLDER = Path(__file__).parent
 BLOCK = re.compile(r"<!-- reference\n(.*?)-->\n.*?<!-- end -->", re.DOTALL)
 """Directives in a comment, and the table made from them."""
 DIRECTIVE = re.compile(r"^\.\. auto(\w+):: (\S+)((?:\n   :.*)*)", re.MULTILINE)
+MAX_OPTIONAL = 4
+"""Number of optional parameters that a table names. The site lists all of them."""
 
 
 def as_directives(text: str) -> str:
@@ -58,20 +60,25 @@ def _rows(kind: str, path: str, options: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _signature(found: Any) -> str:
-    """Return names of parameters; optional ones have an ellipsis."""
+    """Return names of parameters. Optional ones have an ellipsis, and are left out after the first few."""
     try:
         parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):
         return ""
-    words, starred = [], False
+    words, starred, optional = [], False, 0
     for each in parameters:
         if each.name in ("self", "cls"):
+            continue
+        optional += each.default is not each.empty
+        if optional > MAX_OPTIONAL and each.default is not each.empty:
             continue
         if each.kind is each.KEYWORD_ONLY and not starred:
             words.append("*")
         starred |= each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
         prefix = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
         words.append(prefix + each.name + ("" if each.default is each.empty else "=..."))
+    if optional > MAX_OPTIONAL:
+        words.append("...")
     return f"({', '.join(words)})"
 
 

@@ -1,7 +1,7 @@
 """Optimal group mapping of a chain of layers on two memories, by exact joining of partial mappings.
 
-Later layers depend on two facts: the loops outside the home of the tensor that is alive (the *class*),
-and the words kept per depth of these loops. Of joined parts that agree in the class, those
+Later layers depend on two facts. The first is the *class*: the loops outside the home of the tensor that is alive.
+The second is the words kept per depth of these loops. Of joined parts that agree in the class, those
 that another one beats in every figure are dropped. This is exact, since costs and room only grow.
 """
 
