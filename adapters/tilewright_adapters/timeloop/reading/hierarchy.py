@@ -220,8 +220,8 @@ def _connected(components: list[Component]) -> list[Component]:
     found = {each.name: each for each in components}
     levels = [each.name for each in components if _is(each.kind, _MEMORY_CLASSES + _COMPUTE_CLASSES)]
     for outer, inner in itertools.pairwise(levels):
-        given = {key: found[outer].fields[key] for key in ("network_read", "network_update") if key in found[outer].fields}
-        given |= {key: found[inner].fields[key] for key in (*_INWARDS, *_BACK) if key in found[inner].fields}
+        ends = ((outer, ("network_read", "network_update")), (inner, (*_INWARDS, *_BACK)))
+        given = {key: found[level].fields[key] for level, keys in ends for key in keys if key in found[level].fields}
         if not given:
             continue
         names = {cursor.text("a network") for cursor in given.values()}
