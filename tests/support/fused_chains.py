@@ -288,8 +288,8 @@ def least(chain: Chain) -> float | None:
                 for energy, cycles in costs[start]
             }
         )
-    figure = {"energy": lambda e, c: e, "cycles": lambda e, c: c, "edp": lambda e, c: e * c}[chain.objective]
-    return min((figure(*each) for each in costs[-1]), default=None)
+    powers = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[chain.objective]
+    return min((energy ** powers[0] * cycles ** powers[1] for energy, cycles in costs[-1]), default=None)
 
 
 def main() -> int:

@@ -86,7 +86,7 @@ class _Maker:
             strides, dilations = (stride,) * len(window), (1,) * len(window)
             channels = outward, inward
             problem = nests.convolution(name, self.batch, 1, channels, positions, window, strides, dilations)
-            last = self.add(problem, last, **{problem.operands[0].name: _cut(last, WINDOW)})
+            last = self.add(problem, last, 1, **{problem.operands[0].name: _cut(last, WINDOW)})
         hidden = tokens = 0
         for stack, (block, fixed) in network.stacks.items():
             if block.cached or not cache:
