@@ -221,11 +221,14 @@ def plot(path: Path, chart: Chart) -> None:
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    for name, (places, values) in chart.curves.items():
-        axes.plot(places, values, marker="o", markersize=3, linewidth=0 if chart.points else 1, label=name)
+    for number, (name, (places, values)) in enumerate(chart.curves.items()):
+        marker, style = ("o", "-") if number < 10 else ("x", "--")  # colours repeat after ten
+        width = 0 if chart.points else 1
+        axes.plot(places, values, marker=marker, markersize=3, linewidth=width, linestyle=style, label=name)
     axes.set(xlabel=chart.x, ylabel=chart.y, **{f"{axis}scale": "log" for axis in chart.log})
     if any(isinstance(place, str) for places, _ in chart.curves.values() for place in places):
-        axes.tick_params(axis="x", rotation=30, labelsize=6)
+        many = max(len(places) for places, _ in chart.curves.values()) > 20
+        axes.tick_params(axis="x", rotation=90 if many else 30, labelsize=4 if many else 6)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
     figure.savefig(path, metadata={"Date": None})

@@ -32,9 +32,9 @@ def measure_buffer(run: Run) -> Iterator[Row]:
     words: dict[str, Any] = {"objective": "energy", "bounds": False, "store": run.store, "progress": False}
     work = ("mk,kn->mn; m=4096 k=4096 n=4096", "accelforge_buffer")
     alike = tw.explore(
-        *work, mapper="optimal", mapper_options={"width": run.pick(200, 2_000)}, constraints=THEIR_LOOPS, **words
+        *work, mapper="optimal", mapper_options={"width": run.pick(200, 1_000)}, constraints=THEIR_LOOPS, **words
     )
-    free = tw.explore(*work, mapper="quickflow", constraints=ANY_LOOPS, evaluations=run.pick(20_000, 200_000), **words)
+    free = tw.explore(*work, mapper="quickflow", constraints=ANY_LOOPS, evaluations=run.pick(20_000, 100_000), **words)
     for one, other, theirs in zip(alike.points, free.points, THEIRS, strict=True):
         found = [point.layers[0][1] for point in (one, other)]
         yield {
@@ -112,7 +112,7 @@ EXPERIMENTS = (
         "With AccelForge's loops, 0.052 pJ are sums that AccelForge reads for every operation. `timeloop` does not read where a "
         "sum begins. Below 4 kB and above 1.9 MB, AccelForge waits for DRAM, and everything leaks meanwhile. Here DRAM never "
         "limits the speed. With any loops, ragged tiles use the whole array.",
-        "2,000 states of `optimal` (200). Any loops have 200,000 mappings per size "
+        "1,000 states of `optimal` (200). Any loops have 100,000 mappings per size "
         "(20,000).",
         measure_buffer,
         show_buffer,

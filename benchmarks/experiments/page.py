@@ -31,10 +31,11 @@ All results are by the library's architectures, whose files name the source of e
 The papers print neither energies nor EDP, so only ratios are compared.
 CPU seconds are those of the searches, without compilation.
 A quick run has small budgets, and its last line says what they leave out.
+For Sunstone and its thesis, other searches than those that end by themselves stop after 100,000 mappings (full run: 200,000).
 """
 
 COVERAGE = Path(__file__).with_name("coverage.csv")
-"""What each paper contains: the item, its state, and where it is seen."""
+"""What the papers and other tools contain: the item, its state, and where it is seen."""
 
 NOT_COMPARED = (
     ("Sunstone, alpha-beta bounds between levels", "the authors' bound is no lower bound, see [sunstone](sunstone.md)"),
@@ -91,8 +92,11 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
             yield f"Not measured: `pip install '.[{each.extra[1]}]'`, then `python benchmarks/papers.py {name}`."
             continue
         yield section(each, load(path), runs.get(name), f"{folder.name}/{name}.svg")
-    yield "## What the papers contain"
-    yield "`works`: an experiment measures the item; its section compares the claim. `partly` names what differs."
+    yield "## What the papers and other tools contain"
+    yield (
+        "`works`: an experiment measures the item, or the page describes it. `partly` names what differs. Other tools are "
+        "Timeloop, MAESTRO, ZigZag, Stream and AccelForge, with what their users ask for."
+    )
     items = load(COVERAGE)
     yield table(tuple(items[0]), [row.values() for row in items])
     states = [row["state"].partition(":")[0] for row in items]

@@ -182,7 +182,7 @@ def measure_arch(run: Run) -> Iterator[Row]:
         for strategy in tiles:
             report = tw.explore(
                 problem, "sunstone_l1", strategy=strategy, bounds=False, mapper="sunstone", constraints=L1_KEPT,
-                evaluations=run.pick(2_000, 20_000), store=run.store, progress=False,
+                evaluations=run.pick(2_000, 10_000), store=run.store, progress=False,
             )  # fmt: skip
             best = report.found[0]
             every = [layer for point in report.found for _, layer in point.layers]
@@ -229,7 +229,7 @@ EXPERIMENTS = (
         "Sunstone's mappings are as good as those of all others or better, often by far. dMaze-fast finds none on some layers.",
         "Mappings are evaluated by `timeloop` at the library's energies. Timeloop's random search has 8 threads and an hour in the thesis, "
         "and one thread and the same criteria here. MobileNetV2's layers have their true strides.",
-        "five of eight layers of MobileNetV2, three of ResNet-18; searches of more than 100,000 mappings (500,000).",
+        "five of eight layers of MobileNetV2, three of ResNet-18; searches of more than 100,000 mappings (200,000).",
         measure_machines,
         lambda rows: [compared(rows, "edp", "EDP / least")],
         by_tool,
@@ -271,7 +271,7 @@ EXPERIMENTS = (
         "Loop orders, alpha-beta bounds, unrolling and tiles each reduce the space, together by many orders of magnitude, and EDP is the same.",
         "The columns are counted, except the last: what `sunstone` with `principles=paper` evaluates. The authors' alpha-beta bound is not "
         "built, because it is no bound. Unrolling and tiles depend on one another in the search, so they are shown together.",
-        "four of seven layers; searches of more than 100,000 mappings (500,000).",
+        "four of seven layers; searches of more than 100,000 mappings (200,000).",
         measure_ablation,
         show_ablation,
         chart_ablation,
@@ -286,7 +286,7 @@ EXPERIMENTS = (
         "The thesis prints neither shapes nor energies, so these are others. `sunstone_arch` also stops when the best tile of the next triple "
         "costs more than the best point. L1 tiles are counted once per triple for the grid. L2 tiles are not counted by the mapper, "
         "so the last pair counts evaluated mappings.",
-        "searches of more than 2,000 mappings (20,000).",
+        "searches of more than 2,000 mappings (10,000).",
         measure_arch,
         show_arch,
         chart_arch,

@@ -195,6 +195,16 @@ def test_every_order_of_table_6_finds_a_mapping(principles: str, inter: str, int
     assert space.contains(result.best)
 
 
+@pytest.mark.parametrize("intra", INTRA[1:])
+def test_tiles_that_leave_nothing_to_fill_a_row_exactly_are_kept(intra: str) -> None:
+    """The largest tile takes the only factor of 3, so no unrolling of the published rules fills three elements."""
+    case = SMALL[0] | {"output": "i j", "operands": ["i k", "k j"], "sizes": {"i": 3, "j": 8, "k": 8}}
+    space = space_of(case | {"grid": 3, "l1_words": 3 * 8 + 8 * 8 + 3 * 8})
+    result = run("sunstone", space, principles="paper", intra=intra)
+    assert result.best is not None
+    assert {loop.entry for loop in result.best.loops() if loop.trips > 1} == {len(result.best.entries) - 1}
+
+
 def test_it_stops_at_its_deadline_and_returns_its_best() -> None:
     now = 0.0
 

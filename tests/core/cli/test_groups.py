@@ -86,6 +86,11 @@ def test_other_notations_refuse_groups(tilewright: Command, notation: str) -> No
     [
         ("{up: M, down: M}", "{up: M, down: X}", r"group.yaml:5:\d+: .*down has no dimension X"),
         ("{up: M, down: M}", "{up: M, down: K}", "axis M has 16 in up, 32 in down"),
+        (
+            "M: {up: M, down: M}",
+            "M: {up: M, down: M}, N: {up: M, down: M}",
+            "axes M and N both step M of up; expected one axis for a dimension",
+        ),
         ("down: Inputs}}", "down: Input}}", "down has no tensor Input"),
         ("[Hidden]", "[Hiden]", "no layer below has a tensor Hiden"),
         ("layer: down", "layer: dwn", "every layer has one place in the tree; check down, dwn"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -41,6 +42,11 @@ _READ_MEMORY = {
     *("decompression_supported", "compression_supported"),
 }
 _READ_COMPUTE = {*_COMMON, "energy", "technology"}
+_READ_NETWORK = {*WORD_BITS, *_NETWORK, "network_type"}
+_LEGACY = ("xy_noc", "legacy")
+"""Classes of networks that cost what the network costs that Timeloop infers between two levels."""
+_INWARDS, _BACK = ("network_fill", "network_operand"), ("network_drain", "network_result")
+"""Attributes of the inner level that name its networks; those of the outer level are network_read and network_update."""
 _HARMLESS = {
     *("class", "type", "area", "cluster_area", "banks", "num_banks", "n_banks", "ports", "num_ports", "n_ports"),
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
@@ -190,6 +196,7 @@ def read_hierarchy(section: Cursor) -> Hierarchy:
 
 def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hierarchy:
     """Return the storage levels and the arithmetic level, outermost first. Raises InputError."""
+    components = _connected(components)
     storage = tuple(level for level in components if _is(level.kind, _MEMORY_CLASSES))
     compute = [level for level in components if level not in storage and _is(level.kind, _COMPUTE_CLASSES)]
     if not storage:
@@ -202,6 +209,37 @@ def hierarchy_of(name: str, section: Cursor, components: list[Component]) -> Hie
         )
     warnings = list(dict.fromkeys(_warnings(components)))
     return Hierarchy(name, section, storage, _with_default_mesh(compute[0], storage[-1], warnings), tuple(warnings))
+
+
+def _connected(components: list[Component]) -> list[Component]:
+    """Return the components without the networks that levels name; the outer level has their energies.
+
+    Raises:
+        InputError: A network is unknown or of another class, or two levels do not name the same one for all directions.
+    """
+    found = {each.name: each for each in components}
+    levels = [each.name for each in components if _is(each.kind, _MEMORY_CLASSES + _COMPUTE_CLASSES)]
+    for outer, inner in itertools.pairwise(levels):
+        ends = ((outer, ("network_read", "network_update")), (inner, (*_INWARDS, *_BACK)))
+        given = {key: found[level].fields[key] for level, keys in ends for key in keys if key in found[level].fields}
+        if not given:
+            continue
+        names = {cursor.text("a network") for cursor in given.values()}
+        inwards, back = (any(key in given for key in keys) for keys in (_INWARDS, _BACK))
+        whole = "network_read" in given and inwards and ("network_update" in given) is back
+        network = found.get(names.pop())
+        if names or not whole or network is None or network.kind.lower() not in _LEGACY:
+            raise next(iter(given.values())).error(
+                f"the networks between {outer} and {inner} are not supported: they could change results",
+                hint="one network of class XY_NoC or Legacy, named by network_read of the outer level and network_fill of the inner one",
+            )
+        list(_check_attributes(network, _READ_NETWORK))
+        energies = {key: cursor for key, cursor in network.fields.items() if key in _NETWORK}
+        for name, added, gone in ((outer, energies, _NETWORK), (inner, {}, set[str]())):
+            kept = {key: cursor for key, cursor in found[name].fields.items() if key not in given.keys() | gone}
+            found[name] = replace(found[name], fields=kept | added)
+        found[network.name] = replace(network, kind="")
+    return [found[each.name] for each in components if found[each.name].kind]
 
 
 def _with_default_mesh(compute: Component, inner: Component, warnings: list[str]) -> Component:

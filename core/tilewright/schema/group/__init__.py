@@ -138,6 +138,10 @@ class GroupMapping(Printed, FileModel):
             if dimension not in problem.dimensions:
                 hint = suggestion(dimension, problem.dimensions)
                 raise MisplacedError(f"{layer} has no dimension {dimension}{hint}", "axes", axis, layer)
+            other = next((name for name, each in self.axes.items() if each.get(layer) == dimension), axis)
+            if other != axis:
+                text = f"axes {other} and {axis} both step {dimension} of {layer}; expected one axis for a dimension"
+                raise MisplacedError(text, "axes", axis, layer)
             sizes[layer] = problem.dimensions[dimension]
         if len(set(sizes.values())) > 1:
             told = ", ".join(f"{size} in {layer}" for layer, size in sizes.items())

@@ -174,19 +174,18 @@ class Published:
             tiles = self._tiled(row, level, homes, (frozenset(),))
             yield Candidates.join([row, tiles]), None
             return
-        choices = self.reuse.choices(self.intra)
-        relaxed = not self._fits_exactly(row, level, homes, choices)
-        for choice in choices:
+        choices, unroll_first = self.reuse.choices(self.intra), self.intra == "unrolling_tiling_ordering"
+        given = [row if unroll_first else self._tiled(row, level, homes, choice.frozen) for choice in choices]
+        relaxed = not any(
+            len(self._unrolled(rows, level, homes, dims, False))
+            for choice, rows in zip(choices, given, strict=True)
+            for dims in choice.unroll
+        )
+        for choice, rows in zip(choices, given, strict=True):
             for dims in choice.unroll or (every,):
-                if self.intra == "unrolling_tiling_ordering":
-                    unrolled = self._unrolled(row, level, homes, dims, relaxed)
-                    yield self._tiled(unrolled, level, homes, choice.frozen), choice.order
-                else:
-                    tiles = self._tiled(row, level, homes, choice.frozen)
-                    yield self._unrolled(tiles, level, homes, dims, relaxed), choice.order
-
-    def _fits_exactly(self, row: Candidates, level: PartitionedBuffer, homes: Ints, choices: list[ReuseChoice]) -> bool:
-        return any(len(self._unrolled(row, level, homes, dims, False)) for choice in choices for dims in choice.unroll)
+                unrolled = self._unrolled(rows, level, homes, dims, relaxed)
+                tiled = self._tiled(unrolled, level, homes, choice.frozen) if unroll_first else unrolled
+                yield tiled, choice.order
 
     def _unrolled(
         self, rows: Candidates, level: PartitionedBuffer, homes: Ints, dims: tuple[int, ...], relaxed: bool

@@ -364,6 +364,29 @@ def test_what_people_note_beside_is_ignored_and_said(tmp_path: Path) -> None:
     ]
 
 
+def named_network(text: str, kind: str = "XY_NoC", inner: str = "Wires") -> str:
+    """Return the files with a network between Buffer and Column, for reads and results."""
+    text = text.replace("n_banks: 2", "network_read: Wires, network-update: Wires")
+    text = text.replace("entries: 32", f"network_fill: {inner}, network_drain: {inner}, entries: 32")
+    energies = "{router_energy: 0.5, energy-per-hop: 0.25, network_type: '1:N'}"
+    network = f"{{name: Wires, class: {kind}, attributes: {energies}}}"
+    return text.replace('      - {name: "Column', f'      - {network}\n      - {{name: "Column')
+
+
+def test_a_named_network_counts_as_the_one_between_its_levels(tmp_path: Path) -> None:
+    found = read(tmp_path, named_network(ALL))
+    same = read(tmp_path, ALL.replace("n_banks: 2", "router_energy: 0.5, energy_per_hop: 0.25"))
+    assert found.architecture == same.architecture and found.warnings == same.warnings
+    assert found.architecture is not None
+    assert found.architecture.cluster("Buffer").fanout.network.energy_per_hop_pj == 0.25
+
+
+@pytest.mark.parametrize(("kind", "inner"), [("SimpleMulticast", "Wires"), ("XY_NoC", "Wire")])
+def test_networks_that_mean_something_else_are_refused(tmp_path: Path, kind: str, inner: str) -> None:
+    with pytest.raises(InputError, match="networks between Buffer and Column are not supported"):
+        read(tmp_path, named_network(ALL, kind, inner))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

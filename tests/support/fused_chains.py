@@ -1,0 +1,325 @@
+"""Brute force over small fused chains of products, to compare with the proved optimum of `map_chain`.
+
+cd tests && python -m support.fused_chains 500 --start 0
+
+Nothing is pruned, and nothing of the search is used. All nests of each layer are listed: kept tensors and loops in any
+order, several loops of one dimension included. Words are counted by stepping through the loops: a tile that is
+there stays, and a branch starts with nothing inside. All nests that agree in their shared loops are joined.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from random import Random
+from typing import Any
+
+from tilewright.errors import NotConformableError
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective
+
+Loops = tuple[tuple[str, int], ...]
+Words = tuple[int, int, int, int]
+"""Reads and writes of the outermost memory, reads and writes of the buffer."""
+
+
+class Chain:
+    """Random products one after another: layer i is `T{i}[m, d{i}] * W{i}[d{i}, d{i+1}] -> T{i+1}`."""
+
+    def __init__(self, seed: int) -> None:
+        random = Random(seed)
+        self.count = random.choice([2, 2, 2, 3])
+        able = [1, 2, 3, 4] if self.count == 2 else [1, 2, 2]
+        self.sizes = {"m": random.choice(able)} | {f"d{i}": random.choice(able) for i in range(self.count + 1)}
+        self.capacity = random.choice([3, 4, 5, 6, 8, 10, 14, 20, 40])
+        self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
+        self.bandwidths = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
+        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+
+    def tensors(self, layer: int) -> dict[str, tuple[str, str]]:
+        a, b = f"d{layer}", f"d{layer + 1}"
+        return {f"T{layer}": ("m", a), f"W{layer}": (a, b), f"T{layer + 1}": ("m", b)}
+
+    def group(self) -> GroupMapping:
+        names = ("read_energy_pj", "write_energy_pj")
+        ports = ("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle")
+        memories: list[dict[str, Any]] = [
+            {"name": name}
+            | dict(zip(names, self.energies[at:], strict=False))
+            | dict(zip(ports, self.bandwidths[at:], strict=False))
+            for name, at in (("DRAM", 0), ("Buffer", 2))
+        ]
+        memories[1]["capacity_words"] = self.capacity
+        layers = [
+            {
+                "name": f"L{i}",
+                "dimensions": {at: self.sizes[at] for at in ("m", f"d{i}", f"d{i + 1}")},
+                "tensors": [
+                    {"name": name, "role": "output" if name == f"T{i + 1}" else "input", "projection": list(ranks)}
+                    for name, ranks in self.tensors(i).items()
+                ],
+            }
+            for i in range(self.count)
+        ]
+        edges = [{"tensor": f"T{i}", "layers": {f"L{i - 1}": f"T{i}", f"L{i}": f"T{i}"}} for i in range(1, self.count)]
+        own = [
+            {
+                "target": "DRAM",
+                "keep": [*(f"L{i}.W{i}" for i in range(self.count)), "L0.T0", f"L{self.count - 1}.T{self.count}"],
+            }
+        ]
+        own[0]["keep"] += [each["tensor"] for each in edges]  # type: ignore[operator]
+        inner = {"target": "Buffer"}
+        return GroupMapping.model_validate(
+            {
+                "name": "chain",
+                "layers": layers,
+                "edges": edges,
+                "tree": {
+                    "entries": own,
+                    "branches": [
+                        {
+                            "layer": each["name"],
+                            "entries": [
+                                inner
+                                | {
+                                    "temporal_order": list(each["dimensions"]),
+                                    "temporal_tile_sizes": dict.fromkeys(each["dimensions"], 1),
+                                }
+                            ],
+                        }
+                        for each in layers
+                    ],
+                },
+                "architecture": {
+                    "name": "two",
+                    "clusters": [{"name": each["name"], "memories": [each]} for each in memories],
+                    "compute": {"energy_per_operation_pj": 0.5},
+                },
+            }
+        )
+
+
+class Layer:
+    """All nests of one layer of a chain."""
+
+    def __init__(self, chain: Chain, number: int) -> None:
+        self.chain, self.tensors = chain, chain.tensors(number)
+        self.operand, self.weight, self.result = self.tensors
+        self.sizes = {at: chain.sizes[at] for ranks in self.tensors.values() for at in ranks}
+        self.macs = math.prod(self.sizes.values())
+        self.words = cache(self._words)
+
+    def nests(self, fused: frozenset[str]) -> Iterator[tuple[Loops, dict[str, int]]]:
+        """Yield loops, and for each kept tensor how many of them are outside."""
+        for count in range(4):
+            for kept in itertools.combinations(self.tensors, count):
+                if fused <= set(kept):
+                    for order in itertools.permutations(kept):
+                        yield from self._nests(fused, order, (), {}, dict(self.sizes))
+
+    def _nests(
+        self, fused: frozenset[str], order: tuple[str, ...], loops: Loops, depths: dict[str, int], tile: dict[str, int]
+    ) -> Iterator[tuple[Loops, dict[str, int]]]:
+        if len(depths) == len(order):
+            yield loops, depths
+            return
+        rest = order[len(depths) :]
+        yield from self._nests(fused, order, loops, depths | {rest[0]: len(loops)}, tile)
+        for at, size in tile.items():  # one more loop in front of the next kept tensor
+            if all(at in self.tensors[name] for name in rest if name in fused):
+                for inner in range(1, size):
+                    if size % inner == 0:
+                        yield from self._nests(fused, order, (*loops, (at, inner)), depths, tile | {at: inner})
+
+    def _words(self, name: str, loops: Loops | None, apart: int, fused: bool) -> Words:
+        """Return the words that a tensor moves.
+
+        Args:
+            loops: loops outside its tile in the buffer; None: the buffer does not keep it.
+            apart: after every step of this many loops, the tile is gone.
+            fused: the outermost memory has no word of it.
+        """
+        ranks, output = self.tensors[name], name == self.result
+        whole = math.prod(self.sizes[at] for at in ranks)
+        near = (self.macs - whole, self.macs) if output else (self.macs, 0)
+        if loops is None or fused:
+            return (*near, 0, 0) if loops is None else (0, 0, *near)
+        far_reads = far_writes = fills = 0
+        begun, last = set[object](), None
+        tile, steps = dict(self.sizes), []
+        for at, size in loops:
+            steps.append([(at, size * step) for step in range(tile[at] // size)])
+            tile[at] = size
+        words = math.prod(tile[at] for at in ranks)
+        for step in itertools.product(*steps):
+            starts = Counter[str]()
+            for at, start in step:
+                starts[at] += start
+            where = tuple(starts[at] for at in ranks)
+            if last == (where, step[:apart]):
+                continue
+            last = (where, step[:apart])
+            if not output or where in begun:
+                far_reads += words
+                fills += words
+            begun.add(where)
+            far_writes += words if output else 0
+        return far_reads, far_writes, near[0], near[1] + fills
+
+    def costs(
+        self, loops: Loops, depths: dict[str, int], fused: frozenset[str], shared: list[int]
+    ) -> tuple[float, int]:
+        """Return energy and cycles. `shared` are the numbers of loops that neighbours share."""
+        total = [0, 0, 0, 0]
+        for name in self.tensors:
+            depth = depths.get(name)
+            apart = max((each for each in shared if depth is not None and each <= depth), default=0)
+            moved = self.words(name, None if depth is None else loops[:depth], apart, name in fused)
+            total = [a + b for a, b in zip(total, moved, strict=True)]
+        energy = self.macs * 0.5 + sum(a * b for a, b in zip(total, self.chain.energies, strict=True))
+        ports = [math.ceil(a / b) for a, b in zip(total, self.chain.bandwidths, strict=True) if b is not None]
+        return energy, max([self.macs, *ports])
+
+    def room(self, name: str, loops: Loops) -> int:
+        tile = self.sizes | dict(loops)
+        return math.prod(tile[at] for at in self.tensors[name])
+
+
+State = tuple[Loops | None, Loops | None, tuple[int, int], tuple[tuple[int, int], ...], tuple[int, int], float, int]
+"""Shared loops to the left and right, depths of both homes, room of other tensors by depth, room at home, costs."""
+
+
+def states(layer: Layer, left: bool, right: bool) -> set[State]:
+    """Return the nests of a layer as far as its neighbours matter; equal ones once."""
+    found = set[State]()
+    choices = [(None, layer.operand)[: 1 + left], (None, layer.result)[: 1 + right]]
+    for ends in itertools.product(*choices):
+        fused = frozenset(each for each in ends if each)
+        for loops, depths in layer.nests(fused):
+            able = [
+                [None]
+                if name is None
+                else [
+                    loops[:at]
+                    for at in range(depths[name], len(loops) + 1)
+                    if all(each in layer.tensors[name] for each, _ in loops[:at])
+                ]
+                for name in ends
+            ]
+            others = Counter[int]()
+            for name, depth in depths.items():
+                if name not in fused:
+                    others[depth] += layer.room(name, loops[:depth])
+            homes = tuple(-1 if name is None else depths[name] for name in ends)
+            room = tuple(0 if name is None else layer.room(name, loops[: depths[name]]) for name in ends)
+            for shared in itertools.product(*able):
+                costs = layer.costs(loops, depths, fused, [len(each) for each in shared if each is not None])
+                found.add((*shared, homes, tuple(sorted(others.items())), room, *costs))  # type: ignore[arg-type]
+    return found
+
+
+def room(chosen: tuple[State, ...], first: int, last: int, outside: int) -> int:
+    """Return the words alive at one moment, at most, inside of `outside` shared loops of these layers."""
+    own = [(depth, words) for each in chosen[first : last + 1] for depth, words in each[3] if depth >= outside]
+    if first == last:
+        return sum(words for _, words in own)
+    pairs = {i: (len(chosen[i][1] or ()), chosen[i][2][1], chosen[i][4][1]) for i in range(first, last)}
+    shared = min(each for each, _, _ in pairs.values())
+    kept = sum(words for depth, words in own if depth < shared)
+    kept += sum(words for _, home, words in pairs.values() if outside <= home < shared)
+    cuts = [i for i, (each, _, _) in pairs.items() if each == shared]
+    branches = list(zip([first, *(i + 1 for i in cuts)], [*cuts, last], strict=True))
+    return kept + max(
+        room(chosen, a, b, shared)
+        + sum(words for i, (each, home, words) in pairs.items() if home == each == shared and i <= b and i + 1 >= a)
+        for a, b in branches
+    )
+
+
+def segment(chain: Chain, first: int, last: int) -> set[tuple[float, int]]:
+    """Return energy and cycles of all joined nests of layers that are all fused, where they fit."""
+    found = [chosen_states(chain, i, i > first, i < last) for i in range(first, last + 1)]
+    joined: list[tuple[State, ...]] = [()]
+    for number, each in enumerate(found):
+        by_left: dict[object, list[State]] = {}
+        for state in each:
+            by_left.setdefault((state[0], state[2][0]) if number else None, []).append(state)
+        joined = [
+            (*chosen, state)
+            for chosen in joined
+            for state in by_left.get((chosen[-1][1], chosen[-1][2][1]) if number else None, ())
+        ]
+    fits = (each for each in joined if room(each, 0, last - first, 0) <= chain.capacity)
+    return {(sum(state[5] for state in each), sum(state[6] for state in each)) for each in fits}
+
+
+def chosen_states(chain: Chain, number: int, left: bool, right: bool) -> list[State]:
+    """Return the states that fit alone and are fused at these ends; of those that differ in one objective the best."""
+    best: dict[object, State] = {}
+    for state in states(Layer(chain, number), left, right):
+        ends = (state[0] is not None, state[1] is not None)
+        if ends != (left, right) or sum(words for _, words in state[3]) + sum(state[4]) > chain.capacity:
+            continue
+        cost = {"energy": state[5], "cycles": state[6]}.get(chain.objective, 0.0)
+        key = (state[:5], state[5:] if chain.objective == "edp" else None)
+        if key not in best or cost < {"energy": best[key][5], "cycles": best[key][6]}.get(chain.objective, 0.0):
+            best[key] = state
+    return list(best.values())
+
+
+def least(chain: Chain) -> float | None:
+    """Return the least cost of all joined nests, or None if nothing fits."""
+    costs: list[set[tuple[float, int]]] = [{(0.0, 0)}]
+    for end in range(chain.count):
+        costs.append(
+            {
+                (energy + more, cycles + slower)
+                for start in range(end + 1)
+                for more, slower in segment(chain, start, end)
+                for energy, cycles in costs[start]
+            }
+        )
+    powers = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[chain.objective]
+    return min((energy ** powers[0] * cycles ** powers[1] for energy, cycles in costs[-1]), default=None)
+
+
+def main() -> int:
+    """Compare both on random chains, and print how many agree; 1 where one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, help="chains")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
+    arguments = parser.parse_args()
+    counts, oracle, started = Counter[str](), build_model("oracle"), time.process_time()
+    for seed in range(arguments.start, arguments.start + arguments.count):
+        chain = Chain(seed)
+        brute = least(chain)
+        try:
+            found = map_chain(chain.group(), chain.objective)
+        except NotConformableError:
+            counts["both found nothing" if brute is None else "WRONG: nothing found"] += 1
+            continue
+        executed = evaluate_group(oracle, found.group).of(chain.objective)
+        if brute is None or executed is None or abs(executed - brute) > 1e-9 * brute:
+            print(f"seed {seed}, {chain.objective}: {executed} found, {brute} by brute force", flush=True)
+            counts["WRONG"] += 1
+        else:
+            counts[f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {chain.count} layers"] += 1
+        if sum(counts.values()) % 50 == 0:
+            print(
+                f"{sum(counts.values())} chains, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
+            )
+    print(dict(counts))
+    return any("WRONG" in each for each in counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Compare `timeloop` with `oracle` on random groups, or damage group files and expect messages.
+
+cd tests && python -m support.groups 20000 --start 0
+cd tests && python -m support.groups 20000 --mutate
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from collections import Counter
+from random import Random
+
+from support import EXAMPLE_FILES
+from support.mutations import mutated_text
+from support.random_groups import random_group
+from tilewright.errors import TilewrightError
+from tilewright.mapspace.group_legality import group_legality
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Report
+
+TIMELOOP, ORACLE = build_model("timeloop", {"link_transfers": False}), build_model("oracle")
+
+
+def figures(report: Report) -> dict[object, object]:
+    """Return counts by memory, layer and tensor, peaks, and limits of a valid report."""
+    assert report.valid, report.reasons
+    counts = {
+        (each.level, each.layer, each.tensor): (each.instances, each.reads.total, each.fills.total, each.updates.total)
+        for each in report.accesses
+    }
+    peaks = {each.name: (each.used_words, each.instances) for each in report.levels}
+    limits = {(each.name, each.action): (each.cycles, each.binding_cycles, each.words) for each in report.limits}
+    return counts | peaks | limits | {"cycles": report.cycles}
+
+
+def compared(seed: int) -> str:
+    """Return the outcome of one random group."""
+    group = random_group(seed)
+    if not group_legality(group):
+        return "illegal"
+    report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
+    if not report.valid:
+        return f"refused by timeloop: {','.join(sorted({each.code for each in report.reasons}))}"
+    if not executed.valid:
+        return "WRONG: refused by oracle"
+    if figures(report) != figures(executed) or abs(report.energy_pj - executed.energy_pj) > 1e-9 * executed.energy_pj:  # type: ignore[operator]
+        return "WRONG: counts differ"
+    return "equal"
+
+
+def damaged(seed: int, texts: list[str]) -> str:
+    """Return the outcome of one damaged file."""
+    random = Random(seed)
+    text = mutated_text(random, random.choice(texts))
+    try:
+        group = GroupMapping.from_yaml(text)
+        return "evaluated" if evaluate_group(TIMELOOP, group).valid else "refused by the model"
+    except TilewrightError:
+        return "message"
+
+
+def main() -> int:
+    """Print how many groups have each outcome; 1 where one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, help="groups")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--mutate", action="store_true", help="damage files of groups")
+    arguments = parser.parse_args()
+    texts = [EXAMPLE_FILES.joinpath("two_products.yaml").read_text(encoding="utf-8")]
+    texts += [random_group(seed).to_yaml() for seed in range(20 if arguments.mutate else 0)]
+    counts, started = Counter[str](), time.process_time()
+    for seed in range(arguments.start, arguments.start + arguments.count):
+        try:
+            outcome = damaged(seed, texts) if arguments.mutate else compared(seed)
+        except Exception:
+            traceback.print_exc()
+            outcome = "WRONG: crashed"
+        counts[outcome] += 1
+        if "WRONG" in outcome:
+            print(f"seed {seed}: {outcome}", flush=True)
+        if sum(counts.values()) % 500 == 0:
+            print(
+                f"{sum(counts.values())} groups, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
+            )
+    print(dict(counts))
+    return any("WRONG" in each for each in counts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+"""Compare groups with AccelForge's recorded LoopTrees and optima, folder by folder.
+
+cd tests && python -m support.recorded.groups FOLDER/*
+
+A folder has `arch.yaml`, `workload.yaml` and `recorded.json`. With `mapping.yaml`, the record has counts and peaks
+of an independent execution, or why there is none: `oracle` and `timeloop` have to agree. Without it, the record is
+the optimum of a search: `fuse` has to find one that costs no more when executed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import TilewrightError
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective, Report
+from tilewright_adapters.accelforge import AccelForgeAdapter
+
+MODELS = {"oracle": build_model("oracle"), "timeloop": build_model("timeloop", {"link_transfers": False})}
+
+
+def words_of(group: GroupMapping, report: Report) -> list[list[Any]]:
+    """Return memory, layer, tensor, and the words that are read and written, where any are."""
+    memories, found = {each.name: each for each in group.architecture.memories}, []
+    for each in report.accesses:
+        name = each.tensor.rpartition(".")[2]
+        width = memories[each.level].words_of(group.paths[str(each.layer)].problem.tensor(name))
+        reads, writes = each.reads.total * width, (each.fills.total + each.updates.total) * width
+        found += [[each.level, each.layer, name, reads, writes]] if reads or writes else []
+    return sorted(found)
+
+
+def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> list[str]:
+    """Return what of a valid report differs from the recorded execution."""
+    stay, peaks = record["execution"]["stay"], {each.name: each.used_words for each in report.levels}
+    expected = sorted(
+        [memory, layer, tensor, round(row.get("read", 0) - row.get("of_reads_drains", 0)), round(row.get("write", 0))]
+        for memory, tensors in stay["accesses"].items()
+        for tensor, layers in tensors.items()
+        for layer, row in layers.items()
+        if row.get("read", 0) - row.get("of_reads_drains", 0) or row.get("write")
+    )
+    wrong = [str(row) for row in expected if row not in words_of(group, report)]
+    wrong += [
+        f"{name}: peak {peaks.get(name)}, not {most}"
+        for name, most in stay["peak_words"].items()
+        if peaks.get(name) != most
+    ]
+    energy = stay["energy_pj_without_drains"]
+    if abs((report.energy_pj or 0) - energy) > 1e-6 * energy:
+        wrong.append(f"{report.energy_pj} pJ, not {energy}")
+    if record["execution"]["visit"].get("same") and abs((report.cycles or 0) - record["figures"]["cycles"]) > 1:
+        wrong.append(f"{report.cycles} cycles, not {record['figures']['cycles']}")
+    return wrong
+
+
+def sought(folder: Path, record: dict[str, Any]) -> str:
+    """Return the outcome of a search of our own, and print it beside the recorded one."""
+    nodes = [
+        f"  - !Storage {{component: DRAM, tensors: [{', '.join(_tensors(record))}]}}",
+        "  - !Sequential",
+        "    nodes:",
+    ]
+    for each in record["workload"]["einsums"]:
+        used = {
+            at for tensor in each["tensors"] for at in re.findall("[a-z]\\w*", " ".join(tensor["projection"].values()))
+        }
+        nodes += ["    - !Nested", "      nodes:"]
+        nodes += [f"      - !Temporal {{rank_variable: {at}, tile_shape: 1}}" for at in sorted(used)]
+        nodes += [f"      - !Compute {{einsum: {each['name']}, component: MAC}}"]
+    with tempfile.TemporaryDirectory() as made:
+        Path(made, "mapping.yaml").write_text("mapping:\n  nodes:\n" + "\n".join(nodes))
+        group = (
+            AccelForgeAdapter()
+            .parse([folder / "arch.yaml", folder / "workload.yaml", Path(made, "mapping.yaml")])
+            .group
+        )
+    assert group is not None
+    objective: Objective = {"ENERGY": "energy", "LATENCY": "cycles"}.get(record["objective"], "edp")  # type: ignore[assignment]
+    started = time.process_time()
+    chain = map_chain(group, objective)
+    seconds = time.process_time() - started
+    point = record["points"][0]
+    stay = point["execution"].get("stay") or {}
+    told = point["figures"]["energy_pj"]
+    executed = stay.get("energy_pj_without_drains")
+    report = evaluate_group(MODELS["oracle"], chain.group)
+    ours = report.of(objective) if report.valid else {"energy": chain.energy_pj, "cycles": chain.cycles}.get(objective)
+    theirs = {"energy": executed or told, "cycles": point["figures"]["cycles"]}.get(
+        objective, point.get("edp_pj_cycles")
+    )
+    print(
+        f"{folder.name}: {ours:,.0f} by {objective} in {seconds:.2f} CPU s; recorded {theirs:,.0f} (told {told:,.0f} pJ, "
+        f"{'executed' if executed else stay.get('why', 'not executed')}) in {record['all']['cpu_s']} CPU s"
+    )
+    return "no worse" if ours is not None and ours <= theirs * (1 + 1e-6) else "differs"
+
+
+def _tensors(record: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(each["name"] for einsum in record["workload"]["einsums"] for each in einsum["tensors"]))
+
+
+def main() -> int:
+    """Print the outcome of each folder and model; 1 where a figure differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", type=Path, nargs="+")
+    outcomes: Counter[str] = Counter()
+    for folder in parser.parse_args().folders:
+        record = json.loads((folder / "recorded.json").read_text())
+        stay = (record.get("execution") or {}).get("stay") or {}
+        if not (folder / "mapping.yaml").exists():
+            try:
+                outcomes[f"fuse, {sought(folder, record)}"] += 1
+            except TilewrightError as error:
+                print(f"{folder.name}: not covered: {str(error)[:160]!r}")
+                outcomes["fuse, not covered"] += 1
+            continue
+        files = [folder / f"{name}.yaml" for name in ("arch", "workload", "mapping")]
+        try:
+            group = AccelForgeAdapter().parse(files).group
+            assert group is not None
+        except TilewrightError as error:
+            print(f"{folder.name}: not read: {str(error).splitlines()[0][:160]}")
+            outcomes["not read"] += 1
+            continue
+        for name, model in MODELS.items():
+            report = evaluate_group(model, group)
+            if not report.valid:
+                outcome = f"refused: {','.join(sorted({each.code for each in report.reasons}))}"
+            elif not stay.get("executed"):
+                outcome = "no recorded execution"
+            else:
+                wrong = differences(group, report, record)
+                outcome = "differs" if wrong else "equal"
+                print(*(f"{folder.name}, {name}: {each}" for each in wrong), sep="\n", end="\n" if wrong else "")
+            outcomes[f"{name}, {outcome}"] += 1
+            if outcome != "equal":
+                print(f"{folder.name}, {name}: {outcome} (recorded: {stay.get('why', record.get('said', 'executed'))})")
+    print(*(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())), sep="\n")
+    return any("differs" in outcome for outcome in outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
