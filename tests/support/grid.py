@@ -126,7 +126,7 @@ ARCHITECTURES = [
 ]
 EVALUATIONS = 400
 """Mappings per search."""
-ENUMERATED = 20_000
+ENUMERATED = 4_000
 """Maximum size of a space that is enumerated; in larger ones, this number of mappings is drawn."""
 OPTIONS: dict[str, dict[str, object]] = {
     "cosa": {"rounds": 1, "nodes": 200},
