@@ -546,6 +546,18 @@ class Architecture(FileModel):
                 )
         return found
 
+    def values(self) -> dict[str, Any]:
+        """Return the values that `replace` may change, by path. Values of parts with equal names are left out."""
+        data, found = self.model_dump(mode="json"), dict[str, Any]()
+        counts = Counter(path for path, _ in self._paths())
+        for path, place in self._paths():
+            value: Any = data
+            for step in place:
+                value = value[step]
+            if counts[path] == 1:
+                found[path] = value
+        return found
+
     def _paths(self) -> Iterator[tuple[str, Place]]:
         data = self.model_dump(mode="json", exclude={"schema_version", "kind"})
         clusters = data.pop("clusters")

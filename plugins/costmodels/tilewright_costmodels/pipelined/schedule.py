@@ -188,6 +188,7 @@ class Schedule:
             for level in levels
         ]
         self._found: dict[tuple[int, int, int], float] = {}
+        self._moved: dict[tuple[int, str, int | None, int | None], float] = {}
 
     def cycles(self, number: int = 0, start: int = RUN, end: int = RUN) -> float:
         """Return the cycles of the steps of a level between two boundaries outside; the default is the whole run."""
@@ -198,20 +199,25 @@ class Schedule:
             self._found[key] = self._sum(number, start, end)
         return self._found[key]
 
+    def _transfer(self, number: int, kind: str, arriving: int | None, leaving: int | None) -> float:
+        """Return `transfer_cycles` of the tiles of one kind at a level."""
+        key = number, kind, arriving, leaving
+        if key not in self._moved:
+            tiles = self._tiles[number][kind]
+            self._moved[key] = transfer_cycles(tiles, arriving, leaving, latency=kind != "any") if tiles else 0.0
+        return self._moved[key]
+
     def _sum(self, number: int, start: int, end: int) -> float:
-        level, tiles = self.levels[number], self._tiles[number]
-        background = 0.0
-        cycles = transfer_cycles(tiles["next"], start, None) + transfer_cycles(tiles["next"], None, end)
+        level, background = self.levels[number], 0.0
+        cycles = self._transfer(number, "next", start, None) + self._transfer(number, "next", None, end)
         for (before, after), count in steps_of(level, start, end).items():
-            overlapped = transfer_cycles(
-                tiles["next"],
-                after if after >= level.first else None,
-                before if before >= level.first else None,
+            overlapped = self._transfer(
+                number, "next", after if after >= level.first else None, before if before >= level.first else None
             )
             step = max(self.cycles(number + 1, before, after), overlapped)
-            step += transfer_cycles(tiles["none"], before, None) + transfer_cycles(tiles["none"], None, after)
+            step += self._transfer(number, "none", before, None) + self._transfer(number, "none", None, after)
             cycles += count * step
-            background += count * transfer_cycles(tiles["any"], before, after, latency=False)
+            background += count * self._transfer(number, "any", before, after)
         return max(cycles, background)
 
 
