@@ -430,8 +430,9 @@ class Architecture(FileModel):
     def timed_parts(self) -> tuple[str, ...]:
         """Names of the memories and of the compute unit that state a timing; empty: all transfers overlap."""
         memories = [memory.name for memory in self.memories if memory.timing != Timing()]
-        waits = self.compute.fill_drain_cycles or self.compute.instruction is not None
-        return (*memories, *([self.compute.name] if waits else []))
+        unit, instruction = self.compute, self.compute.instruction
+        issues = instruction is not None and instruction.cycles > unit.cycles_per_operation
+        return (*memories, *([unit.name] if unit.fill_drain_cycles or issues else []))
 
     @property
     def compute_instances(self) -> int:

@@ -19,9 +19,7 @@ PROBLEM = {
         {"name": "O", "role": "output", "projection": ["K", "P"]},
     ],
 }
-PARAMETERS = (
-    "DRAM.read_bandwidth_words_per_cycle,DRAM.timing.latency_cycles,Buffer.timing.prefetch"
-)
+PARAMETERS = "DRAM.read_bandwidth_words_per_cycle,DRAM.timing.latency_cycles,Buffer.timing.prefetch"
 TRUE = {"DRAM.read_bandwidth_words_per_cycle": 2.0, "DRAM.timing.latency_cycles": 40, "Buffer.timing.prefetch": "next"}
 
 
