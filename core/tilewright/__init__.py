@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tilewright.api.front.report import FrontReport
     from tilewright.api.front.searching import front
     from tilewright.api.fusion import FusionReport, fuse
+    from tilewright.api.hardware.calibration import CalibrationReport, calibrate
     from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.api.hardware.exploration import explore, explored
     from tilewright.api.hardware.exploration_report import ExplorationReport
@@ -58,6 +59,7 @@ __all__ = [
     "Architecture",
     "ArchitectureSpace",
     "Budget",
+    "CalibrationReport",
     "Certificate",
     "CertificateVerification",
     "ComparisonReport",
@@ -86,6 +88,7 @@ __all__ = [
     "Workload",
     "__version__",
     "architecture_space",
+    "calibrate",
     "compare",
     "convert",
     "diff_stats",

@@ -13,7 +13,7 @@ from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from itertools import product
 
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Instruction, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -33,13 +33,15 @@ class Held:
     positions: list[Position]
     words: tuple[float, float, float]
     """Words of one transfer: read from the source, written to the target, written back to the source."""
+    again: bool
+    """Whether every step loads it."""
 
     @property
     def kind(self) -> str:
         return self.target.timing.prefetch
 
     def arrives(self, step: int) -> bool:
-        return step == 0 or self.positions[step] != self.positions[step - 1]
+        return step == 0 or self.again or self.positions[step] != self.positions[step - 1]
 
     def leaves(self, step: int) -> bool:
         return step == len(self.positions) - 1 or self.positions[step] != self.positions[step + 1]
@@ -81,6 +83,25 @@ class Simulation:
             self.held.append(held)
             self.nearest = nearest
         self.compute_cycles = compute_cycles / len(self.steps[-1])
+        if architecture.compute.instruction is not None:
+            self.compute_cycles *= self._issued(problem, mapping, architecture.compute.instruction)
+
+    def _issued(self, problem: Problem, mapping: Mapping, instruction: Instruction) -> float:
+        """Return the cycles of one tile's instructions, executed one by one, per cycle of its iterations."""
+        order, each = self.architecture.cluster_index, self.architecture.compute.cycles_per_operation
+        outer = [cluster.name for cluster in self.architecture.clusters]
+        outer = outer[: order[self.architecture.cluster_of(instruction.memory).name] + 1]
+        last = [number for number in self.storage if mapping.entries[number].target in outer][-1]
+        known = [name for name in instruction.dimensions if name in problem.dimension_names]
+        left = 1
+        for loop in mapping.loops():
+            if loop.entry > last and not loop.spatial and known and loop.dimension == known[0]:
+                left *= loop.trips
+        needed, spent = left * each, 0
+        while left > 0:
+            covered = min(left, instruction.iterations)
+            spent, left = spent + max(covered * each, instruction.cycles), left - covered
+        return spent / needed
 
     def _hold(
         self,
@@ -111,7 +132,7 @@ class Simulation:
             words[inner, name][1] * target.words_of(tensor) / transfers,
             bursts(words[outer, name][2]),
         )
-        return Held(name, source, target, latency, positions, moved)
+        return Held(name, source, target, latency, positions, moved, target.timing.reload and tensor.role != "output")
 
     def run(self) -> float:
         """Return the cycles of the run."""

@@ -21,7 +21,7 @@ DRAWN = [draw(seed) for seed in range(400)]
 
 NO_COST: dict[type[Model], set[str]] = {
     Memory: {"ports", "sparse", "timing", "area_um2", "component", "estimates"},
-    Compute: {"name", "word_bits", "sparse", "fill_drain_cycles", "area_um2", "component", "estimates"},
+    Compute: {"name", "word_bits", "sparse", "fill_drain_cycles", "instruction", "area_um2", "component", "estimates"},
     Network: {"bandwidth_words_per_cycle", "latency_cycles", "meshes"},
 }
 """Fields that change no cost of a proof by `timeloop`.

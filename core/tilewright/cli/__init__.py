@@ -9,7 +9,7 @@ import typer
 
 from tilewright.cli import compare, convert, evaluate, library, mapping, plot, plugins, schema, verify
 from tilewright.cli.common import exit_with_code, named_estimators
-from tilewright.cli.hardware import estimate, explore, export, report, space
+from tilewright.cli.hardware import calibrate, estimate, explore, export, report, space
 from tilewright.cli.options import GroupedCommand, first_line, names_of, with_traceback
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
@@ -24,6 +24,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "map": mapping.map_command,
     "evaluate": evaluate.evaluate_command,
     "compare": compare.compare_command,
+    "calibrate": calibrate.calibrate_command,
     "estimate": estimate.estimate_command,
     "explore": explore.explore_command,
     "export": export.export_command,

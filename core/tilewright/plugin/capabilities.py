@@ -55,7 +55,7 @@ class Capabilities(Model):
     meshes: bool = False
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
     timing: bool = False
-    """The cost model counts `Memory.timing` and `Compute.fill_drain_cycles`. Others refuse them."""
+    """The cost model counts `Memory.timing`, and `fill_drain_cycles` and `instruction` of `Compute`. Others refuse them."""
     groups: bool = False
     """The cost model accepts group mappings, of layers that share outer loops.
 
@@ -145,7 +145,7 @@ class Capabilities(Model):
             text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
             reasons.append(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text))
         if architecture.timed_parts and not self.timing:
-            text = "its timing (timing, fill_drain_cycles) is not counted"
+            text = "its timing (timing, fill_drain_cycles, instruction) is not counted"
             reasons += [Reason(code="timing", where=part, message=text) for part in architecture.timed_parts]
         for cluster in architecture.clusters if not self.meshes else ():
             if cluster.fanout.network.meshes:

@@ -135,6 +135,8 @@ class Timing(Model):
     """Words of one burst; a transfer from this memory moves whole bursts."""
     latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Cycles between the request of a transfer from this memory and its first word."""
+    reload: bool = False
+    """Whether each step loads its operands again, also those of the step before."""
 
 
 class Memory(Model):
@@ -303,6 +305,19 @@ class Cluster(Model):
         return able[0] if able else None
 
 
+class Instruction(Model):
+    """Instructions of an array: the shortest time of one, and the iterations that one covers (docs/cycles.md)."""
+
+    memory: Name
+    """Memory whose tiles are divided into instructions."""
+    dimensions: tuple[Name, ...] = Field(min_length=1, max_length=100)
+    """Dimension that an instruction iterates over: the first of these that the problem has."""
+    iterations: Count
+    """Largest number of its iterations in one instruction."""
+    cycles: Count
+    """Least cycles of one instruction, as issue and preloading of weights demand."""
+
+
 class Compute(Model):
     """Compute units inside the innermost cluster; their number is the product of the fanouts."""
 
@@ -311,6 +326,8 @@ class Compute(Model):
     cycles_per_operation: Count = 1
     fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""
+    instruction: Instruction | None = None
+    """Instructions that take a minimum time; None: each iteration starts when the one before ends."""
     word_bits: Count = 16
     sparse: SparseCompute | None = None
     """Operations that zeros save; None: all are executed."""
@@ -345,6 +362,9 @@ class Architecture(FileModel):
                     path = ("clusters", number, "memories", index, "name")
                     raise MisplacedError(f"memory names repeat: {memory.name}", *path)
                 memories.add(memory.name)
+        if self.compute.instruction is not None and self.compute.instruction.memory not in memories:
+            text = f"instructions divide the tiles of {self.compute.instruction.memory}, which is not a memory"
+            raise MisplacedError(text, "compute", "instruction", "memory")
         for number, cluster in enumerate(self.clusters):
             for index, memory in enumerate(cluster.memories):
                 if memory.power_gated_at not in (None, *memories):
@@ -410,7 +430,9 @@ class Architecture(FileModel):
     def timed_parts(self) -> tuple[str, ...]:
         """Names of the memories and of the compute unit that state a timing; empty: all transfers overlap."""
         memories = [memory.name for memory in self.memories if memory.timing != Timing()]
-        return (*memories, *([self.compute.name] if self.compute.fill_drain_cycles else []))
+        unit, instruction = self.compute, self.compute.instruction
+        issues = instruction is not None and instruction.cycles > unit.cycles_per_operation
+        return (*memories, *([unit.name] if unit.fill_drain_cycles or issues else []))
 
     @property
     def compute_instances(self) -> int:
@@ -523,6 +545,18 @@ class Architecture(FileModel):
                     f"{', '.join(stale)} of {name} were estimated for the part before the change",
                     hint="change the file and load it again, or give these values as well",
                 )
+        return found
+
+    def values(self) -> dict[str, Any]:
+        """Return the values that `replace` may change, by path. Values of parts with equal names are left out."""
+        data, found = self.model_dump(mode="json"), dict[str, Any]()
+        counts = Counter(path for path, _ in self._paths())
+        for path, place in self._paths():
+            value: Any = data
+            for step in place:
+                value = value[step]
+            if counts[path] == 1:
+                found[path] = value
         return found
 
     def _paths(self) -> Iterator[tuple[str, Place]]:

@@ -6,7 +6,17 @@ import math
 
 from hypothesis import strategies as st
 
-from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network, Port, Timing
+from tilewright.schema.architecture import (
+    Architecture,
+    Cluster,
+    Compute,
+    Fanout,
+    Instruction,
+    Memory,
+    Network,
+    Port,
+    Timing,
+)
 from tilewright.schema.density import Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
@@ -82,6 +92,7 @@ TIMINGS = st.builds(
     prefetch=st.sampled_from(["any", "next", "next", "none"]),
     burst_words=st.sampled_from([1, 1, 3, 8]),
     latency_cycles=st.sampled_from([0, 0, 2, 20]),
+    reload=st.sampled_from([False, False, True]),
 )
 """Timings of memories."""
 
@@ -134,7 +145,23 @@ def architectures(
                 ),
             )
         clusters.append(Cluster(name=f"C{index}", memories=memories, fanout=fanout))
-    compute = Compute(energy_per_operation_pj=0.5, fill_drain_cycles=draw(st.sampled_from([0, 0, 5])) if timed else 0)
+    compute = Compute(energy_per_operation_pj=0.5)
+    if timed:
+        compute = Compute(
+            energy_per_operation_pj=0.5,
+            cycles_per_operation=draw(st.sampled_from([1, 1, 2])),
+            fill_drain_cycles=draw(st.sampled_from([0, 0, 5])),
+            instruction=draw(
+                st.none()
+                | st.builds(
+                    Instruction,
+                    memory=st.sampled_from([memory.name for cluster in clusters for memory in cluster.memories]),
+                    dimensions=st.permutations(_LETTERS).map(tuple),
+                    iterations=st.integers(1, 4),
+                    cycles=st.integers(1, 9),
+                )
+            ),
+        )
     return Architecture(name="random", clusters=tuple(clusters), compute=compute)
 
 

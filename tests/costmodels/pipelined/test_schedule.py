@@ -1,61 +1,21 @@
 """The closed form of `pipelined` equals events that are simulated one by one, and `timeloop` if nothing is timed."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from support.schedule_simulation import Simulation
+from support.pipelined import MODEL, TIMELOOP, Case, cases, check, untimed
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.run.evaluation import build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.testing.strategies import architectures, mappings, problems
-from tilewright_costmodels import TimeloopOptions
-from tilewright_costmodels.pipelined.model import PipelinedModel
-from tilewright_costmodels.timeloop.model import TimeloopModel
-
-MODEL, TIMELOOP = PipelinedModel(TimeloopOptions()), TimeloopModel(TimeloopOptions())
-
-Case = tuple[Problem, Architecture, Mapping]
-
-
-@st.composite
-def cases(draw: st.DrawFn, timed: bool) -> Case:
-    problem = draw(problems(max_dimensions=4, max_macs=300))
-    architecture = draw(architectures(widths=True, timed=timed))
-    return problem, architecture, draw(mappings(problem, architecture))
-
-
-def untimed(architecture: Architecture) -> Architecture:
-    changes: dict[str, object] = {f"{memory.name}.timing": {} for memory in architecture.memories}
-    return architecture.replace(changes | {"compute.fill_drain_cycles": 0})
-
-
-def simulated(problem: Problem, architecture: Architecture, mapping: Mapping) -> float:
-    """Return the cycles of the events, with the words that `timeloop` counts."""
-    _, _, holding, counted = MODEL.bind(problem, architecture).traffic(MappingBatch.pack(problem, [mapping]))
-    traffic = next(counted)
-    words = {
-        (entry, name): (traffic.reads[level, at], traffic.fills[level, at], traffic.updates[level, at])
-        for level, entry in enumerate(holding)
-        for at, name in enumerate(problem.tensor_names)
-    }
-    return Simulation(problem, architecture, mapping, words, traffic.compute_cycles).run()
 
 
 @given(cases(timed=True))
 def test_the_closed_form_equals_the_events(case: Case) -> None:
-    problem, architecture, mapping = case
-    report = MODEL.bind(problem, architecture).explain(mapping)
-    throughput = TIMELOOP.bind(problem, untimed(architecture)).explain(mapping)
-    assert report.valid == throughput.valid
-    if throughput.cycles is not None:
-        events = math.ceil(simulated(problem, architecture, mapping) - 1e-6)
-        assert report.cycles == max(throughput.cycles, events)
+    check(*case)
 
 
 @given(cases(timed=False))

@@ -38,7 +38,7 @@ class Tile:
 
     prefetch: str
     innermost: int
-    """Position of the innermost loop that moves the tile; RUN: no loop moves it."""
+    """Position of the innermost loop that moves the tile, or transfers it again; RUN: none does."""
     source: Memory
     target: Memory
     latency: int
@@ -85,6 +85,8 @@ def levels_of(
             moving = [at for at, loop in enumerate(outside) if loop.dimension in tensor.dimensions]
             innermost = moving[-1] if moving else RUN
             times = math.prod(loop.trips for loop in outside[: innermost + 1])
+            if target.timing.reload and not tensor.is_output:
+                innermost = len(outside) - 1
             burst, parent = source.timing.burst_words, keepers[-2]
             read, updated = (
                 math.ceil(float(words[parent, index]) * source.words_of(tensor) / times / burst - 1e-9) * burst
@@ -149,6 +151,24 @@ def steps_of(level: Level, start: int, end: int) -> dict[tuple[int, int], int]:
     return {pair: count for pair, count in pairs.items() if count}
 
 
+def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int]) -> float:
+    """Return the cycles of computing, as a multiple of those without `Compute.instruction`."""
+    instruction, each = architecture.compute.instruction, architecture.compute.cycles_per_operation
+    if instruction is None:
+        return 1.0
+    index = architecture.cluster_index
+    below = index[architecture.cluster_of(instruction.memory).name]
+    step = max(entry for entry in holding if index[mapping.entries[entry].target] <= below)
+    along = next((name for name in instruction.dimensions if name in problem.dimensions), None)
+    iterations = math.prod(
+        loop.trips for loop in mapping.loops() if not loop.spatial and loop.entry > step and loop.dimension == along
+    )
+    whole, rest = divmod(iterations, instruction.iterations)
+    cycles = whole * max(instruction.cycles, instruction.iterations * each)
+    cycles += max(instruction.cycles, rest * each) if rest else 0
+    return cycles / (iterations * each)
+
+
 class Schedule:
     """Cycles of the work between boundaries, level by level."""
 
@@ -168,6 +188,7 @@ class Schedule:
             for level in levels
         ]
         self._found: dict[tuple[int, int, int], float] = {}
+        self._moved: dict[tuple[int, str, int | None, int | None], float] = {}
 
     def cycles(self, number: int = 0, start: int = RUN, end: int = RUN) -> float:
         """Return the cycles of the steps of a level between two boundaries outside; the default is the whole run."""
@@ -178,20 +199,25 @@ class Schedule:
             self._found[key] = self._sum(number, start, end)
         return self._found[key]
 
+    def _transfer(self, number: int, kind: str, arriving: int | None, leaving: int | None) -> float:
+        """Return `transfer_cycles` of the tiles of one kind at a level."""
+        key = number, kind, arriving, leaving
+        if key not in self._moved:
+            tiles = self._tiles[number][kind]
+            self._moved[key] = transfer_cycles(tiles, arriving, leaving, latency=kind != "any") if tiles else 0.0
+        return self._moved[key]
+
     def _sum(self, number: int, start: int, end: int) -> float:
-        level, tiles = self.levels[number], self._tiles[number]
-        background = 0.0
-        cycles = transfer_cycles(tiles["next"], start, None) + transfer_cycles(tiles["next"], None, end)
+        level, background = self.levels[number], 0.0
+        cycles = self._transfer(number, "next", start, None) + self._transfer(number, "next", None, end)
         for (before, after), count in steps_of(level, start, end).items():
-            overlapped = transfer_cycles(
-                tiles["next"],
-                after if after >= level.first else None,
-                before if before >= level.first else None,
+            overlapped = self._transfer(
+                number, "next", after if after >= level.first else None, before if before >= level.first else None
             )
             step = max(self.cycles(number + 1, before, after), overlapped)
-            step += transfer_cycles(tiles["none"], before, None) + transfer_cycles(tiles["none"], None, after)
+            step += self._transfer(number, "none", before, None) + self._transfer(number, "none", None, after)
             cycles += count * step
-            background += count * transfer_cycles(tiles["any"], before, after, latency=False)
+            background += count * self._transfer(number, "any", before, after)
         return max(cycles, background)
 
 
@@ -204,4 +230,5 @@ def schedule_cycles(
     moved = {name for tensor in problem.tensors if tensor.name in kept for name in tensor.dimensions}
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
     stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
-    return Schedule(architecture, levels, traffic.compute_cycles, stationary).cycles()
+    compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding)
+    return Schedule(architecture, levels, compute_cycles, stationary).cycles()

@@ -1,0 +1,108 @@
+"""Measurements of DOSA (ucb-bar/dosa) as input of `tilewright calibrate`.
+
+PYTHONPATH=tests python -m support.gemmini DOSA_FOLDER OUTPUT_FOLDER
+
+It writes `train.csv` (data/firesim_training_data), `test.csv` (data/firesim_test_data), their mappings and problems, and
+`gemmini.arch.yaml`: the memories of DOSA's file, an array that is large enough for every mapping, and parameters with
+neutral first values.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+
+SOURCES = {"train": "firesim_training_data/firesim_results.csv", "test": "firesim_test_data/dataset.csv"}
+TARGETS = {"L3": "System", "L2": "Chip", "L1": "PECols", "L0": "PERows"}
+TENSORS = {"W": "Weights", "I": "Inputs", "O": "Outputs"}
+Row = dict[str, str]
+
+
+def problem_of(row: Row) -> Problem:
+    sizes = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
+    stride = int(row["prob.Wstride"])
+    return Problem.model_validate(
+        {
+            "name": "_".join(f"{name}{size}" for name, size in {**sizes, "stride": stride}.items()),
+            "operation": "conv2d",
+            "dimensions": sizes,
+            "tensors": [
+                {"name": "Inputs", "role": "input", "projection": ["N", "C", f"{stride}*P + R", f"{stride}*Q + S"]},
+                {"name": "Weights", "role": "weight", "projection": ["C", "K", "R", "S"]},
+                {"name": "Outputs", "role": "output", "projection": ["N", "K", "P", "Q"]},
+            ],
+        }
+    )
+
+
+def architecture() -> Architecture:
+    def memory(name: str, bits: int, rate: float | None, holds: list[str] | None = None) -> dict[str, Any]:
+        energies = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+        shared = {"shared_bandwidth_words_per_cycle": rate} if rate else {}
+        return {"name": name, "word_bits": bits, "holds": holds, **energies, **shared}
+
+    clusters = [
+        {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
+        {"name": "Chip", "memories": [memory("Scratchpad", 8, None, ["input", "weight"])], "fanout": {"size": 128}},
+        {
+            "name": "PECols",
+            "memories": [memory("Accumulator", 32, 2.0, ["output"])],
+            "fanout": {"size": 128, "axis": "Y"},
+        },
+        {"name": "PERows", "memories": [memory("Registers", 8, None, ["weight"])]},
+    ]
+    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 1}
+    compute = {"energy_per_operation_pj": 1.0, "word_bits": 8, "instruction": instruction}
+    return Architecture.model_validate({"name": "gemmini", "clusters": clusters, "compute": compute})
+
+
+def mapping_of(row: Row) -> Mapping:
+    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones."""
+    tile = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
+    entries: list[dict[str, Any]] = []
+    outside: list[tuple[str, int]] = []
+
+    def divide(loops: list[tuple[str, int]]) -> dict[str, int]:
+        for name, trips in loops:
+            assert tile[name] % trips == 0
+            tile[name] //= trips
+        return dict(tile)
+
+    for part in row["mapping.mapping"].split(" - "):
+        head, *words = part.split()
+        level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
+        loops = [(word[0], int(word[1:].removesuffix("X")), word.endswith("X")) for word in words]
+        entry = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
+        entry |= {"temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
+        entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
+        entries.append(entry)
+        outside = [(name, trips) for name, trips, unrolled in loops if not unrolled]
+    last = {"target": "PERows", "temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
+    return Mapping.model_validate({"entries": [*entries, last]})
+
+
+def main(dosa: Path, output: Path) -> None:
+    (output / "problems").mkdir(parents=True, exist_ok=True)
+    (output / "gemmini.arch.yaml").write_text(architecture().to_yaml())
+    for name, source in SOURCES.items():
+        (output / name).mkdir(exist_ok=True)
+        with (dosa / "data" / source).open(newline="") as text, (output / f"{name}.csv").open("w", newline="") as found:
+            table = csv.writer(found)
+            table.writerow(["mapping", "problem", "cycles"])
+            for number, row in enumerate(csv.DictReader(text)):
+                problem = problem_of(row)
+                mapping = f"{name}/{number}.yaml"
+                (output / mapping).write_text(mapping_of(row).to_yaml())
+                (output / "problems" / f"{problem.name}.yaml").write_text(problem.to_yaml())
+                table.writerow([mapping, f"problems/{problem.name}.yaml", float(row["target.gemmini_cycle"])])
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
