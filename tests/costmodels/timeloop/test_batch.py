@@ -13,7 +13,7 @@ from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Network
-from tilewright.schema.mapping import Mapping
+from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_costmodels import TimeloopOptions
@@ -86,26 +86,40 @@ def test_a_permuted_batch_has_permuted_prices(
     np.testing.assert_array_equal(mixed.cycles, plain.cycles[order])
 
 
+TINY = Architecture.from_yaml(
+    """
+    name: tiny
+    clusters: [{name: D, memories: [{name: D, read_energy_pj: 1, write_energy_pj: 1}]}]
+    compute: {energy_per_operation_pj: 1}
+    """
+)
+
+
+def product(size: int) -> Problem:
+    problem = tw.load(f"nk,km->nm; n={size} k={size} m={size}")
+    assert isinstance(problem, Problem)
+    return problem
+
+
 def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
-    big = Problem.from_yaml(
-        """
-        name: big
-        dimensions: {M: 1048576, N: 1048576, K: 1048576}
-        tensors:
-        - {name: A, role: input, projection: [M, K]}
-        - {name: B, role: weight, projection: [K, N]}
-        - {name: Z, role: output, projection: [M, N]}
-        """
-    )
-    architecture = Architecture.from_yaml(
-        """
-        name: tiny
-        clusters: [{name: D, memories: [{name: D, read_energy_pj: 1, write_energy_pj: 1}]}]
-        compute: {energy_per_operation_pj: 1}
-        """
-    )
     with pytest.raises(NotConformableError, match=r"2\*\*53"):
-        TimeloopModel(TimeloopOptions()).bind(big, architecture)
+        TimeloopModel(TimeloopOptions()).bind(product(2**20), TINY)
+
+
+@pytest.mark.parametrize("size", [2**13 - 1, 2**13, 2**17])
+def test_large_counts_are_exact(size: int) -> None:
+    problem = product(size)
+    entry = {"target": "D", "keep": problem.tensor_names, "temporal": dict.fromkeys(problem.dimension_names, 1)}
+    order = problem.dimension_names
+    outer, inner = (
+        Entry(target="D", temporal_tile_sizes=tile, temporal_order=order, spatial_tile_sizes=tile, keep=keep)
+        for tile, keep in ((dict.fromkeys(order, size), problem.tensor_names), (dict.fromkeys(order, 1), None))
+    )
+    mapping = Mapping(entries=(outer, inner))
+    report = TimeloopModel(TimeloopOptions()).bind(problem, TINY).explain(mapping)
+    counts = report.levels[0].tensors
+    assert [counts[tensor.name].reads for tensor in problem.operands] == [size**3] * 2
+    assert counts[problem.output.name].updates == size**3
 
 
 def test_more_units_than_there_is_memory_for_are_refused() -> None:

@@ -130,7 +130,8 @@ def _kept(
 
 
 def _rounded(average: float) -> int:
-    return math.floor(average * (1 + 1e-12) + 0.5)  # rounds up halves that floating point underestimates
+    whole = math.floor(average)
+    return whole + (average - whole >= 0.5 - min(average * 1e-12, 1e-3))  # floating point underestimates some halves
 
 
 def _network(
