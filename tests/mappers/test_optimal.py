@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tilewright
 from support.profiles import scaled
+from tilewright import library
 from tilewright.compiled import for_kernel, interpreted
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats, Ints
@@ -435,3 +436,14 @@ def test_it_tells_what_it_has_pruned() -> None:
     figures = run("optimal", space, timeloop(space), "edp").figures
     assert figures.keys() >= {"states", "pruned_by_bound", "pruned_by_dominance", "widest"}
     assert all(np.isfinite(value) for value in figures.values())
+
+
+def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
+    problem = library.workload("quickflow_convs/V").layers[0].problem
+    space = tilewright.space(problem, arch="eyeriss", constraints="none")
+    result = run("optimal", space, timeloop(space), "edp", memory=2)
+    whole = run("optimal", space, timeloop(space), "edp")
+    assert result.figures["memory_mib"] <= result.figures["memory_limit_mib"] == 2
+    assert result.lower_bound is not None and result.lower_bound <= whole.value <= result.value
+    assert result.gap is not None and result.gap > 0.001
+    assert whole.proved == "yes" and "memory_limit_mib" not in whole.figures and whole.figures["memory_mib"] > 2

@@ -66,7 +66,7 @@ class RecordedSearch(StagedSearch):
         free = self.context._replace(cutoff=math.inf, costs=self.context.costs._replace(dominance=False))
         before, rows = self._numbers.get(id(states), [0]), StateRows(states.numbers, states.integers)
         owner: list[int] = []
-        tables = StateTables(self.instance.layout, self.instance.problem.trip.shape, self.width)
+        tables = StateTables(self.instance.layout, self.instance.problem.trip.shape, self.width, 1 << 30)
         every = tables.empty(states)
         plain = tables.empty(states, every)
         without = stage._replace(outer=stage.outer._replace(outer_pj=for_kernel(stage.outer.outer_pj[:0])))

@@ -337,6 +337,11 @@ class MappingReport(Tabular):
                 first = "--mapper random" if layer.result.stop == "finished" else more
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings)
+        found += [
+            f"note: the proof of {layer.name} ended at its limit of {limit:,.0f} MiB; --mapper-option memory=N allows N MiB"
+            for layer in self.layers
+            if layer.result is not None and (limit := layer.result.figures.get("memory_limit_mib"))
+        ]
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")

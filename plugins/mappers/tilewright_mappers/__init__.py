@@ -208,6 +208,9 @@ class OptimalOptions(Options):
         ge=1,
         description="maximum loop orders evaluated of one undercounted tiling",
     )
+    memory: int = Field(
+        default=1024, ge=1, le=1_000_000, description="maximum MiB of the states of a proof; less can leave a gap"
+    )
 
 
 @hookimpl

@@ -62,6 +62,8 @@ class Optimal:
             message = "the cost model offers no relaxation, which proofs need; use --mapper quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))
         instance = SearchInstance(task.space, relaxation, task.objective, task.most_cycles)
+        if instance.outer_traffic.bytes > self.options.memory << 19:  # bounds are lower without the tables
+            instance.outer_traffic.tables.clear()
         # compiles the kernels; a width of 1 below every cost finds nothing
         StagedSearch(instance, -math.inf, 1, lambda: False).run()
         return _search(instance, task, run, self.options)
@@ -84,7 +86,8 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
-        staged = StagedSearch(instance, best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF, width, over)
+        cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
+        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20)
         complete = staged.run()
         best, unresolved = yield from _evaluate(complete, staged.truncation_bound, best, task, run, options)
         if width < widest:
@@ -97,7 +100,11 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             pruned_by_bound=float(staged.counts[1]),
             pruned_by_dominance=float(staged.counts[2]),
             widest=float(staged.widest),
+            memory_mib=max(staged.peak_bytes / 2**20, run.figures.get("memory_mib", 0.0)),
         )
+        run.figures.pop("memory_limit_mib", None)
+        if staged.short_of_memory and bound < best * ROUNDING_FACTOR:
+            run.figures["memory_limit_mib"] = float(options.memory)
         if bound >= best * ROUNDING_FACTOR or run.exhausted:
             break
         if staged.truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound

@@ -102,6 +102,11 @@ class OuterTraffic:
             energy = np.stack([[each.ravel(order="F") for each in shares] for shares in zip(*rows, strict=True)])
             self.tables[place] = Table(energy, self.multicast_factors, self.multicast_tensor, row)
 
+    @property
+    def bytes(self) -> int:
+        """Bytes of all tables."""
+        return sum(table.energy.nbytes for table in self.tables.values())
+
     def each_pair(self) -> Iterator[tuple[int, StoragePair]]:
         """Yield (tensor, link) of all links in the tables."""
         return ((t, pair) for t, pairs in self.pairs.items() for pair in pairs)

@@ -47,6 +47,8 @@ from tilewright_mappers.optimal.state_tables import States, StateTables
 
 MAX_SUBCLUSTERS = 1024
 """Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
+DECISIONS_SHARE = 8
+"""The decisions take at most one part in so many of the memory."""
 CHUNK = 1 << 18
 """States times trips per loop that one kernel call expands. Between calls the search checks the time limit."""
 
@@ -65,6 +67,11 @@ class DecisionTrace:
     slot: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([-1], np.int32)])
     decision_code: list[NDArray[np.int32]] = field(default_factory=lambda: [np.array([0], np.int32)])
     count: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all decisions."""
+        return 12 * self.count
 
     def add(self, before: Ints, slot: int, what: Ints) -> Ints:
         """Append rows and return their indices."""
@@ -100,15 +107,30 @@ class StagedSearch:
         cutoff: the cutoff; states with a higher bound are pruned.
         width: maximum states kept per stage. `truncation_bound` is the lowest bound of a truncated state.
         over: returns whether the time has run out; the search then truncates all states.
+        most_bytes: maximum bytes of the tables and decisions. `short_of_memory` tells whether more would have kept
+            more states.
     """
 
-    def __init__(self, instance: SearchInstance, cutoff: float, width: int, over: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        instance: SearchInstance,
+        cutoff: float,
+        width: int,
+        over: Callable[[], bool],
+        most_bytes: int = 1 << 30,
+    ) -> None:
         self.instance, self.width, self.over = instance, width, over
         self.truncation_bound = math.inf
         self.decisions = DecisionTrace()
         self.counts = np.zeros(3, np.int64)
         self.widest = 0
-        self.tables = StateTables(instance.layout, instance.problem.trip.shape, width)
+        free = max(0, most_bytes - instance.outer_traffic.bytes)
+        self.most_decisions = free // DECISIONS_SHARE
+        self.tables = StateTables(
+            instance.layout, instance.problem.trip.shape, width, free - self.most_decisions
+        )
+        self.short_of_memory = False
+        self.peak_bytes = 0
         side = max(
             (int((instance.problem.coefficient[t] * instance.problem.sizes)[instance.problem.window_index[t] == r].sum())
              for t in range(instance.tensors) for r in set(instance.problem.window_index[t]) if r >= 0), default=0,
@@ -153,7 +175,14 @@ class StagedSearch:
             if (entry, False) in place:
                 outside = place[entry, False]
                 states = self._place_loops(states, entry, outside, level)
-        return self._complete(states)
+        order = np.argsort(states.numbers[:, BOUND], kind="stable")
+        bounds = states.numbers[order, BOUND]
+        row, flags = (states.integers[order, at] for at in (self.instance.layout.decision, self.instance.layout.flags))
+        self.short_of_memory |= self.tables.short_of_memory
+        self.peak_bytes = self.instance.outer_traffic.bytes + self.tables.bytes + self.decisions.bytes
+        del states
+        self.tables.tables = []  # frees large arrays
+        return self._complete(bounds, row, flags)
 
     def _start(self) -> States:
         """Return the state of the compute units, inside all loops."""
@@ -291,14 +320,14 @@ class StagedSearch:
         layout, trips = self.instance.layout, self.instance.problem.trip.shape[1]
         table = table or self.tables.empty(states)
         start, count = 0, int(table.counters[0])
-        if not len(states) or self.over():
+        if not len(states) or self._is_over():
             self.truncation_bound = min(self.truncation_bound, states.numbers[:, BOUND].min(initial=math.inf))
             return States(table.rows.numbers[:count], table.rows.integers[:count])
         self.counts[0] -= count  # states already in the table are counted again below
         table.unrollable[:] = stage.outer.open_trips[stage.outer.slot_index > -2].any(axis=0)
         rows = StateRows(states.numbers, states.integers)
         while start < len(states):
-            if self.over():
+            if self._is_over():
                 self.truncation_bound = min(self.truncation_bound, states.numbers[start:, BOUND].min())
                 break
             stop = min(len(states), start + max(1, CHUNK // trips))
@@ -317,6 +346,12 @@ class StagedSearch:
             integers[new, layout.decision] = self.decisions.add(integers[new, layout.decision], decision, codes[new])
         return States(numbers, integers)
 
+    def _is_over(self) -> bool:
+        """Return whether time or memory has run out."""
+        full = self.decisions.bytes > self.most_decisions or not self.tables.room
+        self.short_of_memory |= full or self.tables.short_of_memory
+        return full or self.over()
+
     def _leave_best(self, table: StateTable, kind: int) -> None:
         """Truncate a table, and count its states."""
         before = int(table.counters[0])
@@ -329,17 +364,21 @@ class StagedSearch:
 
     # -- what comes out --------------------------------------------------------------------------------------
 
-    def _complete(self, states: States) -> CompleteMappings:
-        """Return the complete mappings of the last states, reconstructed from their decisions."""
+    def _complete(self, bounds: Floats, row: Ints, flags: Ints) -> CompleteMappings:
+        """Return the complete mappings of the last states, reconstructed from their decisions.
+
+        Args:
+            bounds: [n]: bounds of the states, ascending.
+            row: [n]: row of the last decision.
+            flags: [n]: flags.
+        """
         instance, space = self.instance, self.instance.space
         before, slots, whats = (
             np.concatenate(part)
             for part in (self.decisions.predecessor, self.decisions.slot, self.decisions.decision_code)
         )
-        n, most = len(states), instance.problem.trip.shape[1]
-        order = np.argsort(states.numbers[:, BOUND], kind="stable")
-        states = States(states.numbers[order], states.integers[order])
-        self.decisions, self.tables.tables = DecisionTrace(), []  # free large arrays
+        self.decisions = DecisionTrace()
+        n, most = len(bounds), instance.problem.trip.shape[1]
         trips = np.ones((n, len(space.slots), instance.dims), np.int64)
         keep = np.broadcast_to(instance.always, (n, *instance.always.shape)).copy()
         temporal = list(space.temporal_slots)
@@ -348,7 +387,7 @@ class StagedSearch:
         # loops that do not matter are outermost; of the placed loops the outermost is read first
         place = np.broadcast_to(np.arange(-instance.dims, 0), (n, len(temporal), instance.dims)).copy()
         placed = np.zeros((n, len(temporal)), np.int64)
-        row, unfinished = states.integers[:, instance.layout.decision].copy(), np.arange(n)
+        unfinished = np.arange(n)
         while len(unfinished := unfinished[row[unfinished] > 0]):
             slot, what = slots[row[unfinished]], whats[row[unfinished]]
             held, looped = slot < 0, slot >= 0
@@ -360,12 +399,14 @@ class StagedSearch:
             placed[i, b] += 1
             row[unfinished] = before[row[unfinished]]
         orders = np.argsort(place, axis=2).astype(np.int8)
-        undercounted = states.integers[:, instance.layout.flags] & ~ROUNDED_FIRST_READS > 0
+        held = sum(array.nbytes for array in (before, slots, whats, trips, place, orders, keep))
+        self.peak_bytes = max(self.peak_bytes, instance.outer_traffic.bytes + held)
+        undercounted = flags & ~ROUNDED_FIRST_READS > 0
         # where first reads are rounded, an undercounted mapping may have dominated others before it was (Lemma 4)
         may_dominate = ~undercounted | instance.rounds_first_reads
         return CompleteMappings(
             Candidates(space, trips, orders, keep),
-            states.numbers[:, BOUND],
+            bounds,
             undercounted,
             may_dominate & (instance.costs.dominance and instance.costs.margin == 0.0),
             instance.dominated_cost_factor(),

@@ -16,6 +16,10 @@ MIN_CAPACITY = 1 << 17
 
 The operating system allocates pages on use.
 """
+MOST_TABLES = 3
+"""Maximum number of tables that a search needs at once: a block of loops has one more than other stages."""
+OTHER_BYTES_PER_ROW = 33
+"""Bytes of a row besides its numbers and integers: chain, two heads, decision, and whether it is alive."""
 ROWS_PER_MOVE = 1 << 12
 """Rows moved per step of a compaction."""
 
@@ -37,11 +41,25 @@ class StateTables:
     States are views of a table; they are valid until that table is filled again.
     """
 
-    def __init__(self, layout: StateLayout, trips: tuple[int, ...], width: int) -> None:
+    def __init__(self, layout: StateLayout, trips: tuple[int, ...], width: int, most_bytes: int) -> None:
         self.layout, self.dims = layout, trips[0]
+        self.row_bytes = 8 * (layout.numbers + layout.integers) + OTHER_BYTES_PER_ROW
         # the successors of one state always fit
-        self.capacity = max(MIN_CAPACITY, 5 * width // 2) + math.prod(trips)
+        self.capacity = min(
+            max(MIN_CAPACITY, 5 * width // 2) + math.prod(trips), most_bytes // (MOST_TABLES * self.row_bytes)
+        )
+        self.room = max(0, self.capacity - math.prod(trips)) * 4 // 5
+        """Maximum number of states that a truncation leaves, for lack of memory; 0: no stage can be expanded."""
+        self.short_of_memory = False
+        """Whether a truncation left fewer states than the width."""
         self.tables: list[StateTable] = []
+        self.filled: list[int] = []
+        """Maximum number of states that each table ever had."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all rows that were ever filled; the operating system gives no memory to others."""
+        return self.row_bytes * sum(self.filled)
 
     def empty(self, states: States, other_than: StateTable | None = None) -> StateTable:
         """Return an empty table that contains neither these states nor those of `other_than`."""
@@ -65,6 +83,7 @@ class StateTables:
             decision_code=np.empty(capacity, np.int64),
         )
         self.tables.append(table)
+        self.filled.append(0)
         return table
 
     def leave_best(self, table: StateTable, width: int) -> float:
@@ -74,7 +93,11 @@ class StateTables:
             The lowest bound of a truncated state, inf if there is none.
         """
         rows, truncation_bound = np.flatnonzero(table.alive[: table.counters[0]]), math.inf
-        if len(rows) > width:
+        place = next(n for n, each in enumerate(self.tables) if each.counters is table.counters)
+        self.filled[place] = max(self.filled[place], int(table.counters[0]))
+        if len(rows) > min(width, self.room):
+            self.short_of_memory |= self.room < width
+            width = min(width, self.room)
             # Half are the lowest bounds. Exactly counted states come next, because low bounds of
             # undercounted states are often far below their costs.
             bounds, counted = (
