@@ -166,7 +166,7 @@ def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunCon
         return configuration
     with suppress(TilewrightError):
         space, _, evaluator = bound(distinct, configuration)
-        if isinstance(evaluator, Relaxable) and evaluator.relaxation(space.skeleton) is not None:
+        if isinstance(evaluator, Relaxable) and evaluator.relaxation(space.skeleton, space.keeps) is not None:
             return configuration
     return configuration.fallback
 
