@@ -402,7 +402,7 @@ class MappingReport(Tabular):
         table = Table(
             "layer", SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
             numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
-            numbers("% of energy", rank=6, decimals=1), Column("limited by", rank=2), *(["proved"] if self._proofs else []),
+            numbers("% of energy", rank=6, decimals=1), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
             title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
@@ -411,8 +411,9 @@ class MappingReport(Tabular):
             figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
             proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
-            problem = layer.problem
-            table.add_row(layer.name, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *proof)
+            problem, sparse = layer.problem, [self._densities.get(layer.name, "")] if self._densities else []
+            row = problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
+            table.add_row(layer.name, *row)
         if self.expansion is None:
             count = sum(layer.count for layer in self.layers)
             table.add_row(
@@ -424,9 +425,15 @@ class MappingReport(Tabular):
                 self.cycles,
                 "",
                 self.edp,
-                *[""] * (2 + bool(self._proofs)),
+                *[""] * (2 + bool(self._densities) + bool(self._proofs)),
             )
         return table
+
+    @cached_property
+    def _densities(self) -> dict[str, str]:
+        """Return the densities of each layer that has some."""
+        found = {layer.name: [each for each in layer.problem.tensors if each.density] for layer in self.layers}
+        return {name: ", ".join(f"{each.name} {each.density}" for each in some) for name, some in found.items() if some}
 
     @property
     def _proofs(self) -> dict[str, str]:

@@ -24,7 +24,7 @@ PANELS = {
     "Options of plugins": ("mapper_options", "model_options", "strategy_options"),
     "Algorithms": ("algorithms", "movement", "algorithm_options"),
     "The run": ("jobs", "cache", "resume", "folder", "force", "cluster", "store", "retry"),
-    "Input files": ("notation", "batch", "size", "values", "dense", "dataflow"),
+    "Input files": ("notation", "batch", "size", "density", "values", "dense", "dataflow"),
     "What is printed": ("graph", "json", "quiet", "traceback", "help"),
 }
 """Headings of options in `--help`, with parameter names. Other options come first."""
@@ -153,6 +153,10 @@ class Flags:
     size: Annotated[
         list[str] | None, typer.Option(metavar="NAME=N", help="a dynamic dimension of an ONNX, MLIR or PyTorch model")
     ] = None
+    density: Annotated[
+        str | None,
+        typer.Option(metavar="from-weights", help="densities of an ONNX model's weights: their fractions of nonzeros"),
+    ] = None
     values: Set = None
     dense: Dense = False
     dataflow: Dataflow = None
@@ -169,13 +173,18 @@ class Flags:
         from tilewright.api.load.kinds import is_foreign
         from tilewright.cli.common import key_values
 
-        if not self.batch and not self.size and (len(workload) > 1 or is_foreign(workload[0])):
+        given = self.batch or self.size or self.density
+        if not given and (len(workload) > 1 or is_foreign(workload[0])):
             return workload
         sizes: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
         if self.size:
             sizes["sizes"] = key_values(self.size, "--size")
+        if self.density:
+            sizes["density"] = self.density
         if len(workload) > 1:
-            raise tw.errors.InputError("--batch and --size are for one workload", hint="map them individually")
+            raise tw.errors.InputError(
+                "--batch, --size and --density are for one workload", hint="map them individually"
+            )
         return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
         PluginError: the relaxation is invalid.
     """
     guarded = guarded_evaluator(evaluator, space.problem, space.architecture)
-    relaxation = guarded.relaxation(space.skeleton) if isinstance(guarded, Relaxable) else None
+    relaxation = guarded.relaxation(space.skeleton, space.keeps) if isinstance(guarded, Relaxable) else None
     if relaxation is None:
         return 0.0, 0.0
     problem = space.problem
@@ -64,14 +64,15 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
         for entry, memory in _keeping(space, relaxation, number).items():
             width = space.architecture.memories[memory].words_of(tensor)
             once = values * width
+            moved = 1.0 if relaxation.moved is None else relaxation.moved[memory, number]
             taken = max(once, _for_operations(space, relaxation, number, entry) * width)
             if tensor.is_output:
-                energy += taken * relaxation.update_pj[memory]
-                written[memory] += once
+                energy += taken * relaxation.update_pj[memory, number]
+                written[memory] += once * moved
             else:
-                energy += taken * relaxation.read_pj[memory]
-                energy += once * relaxation.fill_pj[memory] if entry else 0.0
-                read[memory] += once
+                energy += taken * relaxation.read_pj[memory, number]
+                energy += once * relaxation.fill_pj[memory, number] if entry else 0.0
+                read[memory] += once * moved
     cycles = problem.macs * relaxation.cycles_per_operation / usable_units(space)
     outermost = sorted({int(memory) for memory in relaxation.memory[0] if memory >= 0})
     limits = (

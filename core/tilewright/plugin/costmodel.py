@@ -175,8 +175,8 @@ class Relaxation:
 
     Attributes:
         memory: [E, T] index of the memory that may keep the tensor there; -1: none.
-        read_pj, fill_pj, update_pj: [M] minimum pJ per word read towards the units, written from
-            outside, or added to an output from inside. A value has `Memory.words_of` words.
+        read_pj, fill_pj, update_pj: [M, T], or [M] for all tensors alike: minimum pJ per word read towards the units,
+            written from outside, or added to an output from inside. A value has `Memory.words_of` words.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
         shared_bandwidth: [M] words per cycle and instance, read and written together; None: no memory has such a limit.
         shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce their words.
@@ -186,6 +186,9 @@ class Relaxation:
         cycles_per_operation: Cycles of one compute unit per operation.
         exact: Nothing else costs anything, so that fewer words never cost more.
         whole_cycles: Cycles are rounded up to whole numbers.
+        moved: [M, T] minimum fraction of these words that takes bandwidth; None: all do.
+        rounded: Counts are rounded, so that fewer words may cost slightly more.
+        order_matters: Costs depend on loop orders that need the same words.
     """
 
     memory: Ints
@@ -203,14 +206,27 @@ class Relaxation:
     exact: bool
     whole_cycles: bool = False
     shared_bandwidth: Floats | None = None
+    moved: Floats | None = None
+    rounded: bool = False
+    order_matters: bool = False
+
+    def __post_init__(self) -> None:
+        shape = len(self.gate), self.memory.shape[1]
+        for name in ("read_pj", "fill_pj", "update_pj"):
+            prices = np.asarray(getattr(self, name), np.float64).reshape(shape[0], -1)
+            object.__setattr__(self, name, np.broadcast_to(prices, shape))
 
 
 @runtime_checkable
 class Relaxable(Protocol):
     """An evaluator that offers a relaxation. Mappers find it in `Run.relaxable`."""
 
-    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
-        """Return the relaxation, or None if no mapping over the skeleton can be valid."""
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
+        """Return the relaxation; None if no mapping over the skeleton can be valid, or nothing is known.
+
+        Args:
+            keeps: [E, T] entries that keep a tensor in all mappings, and in some (`MapSpace.keeps`). None: any entry may.
+        """
         ...
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tilewright.mapspace.batch import Floats, Ints, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
 from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
@@ -64,7 +64,7 @@ class PlainEvaluator(BatchEvaluator):
     def evaluate(self, mapping: Mapping) -> Costs:
         return Costs.gather([self.explain(mapping)])
 
-    def relaxation(self, skeleton: Skeleton) -> Relaxation:
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation:
         """Return a relaxation: a tile is filled at least as often as it changes."""
         memories = self.architecture.memories
         free, unlimited = np.zeros(len(memories)), np.full(len(memories), np.inf)
@@ -148,9 +148,9 @@ def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping,
             words = served * math.prod(trips for steps, _ in factors for trips in steps.values()) if sure else 0.0
         else:
             words = served * _brought(problem, mapping, number, inside)
-        energy += words * (relaxation.update_pj if tensor.is_output else relaxation.read_pj)[memory]
+        energy += words * (relaxation.update_pj if tensor.is_output else relaxation.read_pj)[memory, number]
         if entry and not tensor.is_output:
-            energy += outside * _brought(problem, mapping, number, entry) * relaxation.fill_pj[memory]
+            energy += outside * _brought(problem, mapping, number, entry) * relaxation.fill_pj[memory, number]
         inside = entry
     return energy
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -36,6 +36,14 @@ class FileOptions(Options):
 
     batch: int | None = Field(default=None, ge=1, description="size of the first dimension of the inputs")
     sizes: Sizes = Field(default_factory=dict, description="sizes of named dynamic dimensions")
+
+
+class OnnxOptions(FileOptions):
+    """Options of `onnx`."""
+
+    density: Literal["from-weights"] | None = Field(
+        default=None, description="from-weights: densities of weights are the fractions of nonzeros in the model"
+    )
 
 
 class MlirOptions(FileOptions):
@@ -74,7 +82,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
             name="onnx",
             summary="ONNX models: convolutions and matrix products are mapped, other operators listed.",
             factory=lazy("tilewright_frontends.onnx", "OnnxFrontend"),
-            options=FileOptions,
+            options=OnnxOptions,
             needs=("onnx",),
             hint="pip install onnx",
             suffixes=(".onnx",),

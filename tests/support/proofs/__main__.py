@@ -15,6 +15,7 @@ from pathlib import Path
 
 from support.proofs.checking import check
 from support.proofs.drawing import KINDS, draw
+from support.proofs.sparse import draw_sparse
 
 
 def main() -> int:
@@ -23,6 +24,7 @@ def main() -> int:
     parser.add_argument("count", type=int, help="tasks")
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--kind", choices=KINDS, help="family of sizes; any by default")
+    parser.add_argument("--sparse", choices=("any", "simple"), help="sparse hardware; simple: constant savings")
     parser.add_argument("--links", choices=("on", "off"), help="link transfers; either by default")
     parser.add_argument("--factors", choices=("perfect", "ragged"), help="either by default")
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
@@ -35,7 +37,10 @@ def main() -> int:
     counts: Counter[str] = Counter()
     started = time.monotonic()
     for seed in range(arguments.start, arguments.start + arguments.count):
-        inputs = draw(seed, arguments.kind, ragged=ragged, **fixed)
+        if arguments.sparse:
+            inputs = draw_sparse(seed, simple=arguments.sparse == "simple" or None, **fixed)
+        else:
+            inputs = draw(seed, arguments.kind, ragged=ragged, **fixed)
         options = {"width": arguments.width, "orders": 1} if arguments.width else {}
         verdict = check(inputs, arguments.limit, capped=arguments.capped, **options)
         counts["wrong" if verdict.wrong else verdict.status] += 1

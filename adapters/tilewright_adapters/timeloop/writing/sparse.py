@@ -18,7 +18,10 @@ _FORMATS_OF_V4 = ("UOP", "CP", "B", "RLE")
 
 
 def refuse_sparse(plan: Outline) -> None:
-    """Add reasons why Timeloop's files cannot express the sparse hardware."""
+    """Add reasons why Timeloop's files cannot express the sparse hardware, or the densities."""
+    for tensor in () if plan.problem is None else plan.problem.tensors:
+        if tensor.density is not None and tensor.density.data is not None:
+            plan.refuse("density", tensor.name, "actual data; public versions of Timeloop read none")
     for storage in plan.storage:
         sparse = storage.memory.sparse
         if sparse is None or plan.problem is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.costmodel import (
@@ -66,7 +66,7 @@ class GuardedEvaluator:
 
     evaluate_candidates: Callable[[Candidates], Costs]
     bound: Callable[[MappingBatch, int], Costs]
-    relaxation: Callable[[Skeleton], Relaxation | None]
+    relaxation: Callable[..., Relaxation | None]
 
     def __init__(self, plugin: Any, owner: Owner, problem: Problem, architecture: Architecture) -> None:
         self.plugin, self.owner, self.problem, self.architecture = plugin, owner, problem, architecture
@@ -121,12 +121,14 @@ def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) ->
     return _checked(owner, "bound", costs, len(batch), 0.0)
 
 
-def _relaxation(plugin: Relaxable, owner: Owner, skeleton: Skeleton) -> Relaxation | None:
+def _relaxation(
+    plugin: Relaxable, owner: Owner, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None
+) -> Relaxation | None:
     def fault_of(found: object) -> str | None:
         good = found is None or isinstance(found, Relaxation)
         return None if good else f"returned {described(found)}, a Relaxation is expected"
 
-    return checked_answer(owner, "relaxation", lambda: plugin.relaxation(skeleton), fault_of)
+    return checked_answer(owner, "relaxation", lambda: plugin.relaxation(skeleton, keeps), fault_of)
 
 
 def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) -> Costs:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -149,7 +150,7 @@ def validate(model: type[M], document: Document) -> M:
         InputError: the document is invalid; every error has file, line, column, the found value and the expected one.
     """
     try:
-        return model.model_validate(document.data)
+        return model.model_validate(document.data, context={"folder": os.path.dirname(document.source)})
     except UnicodeEncodeError as error:
         raise InputError(f"{error.object!r} has half a character", location=document.locate(())) from None
     except ValidationError as error:

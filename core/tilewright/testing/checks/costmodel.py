@@ -302,7 +302,11 @@ def check_costmodel_relaxation_holds(subject: Subject) -> None:
     The check covers the energy of single mappings, and the lower bounds of the whole space.
     """
     for sample, evaluator in _bound(subject):
-        relaxation = evaluator.relaxation(sample.space.skeleton) if isinstance(evaluator, Relaxable) else None
+        relaxation = (
+            evaluator.relaxation(sample.space.skeleton, sample.space.keeps)
+            if isinstance(evaluator, Relaxable)
+            else None
+        )
         if relaxation is None:
             continue
         for space in _spaces(subject, sample):

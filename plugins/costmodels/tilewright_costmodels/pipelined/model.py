@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.compiled import LANES
-from tilewright.mapspace.batch import Floats, MappingBatch
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.schema.architecture import Architecture
@@ -93,12 +93,12 @@ class PipelinedEvaluator(BatchEvaluator):
         """Return lower bounds (see `Bounder`): Timeloop's, because a schedule only adds cycles."""
         return self.evaluate_batch(batch) if entries == len(batch.skeleton) else self.timeloop.bound(batch, entries)
 
-    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds (see `Relaxable`).
 
         Fewer words may cost more cycles, so they are no exact account.
         """
-        relaxation = self.timeloop.relaxation(skeleton)
+        relaxation = self.timeloop.relaxation(skeleton, keeps)
         return None if relaxation is None else replace(relaxation, exact=False)
 
 

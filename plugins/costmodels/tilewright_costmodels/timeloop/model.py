@@ -210,7 +210,7 @@ class TimeloopEvaluator(BatchEvaluator):
             self.problem, self.architecture, self.link_transfers, kernel.tables, completed, entries, counts, valid
         )
 
-    def relaxation(self, skeleton: Skeleton) -> Relaxation | None:
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds (see `Relaxable`)."""
         tables = tables_of(self.problem, self.architecture, skeleton, (), False)
         if tables is None:

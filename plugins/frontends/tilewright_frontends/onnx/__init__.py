@@ -1,6 +1,6 @@
 """`onnx`: convolutions and matrix products of an ONNX graph.
 
-Every other operator is listed with its reason. No weight is read, because shapes are sufficient,
+Every other operator is listed with its reason. Shapes are sufficient: weights are read for densities alone,
 and only operators that compute shapes are evaluated. A child process with limits of time and
 memory reads the file, because it runs onnx's C++ code.
 """
@@ -20,10 +20,11 @@ from onnx import NodeProto
 from tilewright.errors import InputError
 from tilewright.files import is_file
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends import FileOptions
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.limits import read_limited
 from tilewright_frontends.nests import Unsupported, refusing, unique_name
 from tilewright_frontends.onnx import edges
+from tilewright_frontends.onnx.densities import with_densities
 from tilewright_frontends.onnx.graph import Graph, load_graph
 from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import Product, builder_of
@@ -58,7 +59,8 @@ Larger files get three times their size in addition.
 class OnnxFrontend:
     """A frontend that reads .onnx files and the networks of the onnx package."""
 
-    def __init__(self, options: FileOptions) -> None:
+    def __init__(self, options: OnnxOptions) -> None:
+        self.weights = options.density is not None
         self.batch = options.batch
         self.sizes = options.sizes
 
@@ -78,19 +80,21 @@ class OnnxFrontend:
             if not path.exists():
                 raise InputError(f"the installed onnx {version('onnx')} lacks {source}")
             told = f"{FILES[source]} of the onnx package's backend tests"
-            return read_file(path, source, told, self.batch, self.sizes)
+            return read_file(path, source, told, self.batch, self.sizes, self.weights)
 
     def _read_file(self, path: Path) -> Workload:
         hundreds = (os.path.getsize(path) if is_file(path) else 0) // _HUNDRED
         seconds, memory = SECONDS * (1 + hundreds), MEMORY + 3 * _HUNDRED * hundreds
-        words = (path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes)
+        words = (path.stem or str(path), f"{path.name}: ONNX graph", self.batch, self.sizes, self.weights)
         return read_limited(read_file, path, *words, seconds=seconds, memory=memory)
 
 
-def read_file(path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
-    """Read a model as a workload. Raises InputError."""
+def read_file(
+    path: Path, name: str, source: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False
+) -> Workload:
+    """Read a model as a workload, with the densities of its weights if `weights`. Raises InputError."""
     with refusing(f"{path} is not a valid ONNX model"):
-        return _workload(load_graph(path, name, batch, sizes), source)
+        return _workload(load_graph(path, name, batch, sizes, weights), source)
 
 
 def _workload(graph: Graph, source: str) -> Workload:
@@ -116,7 +120,7 @@ def _workload(graph: Graph, source: str) -> Workload:
                 elif few:
                     views |= edges.results(graph, node, label, views, part.reason)
             else:
-                problem = with_widths(graph, part).model_copy(update={"name": label})
+                problem = with_densities(graph, part, with_widths(graph, part)).model_copy(update={"name": label})
                 if any(tensor.bits for tensor in problem.tensors):
                     problem = problem.model_copy(update={"source": operator_of(node)})
                 known = (views | {part.values[0]: inner} if inner else views) if few else {}

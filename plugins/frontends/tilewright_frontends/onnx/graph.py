@@ -51,6 +51,7 @@ class Graph:
         numbers: inputs of one whole number without a value.
         values: value -> data, if known and small.
         opset: version of ONNX's operators.
+        fractions: weights -> fraction of nonzero values, if asked for; None: they are stored in another file.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Graph:
     numbers: tuple[str, ...] = ()
     values: Mapping[str, TensorProto] = field(default_factory=dict)
     opset: int = 0
+    fractions: Mapping[str, float | None] = field(default_factory=dict)
 
     @cached_property
     def makers(self) -> Mapping[str, NodeProto]:
@@ -100,13 +102,14 @@ class Graph:
         )
 
 
-def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int]) -> Graph:
+def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False) -> Graph:
     """Read a model and infer its shapes.
 
     Raises:
         InputError: the file is unreadable, or a size belongs to no open dimension.
     """
-    model = read_model(path)
+    fractions: dict[str, float | None] = {}
+    model = read_model(path, fractions if weights else None)
     _check(model.graph, name)
     inputs = _inputs(model.graph)
     for value in (*model.graph.input, *model.graph.value_info, *model.graph.output):
@@ -129,11 +132,14 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
     if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
         _change_batch(model, name, inputs, batch)
     missing = tuple(each for each in numbers if each not in given)
-    return replace(_graph(model, name, _open(inputs)), numbers=missing)
+    return replace(_graph(model, name, _open(inputs)), numbers=missing, fractions=fractions)
 
 
-def read_model(path: Path) -> ModelProto:
+def read_model(path: Path, fractions: dict[str, float | None] | None = None) -> ModelProto:
     """Return the model without external data and large weights, with local functions inlined.
+
+    Args:
+        fractions: receives the fractions of nonzero weights (`Graph.fractions`), if not None.
 
     Raises:
         InputError: the file is unreadable or holds no operators.
@@ -149,11 +155,29 @@ def read_model(path: Path) -> ModelProto:
         raise InputError(f"{path} is not a readable ONNX model: {error}") from None
     if not model.graph.node:
         raise InputError(f"{path} holds no operators: it is empty or not an ONNX model")
+    if fractions is not None:
+        fractions |= dict(_fractions(model.graph))
     for tensor in _tensors(model.graph):
         if not is_small(tensor):
             for numbers in DATA:
                 tensor.ClearField(numbers)  # shapes are sufficient, and inference copies the model
     return model
+
+
+def _fractions(graph: GraphProto) -> Iterator[tuple[str, float | None]]:
+    """Yield name and fraction of nonzero values of the weights of a graph."""
+    constants = [
+        (node.output[0], each.t)
+        for node in graph.node
+        if node.op_type == "Constant"
+        for each in node.attribute
+        if each.HasField("t")
+    ]
+    for name, tensor in [*((each.name, each) for each in graph.initializer), *constants]:
+        if tensor.data_location == TensorProto.EXTERNAL:
+            yield name, None
+        elif math.prod(tensor.dims) and tensor.data_type not in (TensorProto.STRING, TensorProto.UNDEFINED):
+            yield name, float(np.count_nonzero(numpy_helper.to_array(tensor)) / math.prod(tensor.dims))
 
 
 def _tensors(graph: GraphProto) -> Iterator[TensorProto]:

@@ -57,7 +57,7 @@ class Optimal:
         Raises:
             NotConformableError: the cost model offers no relaxation, or the skeleton is not supported.
         """
-        relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton)
+        relaxation = None if run.relaxable is None else run.relaxable.relaxation(task.space.skeleton, task.space.keeps)
         if relaxation is None:
             message = "the cost model offers no relaxation, which proofs need; use --mapper quickflow"
             raise NotConformableError("mapper optimal", (Reason(code="relaxation", where="", message=message),))

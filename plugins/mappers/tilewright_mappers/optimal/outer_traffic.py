@@ -297,7 +297,7 @@ class OuterTraffic:
             ):
                 continue
             outer = int(np.flatnonzero(kept)[-1])
-            read = float(instance.relaxation.read_pj[instance.relaxation.memory[outer, t]])
+            read = float(instance.relaxation.read_pj[instance.relaxation.memory[outer, t], t])
             if read > most:
                 best, most = t, read
         return best
@@ -382,8 +382,8 @@ class OuterTraffic:
         """Return pJ per value: read from the outer memory, updated there, written into the inner one."""
         relaxation, words = self.instance.relaxation, self.instance.words[:, t]
         outer, inner = relaxation.memory[list(pair), t]
-        read, update = relaxation.read_pj[outer] * words[outer], relaxation.update_pj[outer] * words[outer]
-        return float(read), float(update), float(relaxation.fill_pj[inner] * words[inner])
+        read, update = relaxation.read_pj[outer, t] * words[outer], relaxation.update_pj[outer, t] * words[outer]
+        return float(read), float(update), float(relaxation.fill_pj[inner, t] * words[inner])
 
     def _serving(self, t: int, first: int, last: int) -> Floats:
         """Return deliveries per word: instances over the multicast factor.

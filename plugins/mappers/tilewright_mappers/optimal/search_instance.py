@@ -47,6 +47,8 @@ class SearchInstance:
         self.slices = space.tile_rules.slices
         self.words = self.slices / np.array([[memory.slices_per_word] for memory in memories])
         """[M, T]: words of memory M per value of tensor T."""
+        self.moved_words = self.words if relaxation.moved is None else self.words * relaxation.moved
+        """[M, T]: those that take bandwidth."""
         unlimited = np.full(len(relaxation.gate), np.inf)
         shared = unlimited if relaxation.shared_bandwidth is None else relaxation.shared_bandwidth
         together = shared <= np.minimum(relaxation.read_bandwidth, relaxation.write_bandwidth)
@@ -103,7 +105,7 @@ class SearchInstance:
         )
         alone = np.array([slot.spatial and slot.most == 1 for slot in slots])
         self.open_trips = for_kernel(np.asarray(self.trips[:, :, 1:].any(axis=2) & ~alone[:, None]))
-        self.rounds_first_reads = self._rounds_first_reads()
+        self.rounds_first_reads = relaxation.rounded or self._rounds_first_reads()
         self.iterable_tiles = self._iterable_tiles()
         always, optional = space.keeps
         self.always, self.optional = always, optional
@@ -119,8 +121,8 @@ class SearchInstance:
 
     @property
     def undercounts(self) -> bool:
-        """Whether some tensor is undercounted in every mapping."""
-        return bool((self.problem.unmodelled | self.problem.ragged_window).any())
+        """Whether every mapping may cost more than its bound."""
+        return self.relaxation.order_matters or bool((self.problem.unmodelled | self.problem.ragged_window).any())
 
     def without_dominance(self) -> SearchInstance:
         """Return a copy whose states never dominate each other."""
@@ -145,7 +147,7 @@ class SearchInstance:
         relaxation, problem = self.relaxation, self.problem
         outputs = [self.space.problem.tensors[t] for t in np.flatnonzero(problem.windowed_output)]
         holes = any(max(rank.terms.values()) > 1 for tensor in outputs for rank in tensor.projection)
-        if self.costs.max_cycles < math.inf or holes or relaxation.compute_pj <= 0.0:
+        if self.costs.max_cycles < math.inf or holes or relaxation.compute_pj <= 0.0 or relaxation.rounded:
             return 0.0
         words = len(self.levels) + 1.0  # one per fanout, and one for the sum
         energy, cycles, architecture = 0.0, 1.0, self.space.architecture
@@ -153,7 +155,7 @@ class SearchInstance:
             instances = architecture.instances[architecture.cluster_index[entry.target]]
             for t in np.flatnonzero(problem.output & (memory >= 0)):
                 m, width = memory[t], self.words[memory[t], t]
-                energy += instances * words * width * float(relaxation.read_pj[m] + relaxation.fill_pj[m])
+                energy += instances * words * width * float(relaxation.read_pj[m, t] + relaxation.fill_pj[m, t])
                 slowest = min(self.read_bandwidth[m], self.write_bandwidth[m], self.shared_bandwidth[m] / 2)
                 cycles = max(cycles, 1.0 + words * width / float(slowest))
         lost = min(1.0, energy / relaxation.compute_pj), min(1.0, cycles / self._min_cycles())
@@ -165,7 +167,7 @@ class SearchInstance:
         relaxation, problem = self.relaxation, self.problem
         first, words = (
             relaxation.memory[0],
-            problem.min_distinct * self.words[relaxation.memory[0], range(self.tensors)],
+            problem.min_distinct * self.moved_words[relaxation.memory[0], range(self.tensors)],
         )
         limits = np.where(problem.output, self.write_bandwidth[first], self.read_bandwidth[first])
         units = float(math.prod(int(self.max_used[s]) for s in self.space.spatial_slots))
@@ -317,7 +319,7 @@ class SearchInstance:
         if not holds:
             return np.full(self.tensors, OPTIONAL), np.zeros(self.tensors)
         always, optional, memory = self.always[holds[0]], self.optional[holds[0]], self.relaxation.memory[holds[0]]
-        cost = self.relaxation.fill_pj[memory] * self.words[memory, range(self.tensors)]
+        cost = (self.relaxation.fill_pj * self.words)[memory, range(self.tensors)]
         return np.where(always, ALWAYS, np.where(optional, OPTIONAL, NEVER)), np.where(always | optional, cost, 0.0)
 
     def _multicast(self, number: int) -> Bools:
@@ -332,7 +334,8 @@ class SearchInstance:
         relaxation, problem = self.relaxation, self.problem
         memory = relaxation.memory[entry]
         here = np.maximum(memory, 0)
-        words, slices = self.words[here, range(self.tensors)], self.slices[here, range(self.tensors)]
+        every = here, range(self.tensors)
+        words, slices = self.words[every], self.slices[every]
 
         def port(way: int) -> Ints:
             """Return [T]: the index, among a tensor's ports, of the one that carries these words; -1: none."""
@@ -349,14 +352,14 @@ class SearchInstance:
         columns[self.memories_of_several_entries] = np.arange(self.layout.used_slices, self.layout.window_side)
         return StorageEntry(
             outermost=entry == 0,
-            read_pj=for_kernel(relaxation.read_pj[here] * words),
-            fill_pj=for_kernel(relaxation.fill_pj[here] * words),
-            update_pj=for_kernel(np.where(problem.output, relaxation.update_pj[here] * words, 0.0)),
+            read_pj=for_kernel(relaxation.read_pj[every] * words),
+            fill_pj=for_kernel(relaxation.fill_pj[every] * words),
+            update_pj=for_kernel(np.where(problem.output, relaxation.update_pj[every] * words, 0.0)),
             read_port=port(READ),
             write_port=port(WRITE),
             leakage=for_kernel(self.leakage[entry]),
             memory=ints(memory),
-            words=for_kernel(words),
+            words=for_kernel(self.moved_words[every]),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
             used_slices=ints(columns),
@@ -434,7 +437,7 @@ class SearchInstance:
         outside_storage = np.zeros((self.tensors, len(slots)), np.bool_)
         compulsory_values, outermost_delivers = np.zeros((2, self.tensors))
         read_pj, fill_pj, update_pj = (
-            each[:, None] * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
+            each * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
         )
         for t in range(self.tensors if entry else 0):
             sure = max(e for e in range(entry) if self.always[e, t])
@@ -445,7 +448,7 @@ class SearchInstance:
             if maybe == [sure]:
                 m = relaxation.memory[sure, t]
                 limits = self.write_bandwidth if problem.output[t] else self.read_bandwidth
-                cycles_per_value[t] = self.words[m, t] / limits[m] if self.costs.cycles else 0.0
+                cycles_per_value[t] = self.moved_words[m, t] / limits[m] if self.costs.cycles else 0.0
             outside_storage[t] = [slots[s] > -2 and space.slots[s].entry < sure for s in range(len(slots))]
             m, has_inner_storage[t] = relaxation.memory[sure, t], sure > 0
             capacity_group[t] = sure * len(self.slices) + m
@@ -496,7 +499,7 @@ class SearchInstance:
             cycles_per_value=for_kernel(cycles_per_value),
             outside_storage=for_kernel(outside_storage),
             outermost_memory=ints(relaxation.memory[0]),
-            outermost_words=for_kernel(self.words[relaxation.memory[0], range(self.tensors)] * (entry > 0)),
+            outermost_words=for_kernel(self.moved_words[relaxation.memory[0], range(self.tensors)] * (entry > 0)),
             read_bandwidth=for_kernel(self.read_bandwidth),
             write_bandwidth=for_kernel(self.write_bandwidth),
             shared_bandwidth=for_kernel(self.shared_bandwidth),

@@ -23,7 +23,7 @@ def nonzeros(
 
     `structured`: as evenly as possible in the order in which the mapping visits the words. A tile of
     v words then holds v times the density, rounded down or up. `uniform`: a fixed number of nonzeros
-    anywhere. `banded`: the same in every draw.
+    anywhere. `banded` and `data`: the same in every draw.
 
     Args:
         visits: position of each word in the order of first visits, [word].
@@ -31,6 +31,8 @@ def nonzeros(
     density, count = tensor.density, len(words)
     if density is None:
         return np.ones((count, draws), dtype=np.bool_)
+    if density.data is not None:
+        return np.repeat(density.data.array[tuple(words.coordinates.T)][:, None], draws, axis=1)
     if density.distribution == "banded":
         assert density.band_width is not None
         inside = np.abs(words.coordinates[:, 0] - words.coordinates[:, 1]) <= density.band_width

@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.mapspace.batch import Floats
 
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
 Box = tuple[int, ...]
 """Extents of a tile along the ranks of its tensor."""
 
@@ -228,6 +231,67 @@ class Banded(Distribution):
             for i, j in offsets
         )
         return empty / len(offsets)
+
+
+class Actual(Distribution):
+    """Actual data. Means are over all tiles of the array: side by side where their extent divides it, else at each position."""
+
+    name = "data"
+
+    def __init__(self, nonzero: Flags) -> None:
+        self.shape = nonzero.shape
+        self.sums = np.zeros([extent + 1 for extent in nonzero.shape], np.int64)
+        self.sums[(slice(1, None),) * nonzero.ndim] = nonzero
+        for axis in range(nonzero.ndim):
+            np.cumsum(self.sums, axis=axis, out=self.sums)
+
+    def occupancies(self, tile: Box) -> dict[int, float]:
+        counts = self._counts(tile)
+        found, times = np.unique(counts, return_counts=True)
+        return dict(zip(found.tolist(), (times / counts.size).tolist(), strict=True))
+
+    def empty(self, tile: Box, within: Box | None = None, held: int = 0) -> float:
+        counts = self._counts(tile)
+        if within is None:
+            return float((counts == 0).mean())
+        return self._empty_within(tile, within).get(held, 1.0)
+
+    def most(self, tile: Box) -> int:
+        return int(self._counts(tile).max())
+
+    def mean(self, tile: Box) -> float:
+        return float(self._counts(tile).mean())
+
+    def may_be_empty(self, tile: Box) -> bool:
+        """Return whether some tile is empty."""
+        return bool((self._counts(tile) == 0).any())
+
+    @lru_cache(maxsize=256)  # noqa: B019 (lives as long as the evaluator)
+    def _counts(self, tile: Box) -> Counts:
+        """Return the nonzeros of all tiles, by position."""
+        found = self.sums
+        for axis, (extent, side) in enumerate(zip(self.shape, tile, strict=True)):
+            starts = _starts(extent, side)
+            found = found.take(starts + side, axis) - found.take(starts, axis)
+        return found
+
+    @lru_cache(maxsize=256)  # noqa: B019
+    def _empty_within(self, tile: Box, within: Box) -> dict[int, float]:
+        """Return nonzeros of surrounding tiles -> share of their tiles that are empty."""
+        empty = self._counts(tile) == 0
+        for axis, (extent, side, around) in enumerate(zip(self.shape, tile, within, strict=True)):
+            starts, own = _starts(extent, side), _starts(around, side)
+            at = np.searchsorted(starts, _starts(extent, around)[:, None] + own)
+            shape = (*empty.shape[:axis], *at.shape, *empty.shape[axis + 1 :])
+            empty = empty.take(np.minimum(at, len(starts) - 1).ravel(), axis).reshape(shape).mean(axis=axis + 1)
+        held, index = np.unique(self._counts(within), return_inverse=True)
+        shares = np.bincount(index.ravel(), empty.ravel()) / np.bincount(index.ravel())
+        return dict(zip(held.tolist(), shares.tolist(), strict=True))
+
+
+def _starts(extent: int, side: int) -> Counts:
+    """Return the positions of tiles along an axis."""
+    return np.arange(0, extent - side + 1, side if extent % side == 0 else 1)
 
 
 @lru_cache(maxsize=2**16)

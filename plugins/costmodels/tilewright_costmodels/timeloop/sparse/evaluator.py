@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import Reason
-from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin import Relaxation
 from tilewright.plugin.costmodel import Costs, ScalarEvaluator
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
@@ -31,9 +33,10 @@ from tilewright.schema.report import (
 from tilewright_costmodels.sparse_refusals import RefusedError, refuse
 from tilewright_costmodels.timeloop.sparse.batch.evaluator import DenseEvaluator, SparseBatches
 from tilewright_costmodels.timeloop.sparse.costs import Spent, spent
-from tilewright_costmodels.timeloop.sparse.densities import Banded, Distribution, Structured, Uniform
+from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Distribution, Structured, Uniform
 from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored, placed
 from tilewright_costmodels.timeloop.sparse.nest import COMPUTE, Nest, words
+from tilewright_costmodels.timeloop.sparse.relaxation import SparseRelaxation
 from tilewright_costmodels.timeloop.sparse.room import Largest, lacking, largest
 from tilewright_costmodels.timeloop.sparse.savings import Saved, actions, savings
 from tilewright_costmodels.timeloop.sparse.spreading import Spread, crowded, dense_units, spread
@@ -114,6 +117,15 @@ class SparseEvaluator(ScalarEvaluator):
         if self.skips_units:
             return self.evaluate_batch(candidates.batch())
         return self.batches.evaluate_candidates(candidates)
+
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
+        """Return the costs per word from which mappers derive bounds; None unless zeros are placed at random, or if units are skipped."""
+        if self.skips_units or any(isinstance(each, Banded | Actual) for each in self.densities.values()):
+            return None
+        dense = self.evaluator.relaxation(skeleton)
+        if dense is None:
+            return None
+        return SparseRelaxation(self.problem, self.architecture, self.densities, skeleton, dense, keeps).find()
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
         """Return the costs of a batch: if units are skipped, mapping by mapping, with a warning before the first one."""
@@ -197,9 +209,7 @@ class SparseEvaluator(ScalarEvaluator):
             reasons = tuple(crowded(nest, spreading))
             saved, average = self._spread(nest, spreading, saved, traffic)
         left, shares = thin(nest, traffic, saved, nest.problem.macs)
-        compute = nest.architecture.compute.sparse
-        gate, skip = (compute.gate, compute.skip) if compute else (False, False)
-        operations = operate(nest, traffic, self.densities, left, shares, gate, skip)
+        operations = operate(nest, traffic, self.densities, left, shares, nest.architecture.compute.sparse)
         fullest = {
             (level, name): largest(nest.memory(nest.problem.tensor(name), level), each, self.densities[name])
             for (level, name), each in stored.items()
@@ -281,6 +291,8 @@ def distribution_of(problem: Problem, tensor: Tensor) -> Distribution:
     density = tensor.density
     if density is None:
         return Structured(1.0)
+    if density.data is not None:
+        return Actual(density.data.array)
     if density.distribution == "banded":
         assert density.band_width is not None
         return Banded(density.band_width, math.isqrt(problem.tensor_words(tensor)))

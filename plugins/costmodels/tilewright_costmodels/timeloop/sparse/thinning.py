@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiled import kernel_part
+from tilewright.schema.sparse import SparseCompute
 from tilewright_costmodels.sparse_refusals import RefusedError
 from tilewright_costmodels.timeloop.sparse.densities import Distribution
 from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored
@@ -60,7 +61,11 @@ class Traffic:
     compressions: int = 0
 
 
-@dataclass
+State = tuple[float, float, float]
+"""Fractions of an operand's values: nonzero, zero, absent."""
+
+
+@dataclass(frozen=True)
 class Operations:
     """Operations of all units."""
 
@@ -178,8 +183,7 @@ def operate(
     densities: Mapping[str, Distribution],
     operations: int,
     shares: Mapping[str, float],
-    gate: bool,
-    skip: bool,
+    compute: SparseCompute | None,
 ) -> Operations:
     """Return what the units do with the operations that memories have not saved.
 
@@ -189,16 +193,41 @@ def operate(
     states = []
     first, second = nest.problem.operands
     for tensor, other in ((first, second), (second, first)):
-        nonzero = rounded(densities[tensor.name].mean((1,) * len(tensor.projection)))
-        left = 1 - shares.get(other.name, 0.0)
-        nonzero = nonzero / left if left else math.inf
-        if not nonzero <= 1 + 1e-5:
-            text = f"actions leave {nonzero:.7g} nonzero values per operation; Timeloop's six decimals allow at most 1.00001"
+        nonzero, saved = (
+            rounded(densities[tensor.name].mean((1,) * len(tensor.projection))),
+            shares.get(other.name, 0.0),
+        )
+        state = state_of(nonzero, saved, not traffic[nest.kept(tensor)[-1], tensor.name].stored.has_metadata)
+        if state is None:
+            share = nonzero / (1 - saved) if saved < 1 else math.inf
+            text = (
+                f"actions leave {share:.7g} nonzero values per operation; Timeloop's six decimals allow at most 1.00001"
+            )
             raise RefusedError("sparse_conditions", tensor.name, text)
-        nonzero = min(nonzero, 1.0)
-        exists = not traffic[nest.kept(tensor)[-1], tensor.name].stored.has_metadata
-        states.append((nonzero, 1 - nonzero if exists else 0.0, 0.0 if exists else 1 - nonzero))
-    (a, a_zero, a_absent), (b, b_zero, b_absent) = states
+        states.append(state)
+    return perform(operations, states[0], states[1], compute)
+
+
+def state_of(nonzero: float, saved: float, exists: bool) -> State | None:
+    """Return the state of an operand; None if actions save more operations than there are zeros.
+
+    Args:
+        nonzero: fraction of its values; six decimals, as `saved`.
+        saved: fraction of the operations that actions on the other operand save.
+        exists: zeros exist, because the memory next to the units has no metadata.
+    """
+    left = 1 - saved
+    nonzero = nonzero / left if left else math.inf
+    if not nonzero <= 1 + 1e-5:
+        return None
+    nonzero = min(nonzero, 1.0)
+    return (nonzero, 1 - nonzero, 0.0) if exists else (nonzero, 0.0, 1 - nonzero)
+
+
+def perform(operations: int, first: State, second: State, compute: SparseCompute | None) -> Operations:
+    """Return what the units do with operations on operands in these states."""
+    gate, skip = (compute.gate, compute.skip) if compute else (False, False)
+    (a, a_zero, a_absent), (b, b_zero, b_absent) = first, second
     # in Timeloop's order, so that sums round alike
     zero, lone = operations * (a * b_zero + a_zero * b), operations * (a * b_absent + a_absent * b)
     both, mixed = operations * (a_zero * b_zero), operations * (a_zero * b_absent + a_absent * b_zero)

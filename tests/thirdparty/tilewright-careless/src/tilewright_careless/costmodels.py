@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright import Architecture, Mapping, Problem, Report
 from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Bools
 from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin import Candidates, Costs, MappingBatch, Relaxation, ScalarEvaluator, legality
@@ -212,7 +213,7 @@ class Overbound(_Changed):
 
 
 class _Boastful(PlainEvaluator):
-    def relaxation(self, skeleton: Skeleton) -> Relaxation:
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation:
         memories, entries = len(self.architecture.memories), len(skeleton)
         much, none = np.full(memories, 1e9), np.zeros(memories)
         shape = entries, len(self.problem.tensors)

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.costmodel import Costs, Relaxation
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
@@ -54,6 +54,8 @@ class DenseEvaluator(Protocol):
     def mappings(self, batch: MappingBatch) -> tuple[Bools, Mappings]: ...
 
     def explain(self, mapping: TileMapping) -> Report: ...
+
+    def relaxation(self, skeleton: Skeleton) -> Relaxation | None: ...
 
 
 class SparseBatches:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.tables import Orders
-from tilewright_costmodels.timeloop.sparse.batch.tables import NOTHING, SIDE, SparseScratch, SparseTables
+from tilewright_costmodels.timeloop.sparse.batch.tables import NOTHING, SparseScratch, SparseTables
 
 
 @kernel_part
@@ -44,7 +44,7 @@ def lay_out(tables: SparseTables, trips: Ints, keep: Bools, work: SparseScratch)
                 child = level
                 words = words_of(tables, t, work.extents[level + 1])
                 work.words[level, t], work.tile[level, t] = words, int(words)
-                if tables.tensor[t].banded:
+                if tables.tensor[t].base > 0:
                     work.tile[level, t] = tile_of(tables, t, work.extents[level + 1])
 
 
@@ -70,15 +70,15 @@ def words_of(tables: SparseTables, tensor: int, extents: Floats) -> float:
 
 @kernel_part
 def tile_of(tables: SparseTables, tensor: int, extents: Floats) -> int:
-    """Return the number of a tile (see `SIDE`)."""
-    if not tables.tensor[tensor].banded:
+    """Return the number of a tile (see `base_of`)."""
+    if tables.tensor[tensor].base == 0:
         return int(words_of(tables, tensor, extents))
     number, side = 0, 1.0
     for p in range(tables.terms.start[tensor], tables.terms.start[tensor + 1]):
         term = tables.terms.term[p]
         side += term.coefficient * (extents[term.dimension] - 1.0)
         if term.last:
-            number, side = number * SIDE + int(side), 1.0
+            number, side = number * tables.tensor[tensor].base + int(side), 1.0
     return number
 
 

@@ -6,7 +6,7 @@ from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Ints
 from tilewright.mapspace.rules.tables import Orders
 from tilewright_costmodels.timeloop.sparse.batch.loops import list_loops, tile_of, words_of
-from tilewright_costmodels.timeloop.sparse.batch.tables import SIDE, SparseScratch, SparseTables
+from tilewright_costmodels.timeloop.sparse.batch.tables import SparseScratch, SparseTables
 
 
 @kernel_part
@@ -128,7 +128,7 @@ def _group(groups: Ints, d: int) -> int:
 @kernel_part
 def _single(tables: SparseTables, t: int) -> int:
     """Return the tile of one word."""
-    return SIDE + 1 if tables.tensor[t].banded else 1
+    return tables.tensor[t].single
 
 
 @kernel_part

@@ -19,15 +19,12 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.sparse import Saving, SparseMemory, TensorFormat
 from tilewright_costmodels.timeloop.sparse.costs import data_prices, metadata_prices
-from tilewright_costmodels.timeloop.sparse.densities import Banded, Box, Distribution
+from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Box, Distribution
 from tilewright_costmodels.timeloop.sparse.thinning import rounded
 from tilewright_costmodels.timeloop.tables import Tables
 
 NOTHING = -1
 """In integer tables: no slot, level, row or memory."""
-SIDE = 2**26
-"""Tiles of banded tensors are numbers, rows times `SIDE` plus columns; of other ones their number of words counts."""
-
 EXISTS, HELD, FILLED, STORED, BITS, PIECES, UNITS = range(7)
 """Values of a tile in the memo.
 
@@ -57,7 +54,7 @@ class SparseTables(NamedTuple):
     indexes: Bools
     """[T, D]: whether the dimension indexes the tensor."""
     tensor: Records
-    """[T]: `is_output`; `banded`: tiles with equal words may hold different values; `nonzero`: expected share of
+    """[T]: `is_output`; `base` of the numbers of its tiles, and that of a `single` word (see `base_of`); `nonzero`: expected share of
     nonzero values, to six decimals."""
     format: Records
     """[L, T]: `ranks` (0: no format), `compressed`, `outwards`: loops are matched from the innermost one,
@@ -126,7 +123,7 @@ class SparseScratch(NamedTuple):
     parent: Ints
     """[L, T]: next level outwards that keeps the tensor; -1: none."""
     tile: Ints
-    """[L, T]: number of the tile (see `SIDE`)."""
+    """[L, T]: number of the tile (see `base_of`)."""
     words: Floats
     """[L, T]: words of the tile."""
     ranks: Ints
@@ -200,8 +197,19 @@ def format_at(problem: Problem, architecture: Architecture, cluster: int, tensor
 
 
 def box_of(number: int, density: Distribution) -> Box:
-    """Return the tile with a number (see `SIDE`)."""
-    return divmod(number, SIDE) if isinstance(density, Banded) else (number,)
+    """Return the tile with a number (see `base_of`)."""
+    base, box = base_of(density), list[int]()
+    while base and number:
+        number, side = divmod(number, base)
+        box.append(side)
+    return tuple(reversed(box)) if base else (number,)
+
+
+def base_of(density: Distribution) -> int:
+    """Return the base of a number whose digits are the extents of a tile; 0: its number of words says what it holds."""
+    if isinstance(density, Banded):
+        return 2**31
+    return 2 ** (62 // max(1, len(density.shape))) if isinstance(density, Actual) else 0
 
 
 def sparse_tables(
@@ -274,13 +282,17 @@ def sparse_tables(
             (
                 (
                     tensor.is_output,
-                    isinstance(densities[tensor.name], Banded),
+                    base_of(densities[tensor.name]),
+                    sum(base_of(densities[tensor.name]) ** axis for axis in range(len(tensor.projection)))
+                    if base_of(densities[tensor.name])
+                    else 1,
                     rounded(densities[tensor.name].mean((1,) * len(tensor.projection))),
                 )
                 for tensor in tensors
             ),
             is_output=bool,
-            banded=bool,
+            base=int,
+            single=int,
             nonzero=float,
         ),
         format=table(format_rows, ranks=int, compressed=bool, outwards=bool, able=bool).reshape(shape),
