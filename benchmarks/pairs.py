@@ -14,7 +14,6 @@ import argparse
 import csv
 import itertools
 import math
-import sys
 import time
 from pathlib import Path
 
@@ -51,7 +50,19 @@ LAYERS = {
 LIBRARY = ("sunstone_conventional", "gemmini", "eyeriss", "simba", "tpu_v1", "sunstone_simba")
 SIZES = {1: (16384,), 3: (1048576, 16384, 256), 4: (4194304, 262144, 16384, 256)}
 """On-chip memories of a deep machine, outermost first, in words; the fanout of 16 x 16 is outside the innermost one."""
-COLUMNS = ("layer", "machine", "dimensions", "primes", "memories", "edp", "gap", "cpu_seconds", "mib", "states", "widest")
+COLUMNS = (
+    "layer",
+    "machine",
+    "dimensions",
+    "primes",
+    "memories",
+    "edp",
+    "gap",
+    "cpu_seconds",
+    "mib",
+    "states",
+    "widest",
+)
 
 
 def machines() -> dict[str, Architecture]:
@@ -155,4 +166,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -78,7 +78,7 @@ def test_a_density_is_part_of_the_work_and_a_dense_problem_keeps_its_key() -> No
         ("{distribution: uniform}", "a uniform density needs 'density'"),
         ("{distribution: banded, density: 1}", "a banded density needs 'band_width'"),
         ("{density: 1, band_width: 3}", "a structured density has no 'band_width'"),
-        ("{distribution: poisson, density: 1}", "'structured', 'uniform' or 'banded'"),
+        ("{distribution: poisson, density: 1}", "'structured', 'uniform', 'banded' or 'data'"),
     ],
 )
 def test_a_density_that_cannot_be_is_refused(density: str, message: str) -> None:
@@ -231,7 +231,7 @@ def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_pat
     (tmp_path / "problem.yaml").write_text(DATA)
     with pytest.raises(InputError, match=message) as raised:
         Problem.from_file(tmp_path / "problem.yaml")
-    assert "tensors[0].density" in str(raised.value)
+    assert "problem.yaml:5:" in str(raised.value)
 
 
 @pytest.mark.parametrize(

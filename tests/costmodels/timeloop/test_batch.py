@@ -13,6 +13,7 @@ from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture, Network
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import architectures, mappings, problems
@@ -109,11 +110,13 @@ def test_refuses_problems_whose_counts_would_not_be_exact() -> None:
 @pytest.mark.parametrize("size", [2**13 - 1, 2**13, 2**17])
 def test_large_counts_are_exact(size: int) -> None:
     problem = product(size)
-    entry = {"target": "D", "keep": problem.tensor_names, "temporal": dict.fromkeys(problem.dimension_names, 1)}
     order = problem.dimension_names
     outer, inner = (
         Entry(target="D", temporal_tile_sizes=tile, temporal_order=order, spatial_tile_sizes=tile, keep=keep)
-        for tile, keep in ((dict.fromkeys(order, size), problem.tensor_names), (dict.fromkeys(order, 1), None))
+        for tile, keep in (
+            (FrozenDict(dict.fromkeys(order, size)), problem.tensor_names),
+            (FrozenDict(dict.fromkeys(order, 1)), None),
+        )
     )
     mapping = Mapping(entries=(outer, inner))
     report = TimeloopModel(TimeloopOptions()).bind(problem, TINY).explain(mapping)

@@ -48,7 +48,7 @@ from tilewright_mappers.optimal.state_tables import States, StateTables
 MAX_SUBCLUSTERS = 1024
 """Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
 DECISIONS_SHARE = 8
-"""The decisions take at most one part in so many of the memory."""
+"""Inverse of the fraction of the memory that decisions take at most."""
 CHUNK = 1 << 18
 """States times trips per loop that one kernel call expands. Between calls the search checks the time limit."""
 
@@ -126,9 +126,7 @@ class StagedSearch:
         self.widest = 0
         free = max(0, most_bytes - instance.outer_traffic.bytes)
         self.most_decisions = free // DECISIONS_SHARE
-        self.tables = StateTables(
-            instance.layout, instance.problem.trip.shape, width, free - self.most_decisions
-        )
+        self.tables = StateTables(instance.layout, instance.problem.trip.shape, width, free - self.most_decisions)
         self.short_of_memory = False
         self.peak_bytes = 0
         side = max(
@@ -399,8 +397,8 @@ class StagedSearch:
             placed[i, b] += 1
             row[unfinished] = before[row[unfinished]]
         orders = np.argsort(place, axis=2).astype(np.int8)
-        held = sum(array.nbytes for array in (before, slots, whats, trips, place, orders, keep))
-        self.peak_bytes = max(self.peak_bytes, instance.outer_traffic.bytes + held)
+        bytes_held = sum(each.nbytes for each in (before, slots, whats, trips, place, orders, keep))
+        self.peak_bytes = max(self.peak_bytes, instance.outer_traffic.bytes + bytes_held)
         undercounted = flags & ~ROUNDED_FIRST_READS > 0
         # where first reads are rounded, an undercounted mapping may have dominated others before it was (Lemma 4)
         may_dominate = ~undercounted | instance.rounds_first_reads
