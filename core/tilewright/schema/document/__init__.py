@@ -189,7 +189,8 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     if within:
         prefix = ""
     if kind == "extra_forbidden":
-        message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), _field_names(model))
+        known = _field_names(model, frozenset(_siblings(path, document.data)))
+        message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), known)
         prefix = ""
     elif kind == "missing":
         message = f"'{fault['loc'][-1]}' is missing"
@@ -221,11 +222,20 @@ def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
     return tuple(path)
 
 
+def _siblings(path: Path_, data: Any) -> list[str]:
+    """Return the keys next to the last step of a path, itself included."""
+    for step in path[:-1]:
+        data = data[step]
+    return [each for each in data if isinstance(each, str)] if isinstance(data, dict) else []
+
+
 @cache
-def _field_names(model: type[BaseModel]) -> set[str]:
+def _field_names(model: type[BaseModel], siblings: frozenset[str]) -> set[str]:
+    """Return the keys of the parts of a schema that know most of the siblings."""
     schema = model.model_json_schema()
-    parts = [schema, *schema.get("$defs", {}).values()]
-    return {name for part in parts for name in part.get("properties", {})}
+    parts = [set(part.get("properties", ())) for part in (schema, *schema.get("$defs", {}).values())]
+    most = max(len(siblings & part) for part in parts)
+    return {name for part in parts if len(siblings & part) == most for name in part}
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
