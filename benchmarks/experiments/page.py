@@ -31,7 +31,7 @@ All results are by the library's architectures, whose files name the source of e
 The papers print neither energies nor EDP, so only ratios are compared.
 CPU seconds are those of the searches, without compilation.
 A quick run has small budgets, and its last line says what they leave out.
-For Sunstone and its thesis, other searches than those that end by themselves stop after 100,000 mappings (full run: 200,000).
+For Sunstone and its thesis, searches that do not terminate on their own stop after 100,000 mappings (full run: 200,000).
 """
 
 COVERAGE = Path(__file__).with_name("coverage.csv")

@@ -175,8 +175,8 @@ class Relaxation:
 
     Attributes:
         memory: [E, T] index of the memory that may keep the tensor there; -1: none.
-        read_pj, fill_pj, update_pj: [M, T], or [M] for all tensors alike: minimum pJ per word read towards the units,
-            written from outside, or added to an output from inside. A value has `Memory.words_of` words.
+        read_pj, fill_pj, update_pj: [M, T], or [M] for all tensors alike: minimum pJ per word. Words are read towards
+            the units, written from outside, or added to an output from inside. A value has `Memory.words_of` words.
         read_bandwidth, write_bandwidth: [M] words per cycle and instance; inf: no limit.
         shared_bandwidth: [M] words per cycle and instance, read and written together; None: no memory has such a limit.
         shared: [E, T] whether the cluster may multicast a word to several sub-clusters, or reduce their words.

@@ -160,8 +160,8 @@ def map_workload(
 def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
     """Return the configuration for a problem: the fallback if the mapper can prove nothing.
 
-    This is the case if the cost model offers no relaxation, or one whose costs depend on loop orders: that is rarely proved,
-    after long searches. The mapper may also refuse the problem.
+    This is the case if the cost model offers no relaxation, or if the mapper refuses the problem. It is also the case if
+    the costs of the relaxation depend on loop orders, which is rarely proved, after long searches.
     """
     if configuration.fallback is None:
         return configuration
