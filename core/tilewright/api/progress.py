@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
 
 from tilewright.compiled import functions_compiled
@@ -75,27 +76,26 @@ def _display(total: int, what: str) -> Iterator[Display]:
         yield Lines(total, what)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as RichProgress
     from rich.text import Text
 
-    class Compiled(ProgressColumn):
-        """Number of functions that were compiled, until the first result."""
+    class Note(ProgressColumn):
+        """The best result, or until the first result the number of functions that were compiled."""
 
         def render(self, task: Task) -> Text:
-            count = 0 if task.completed else functions_compiled()
-            return Text(f"{count} functions compiled," if count else "")
+            compiled = 0 if task.completed else functions_compiled()
+            return Text(task.fields["note"] or (f"{compiled} functions compiled" if compiled else ""))
+
+    class Left(ProgressColumn):
+        """The time that is left, if it is known."""
+
+        def render(self, task: Task) -> Text:
+            left = task.time_remaining
+            return Text("elapsed" if left is None else f"elapsed, {timedelta(seconds=int(left))} left")
 
     name = TextColumn("{task.description}", markup=False)  # names may contain brackets
-    texts = name, BarColumn(bar_width=20), TextColumn("{task.fields[note]}", markup=False)
-    columns = (
-        *texts,
-        Compiled(),
-        TimeElapsedColumn(),
-        TextColumn("elapsed,"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
+    columns = name, BarColumn(bar_width=20), Note(), TimeElapsedColumn(), Left()
     with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=float(total), note="")
 
@@ -115,10 +115,13 @@ class MappingProgress:
         self.shares = [0.0] * len(problems)
         self.evaluated = [0] * len(problems)
         self.budget, self.objective, self.display = budget, objective, display
-        self.started = time.monotonic()
+        self.started: float | None = None
+        """When the first search began: after compiling, which would spoil the rate."""
 
     def watch(self, distinct: DistinctProblem, progress: Progress) -> None:
         """Record progress of one layer."""
+        if self.started is None:
+            self.started = time.monotonic() - progress.elapsed_seconds
         index = self.number[distinct.problem.name]
         if self.shares[index] < 1:  # reports of other processes may arrive late
             self.shares[index] = _share(progress, self.budget)
@@ -132,7 +135,8 @@ class MappingProgress:
 
     def _show(self, what: str, best: str) -> None:
         count = sum(self.evaluated)
-        rate = f"{count / max(1e-9, time.monotonic() - self.started):,.0f} mappings/s" if count else ""
+        seconds = 0.0 if self.started is None else time.monotonic() - self.started
+        rate = f"{count / max(1e-9, seconds):,.0f} mappings/s" if count else ""
         self.display.show(sum(self.shares), what, ", ".join(part for part in (best, rate) if part))
 
 
