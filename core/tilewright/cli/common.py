@@ -176,16 +176,23 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
         print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
 
 
+_UNITS = {"S": "seconds", "NM": "nanometres"}
+"""Units of options, by the form of their values."""
+
+
 def _misused(error: Any) -> TilewrightError:
     """Return a CallError for arguments that the parser refused."""
     from tilewright.errors import CallError
     from tilewright.values import plainly
 
-    context, parameter = getattr(error, "ctx", None), getattr(getattr(error, "param", None), "name", None)
+    context, option = getattr(error, "ctx", None), getattr(error, "param", None)
+    parameter = getattr(option, "name", None)
     where = context.command_path if context else "tilewright"
     what = error.format_message().rstrip(".").replace("Value error, ", "")
     start, colon, rest = what.partition(": ")
     what = f"{start}{colon}{plainly(rest)}"
+    if what.endswith("a number") and (unit := _UNITS.get(getattr(option, "metavar", None) or "")):
+        what += f" of {unit}, without a unit"
     hint = f"{where} --help lists its arguments"
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ import tilewright as tw
 from tilewright.api import progress
 from tilewright.api.progress import is_shown
 from tilewright.errors import InputError
+from tilewright.plugin.mapper import Budget
+from tilewright.plugin.result import Progress
 
 GEMM = "nk,km->nm; n=8 k=6 m=6"
 
@@ -52,6 +55,35 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     tw.map(GEMM, arch="eyeriss", mapper="random", evaluations=200, progress=True, cache=False)
     seen = capsys.readouterr()
     assert seen.out == "" and " of 1 layers" not in seen.err
+
+
+def test_compiling_fits_in_a_line_and_claims_no_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich draws bars as in a terminal
+    monkeypatch.setattr(progress, "_has_bars", lambda: True)
+    monkeypatch.setattr(progress, "functions_compiled", lambda: 86)
+    with progress._display(1, "layers"):
+        pass
+    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line) for line in re.split(r"[\r\n]+", capsys.readouterr().err)]
+    shown = [line for line in lines if line.strip()]
+    assert shown and all("86 functions compiled" in line and line.rstrip().endswith("elapsed") for line in shown)
+
+
+def test_the_rate_leaves_out_the_time_before_the_first_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, notes = [0.0], []
+
+    class Notes:
+        def show(self, done: float, what: str, note: str = "") -> None:
+            notes.append(note)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    workload = tw.load(GEMM, "workload")
+    watcher = progress.MappingProgress(workload, Budget(evaluations=400), "edp", Notes())
+    now[0] = 101.0  # 100 s of compiling, 1 s of search
+    watcher.watch(workload.distinct()[0], Progress(200, 200, 1.0, 1.0, Budget(evaluations=400)))
+    assert notes[0].endswith("200 mappings/s")
 
 
 @pytest.mark.parametrize("terminal", [False, True])

@@ -22,6 +22,8 @@ MISUSES = [
     (("map",), "tilewright map: missing argument 'WORKLOAD...'", "tilewright library workloads lists them"),
     (("map", "resnet50"), "tilewright map: missing option '--arch'", "tilewright library archs lists them"),
     (("map", "x", "--arch", "y", "--jobs", "0"), "tilewright map: invalid value for '--jobs'", "tilewright map --help"),
+    (("map", "x", "--arch", "y", "--seconds", "abc"), "expected a number of seconds, without a unit", ""),
+    (("estimate", "sram", "--technology", "45nm"), "expected a number of nanometres, without a unit", ""),
     (("map", "x", "--arch", "y", "--frob"), "tilewright map: no such option: --frob", "tilewright map --help"),
     (("evaluate", "--mapping", "absent.yaml"), "there is no file absent.yaml", "check the path"),
     (("map", "n->n; n=1", "--arch", "eyerissx"), "did you mean 'eyeriss'", ""),
