@@ -67,7 +67,7 @@ def test_a_run_writes_rows_plot_and_page_and_prints_figures_with_the_claim(
     assert (folder / "one.svg").read_text().startswith("<?xml")
     written = (tmp_path / "results.md").read_text()
     for text in (told, written):
-        assert "*The paper:* It is 1." in text and "| a | 1.5 |" in text
+        assert "*The paper:* It is 1." in text and "|a|1.5|" in text
         assert "quick run, 2 CPU s. It leaves out: Layers." in text
     assert "![Table I: what](results/one.svg)" in written
 
