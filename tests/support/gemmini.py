@@ -79,7 +79,7 @@ def mapping_of(row: Row) -> Mapping:
         head, *words = part.split()
         level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
         loops = [(word[0], int(word[1:].removesuffix("X")), word.endswith("X")) for word in words]
-        entry = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
+        entry: dict[str, Any] = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
         entry |= {"temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
         entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
         entries.append(entry)
