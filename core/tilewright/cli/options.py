@@ -182,7 +182,9 @@ class Flags:
         if self.density:
             sizes["density"] = self.density
         if len(workload) > 1:
-            raise tw.errors.InputError("--batch, --size and --density are for one workload", hint="map them individually")
+            raise tw.errors.InputError(
+                "--batch, --size and --density are for one workload", hint="map them individually"
+            )
         return tw.load(workload[0], "workload", **sizes)
 
     def settings(self) -> dict[str, Any]:

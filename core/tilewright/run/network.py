@@ -160,13 +160,15 @@ def map_workload(
 def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:
     """Return the configuration for a problem: the fallback if the mapper can prove nothing.
 
-    This is the case if the cost model offers no relaxation, or the mapper refuses the problem.
+    This is the case if the cost model offers no relaxation, or one whose costs depend on loop orders: that is rarely proved,
+    after long searches. The mapper may also refuse the problem.
     """
     if configuration.fallback is None:
         return configuration
     with suppress(TilewrightError):
         space, _, evaluator = bound(distinct, configuration)
-        if isinstance(evaluator, Relaxable) and evaluator.relaxation(space.skeleton, space.keeps) is not None:
+        relaxation = evaluator.relaxation(space.skeleton, space.keeps) if isinstance(evaluator, Relaxable) else None
+        if relaxation is not None and not relaxation.order_matters:
             return configuration
     return configuration.fallback
 

@@ -10,7 +10,7 @@ import binascii
 import math
 import os
 import zlib
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer, model_validator
@@ -70,27 +70,33 @@ class Nonzeros(Model):
         _ = self.array
         return self
 
-    @cached_property
+    @property
     def array(self) -> NDArray[np.bool_]:
         """Whether each value is nonzero, in the shape of the data."""
-        import numpy as np
+        return _unpacked(self.shape, self.packed)
 
-        count = math.prod(self.shape)
-        expected = -(-count // 8)
-        try:
-            bits = zlib.decompressobj().decompress(base64.b64decode("".join(self.packed), validate=True), expected + 1)
-        except (binascii.Error, zlib.error, ValueError):
-            bits = b""
-        if len(bits) != expected:
-            raise ValueError(f"'packed' has no {count:,} bits; give the path of a .npy file instead")
-        flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=count).astype(np.bool_).reshape(self.shape)
-        flags.flags.writeable = False
-        return flags
-
-    @cached_property
+    @property
     def fraction(self) -> float:
         """Fraction of nonzero values."""
         return float(self.array.mean())
+
+
+@lru_cache(maxsize=16)
+def _unpacked(shape: tuple[int, ...], packed: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return the bits of packed data. Raises ValueError."""
+    import numpy as np
+
+    count = math.prod(shape)
+    expected = -(-count // 8)
+    try:
+        bits = zlib.decompressobj().decompress(base64.b64decode("".join(packed), validate=True), expected + 1)
+    except (binascii.Error, zlib.error, ValueError):
+        bits = b""
+    if len(bits) != expected:
+        raise ValueError(f"'packed' has no {count:,} bits; give the path of a .npy file instead")
+    flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=count).astype(np.bool_).reshape(shape)
+    flags.flags.writeable = False
+    return flags
 
 
 def _read_array(path: str) -> NDArray[Any]:

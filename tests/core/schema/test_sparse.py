@@ -1,11 +1,17 @@
 """Densities and sparse hardware: files come back, and what contradicts itself is refused."""
 
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.density import Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import AccessCounts, LevelReport, Report, SparseCounts, TensorCounts
@@ -72,7 +78,7 @@ def test_a_density_is_part_of_the_work_and_a_dense_problem_keeps_its_key() -> No
         ("{distribution: uniform}", "a uniform density needs 'density'"),
         ("{distribution: banded, density: 1}", "a banded density needs 'band_width'"),
         ("{density: 1, band_width: 3}", "a structured density has no 'band_width'"),
-        ("{distribution: poisson, density: 1}", "'structured', 'uniform' or 'banded'"),
+        ("{distribution: poisson, density: 1}", "'structured', 'uniform', 'banded' or 'data'"),
     ],
 )
 def test_a_density_that_cannot_be_is_refused(density: str, message: str) -> None:
@@ -175,3 +181,68 @@ def test_a_report_has_the_counts_of_sparse_hardware() -> None:
     assert report.on(architecture, problem).levels[0].used_words == 2
     dense = level.model_copy(update={"tensors": FrozenDict({"A": counts.model_copy(update={"sparse": None})})})
     assert "sparse" not in report.model_copy(update={"levels": (dense,)}).rows()[0]
+
+
+DATA = PROBLEM.replace("0.25", "{data: a.npy}")
+
+
+def test_actual_data_are_read_next_to_the_problem_and_kept_as_positions(tmp_path: Path) -> None:
+    values = np.arange(16, dtype=np.float32).reshape(4, 4) % 3
+    np.save(tmp_path / "a.npy", np.asfortranarray(values))
+    (tmp_path / "problem.yaml").write_text(DATA)
+    found = Problem.from_file(tmp_path / "problem.yaml")
+    density = found.tensor("A").density
+    assert density is not None and density.data is not None
+    np.testing.assert_array_equal(density.data.array, values != 0)
+    assert str(density) == "0.625 of actual data"
+    again = Problem.from_yaml(found.to_yaml())  # needs no file
+    assert again == found and hash(again) == hash(found) and pickle.loads(pickle.dumps(found)) == found
+    given = found.model_dump(mode="json")
+    given["tensors"][0]["density"] = {"data": values * -7}
+    assert Problem.model_validate(given).content_key == found.content_key
+    given["tensors"][0]["density"] = {"data": values * 0}
+    assert Problem.model_validate(given).content_key != found.content_key
+
+
+def test_data_of_any_length_come_back() -> None:
+    values = np.random.default_rng(0).random(200_000) < 0.5
+    density = Density.model_validate({"data": values})
+    assert density.data is not None and max(map(len, density.data.packed)) <= 8000
+    assert Density.model_validate(density.model_dump(mode="json")) == density
+    assert density.data.fraction == values.mean()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (None, r"there is no file .*a\.npy"),
+        (b"no array", r"a\.npy is not a NumPy file of numbers"),
+        (np.ones((4, 5)), r"data of A are 4 x 5 values; expected 4 x 4, an axis for each of M, K"),
+        (np.array([["x"] * 4] * 4), r"expected numbers.*found values of type <U1"),
+        (np.array([[None] * 4] * 4), r"a\.npy is not a NumPy file of numbers"),
+    ],
+    ids=["missing", "other", "shape", "text", "objects"],
+)
+def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_path: Path) -> None:
+    if isinstance(values, bytes):
+        (tmp_path / "a.npy").write_bytes(values)
+    elif values is not None:
+        np.save(tmp_path / "a.npy", values, allow_pickle=True)
+    (tmp_path / "problem.yaml").write_text(DATA)
+    with pytest.raises(InputError, match=message) as raised:
+        Problem.from_file(tmp_path / "problem.yaml")
+    assert "problem.yaml:5:" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ("{shape: [4, 4], packed: [eJwDAAAAAAE=]}", "has no 16 bits"),
+        ("{shape: [4, 4], packed: ['%%']}", "has no 16 bits"),
+        ("{shape: [999999, 999999], packed: []}", "expected at most"),
+        ("3", "a NumPy array, or the path"),
+    ],
+)
+def test_packed_data_that_cannot_be_are_refused(data: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Problem.from_yaml(PROBLEM.replace("0.25", f"{{data: {data}}}"))

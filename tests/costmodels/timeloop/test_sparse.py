@@ -1,12 +1,14 @@
 """Timeloop's figures on sparse hardware, reproduced: 296 recorded runs, read from Timeloop's files."""
 
 import gzip
+import itertools
 import json
 import logging
 import math
 import pickle
 import re
 from functools import cache
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,18 +16,22 @@ import pytest
 
 from support import DATA
 from support.sparse_batches import compared
+from support.sparse_triples import architecture_of, mapping_of, problem_of
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.density import Density
 from tilewright.schema.document import parse_document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import AccessCounts, Report, TensorCounts
 from tilewright_adapters.timeloop import TimeloopAdapter
-from tilewright_costmodels import TimeloopOptions
+from tilewright_costmodels import OracleOptions, TimeloopOptions
+from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
-from tilewright_costmodels.timeloop.sparse.densities import Banded, Structured, Uniform, hypergeometric
+from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Structured, Uniform, hypergeometric
 
 RECORDED = json.loads(gzip.decompress((DATA / "sparse_timeloop" / "cases.json.gz").read_bytes()))
 CASES = {case["id"]: case for case in RECORDED["cases"]}
@@ -267,6 +273,59 @@ def test_large_tiles_have_the_probabilities_of_whole_binomials(drawn: int, marke
         ways = math.comb(marked, found) * math.comb(total - marked, drawn - found)
         exact = ways / math.comb(total, drawn)
         assert hypergeometric(found, drawn, marked, total) == pytest.approx(exact, rel=1e-12, abs=1e-300)
+
+
+def test_data_are_counted_tile_by_tile() -> None:
+    values = np.random.default_rng(0).random((6, 4, 5)) < 0.3
+    found = Actual(values)
+    for tile in [(1, 1, 1), (3, 2, 5), (2, 4, 3), (6, 4, 5)]:  # 3 does not divide 5: tiles at every position
+        steps = [side if extent % side == 0 else 1 for extent, side in zip(values.shape, tile, strict=True)]
+        starts = itertools.product(
+            *(range(0, n - side + 1, step) for n, side, step in zip(values.shape, tile, steps, strict=True))
+        )
+        held = [int(values[a : a + tile[0], b : b + tile[1], c : c + tile[2]].sum()) for a, b, c in starts]
+        assert found.occupancies(tile) == {
+            count: pytest.approx(held.count(count) / len(held)) for count in sorted(set(held))
+        }
+        assert (found.most(tile), found.may_be_empty(tile)) == (max(held), 0 in held)
+        assert found.mean(tile) == pytest.approx(np.mean(held))
+    shares = [found.empty((1, 2, 1), (3, 2, 5), held) * part for held, part in found.occupancies((3, 2, 5)).items()]
+    assert sum(shares) == pytest.approx(found.empty((1, 2, 1)))  # these tiles lie side by side
+
+
+def test_data_give_the_same_costs_in_batches_and_are_executed() -> None:
+    generator, compared = np.random.default_rng(2), 0
+    for seed in range(60):
+        random = Random(seed)
+        drawn = problem_of(random, 200)
+        tensors = [
+            tensor.model_copy(
+                update={"density": Density.model_validate({"data": generator.random(shape_of(drawn, tensor)) < 0.4})}
+            )
+            for tensor in drawn.tensors
+        ]
+        problem = Problem.model_validate(drawn.model_dump() | {"tensors": [each.model_dump() for each in tensors]})
+        architecture = architecture_of(random, problem)
+        mapping = mapping_of(random, problem, architecture)
+        if not architecture.sparse_parts or not legality(problem, architecture, mapping):
+            continue
+        evaluator = MODEL.bind(problem, architecture)
+        report, costs = evaluator.explain(mapping), evaluator.evaluate(mapping)
+        assert report.valid == costs.valid[0], report.reasons
+        if report.valid:
+            compared += 1
+            assert report.cycles == costs.cycles[0]
+            assert report.energy_pj == pytest.approx(costs.energy_pj[0], rel=1e-12)
+            executed = OracleModel(OracleOptions()).bind(problem, architecture).explain(mapping)
+            assert executed.valid and not any("draws" in warning for warning in executed.warnings)
+    assert compared > 10
+
+
+def shape_of(problem: Problem, tensor: Tensor) -> list[int]:
+    return [
+        problem.tile_words(Tensor(name="T", role="input", projection=(rank,)), problem.dimensions)
+        for rank in tensor.projection
+    ]
 
 
 def test_a_band_is_counted_tile_by_tile() -> None:

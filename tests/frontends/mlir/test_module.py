@@ -13,7 +13,7 @@ import tilewright as tw
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
-from tilewright_frontends import FileOptions, MlirOptions, mlir
+from tilewright_frontends import MlirOptions, OnnxOptions, mlir
 from tilewright_frontends.einsum import EinsumFrontend
 from tilewright_frontends.mlir import MlirFrontend
 from tilewright_frontends.mlir.module import read_workload
@@ -83,7 +83,7 @@ def test_layers_are_those_of_an_independent_reader(name: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["stablehlo", "tosa"])
 def test_resnet50_is_that_of_onnx(dialect: str) -> None:
-    found, onnx = load(f"torch_resnet50.{dialect}.generic.mlir"), OnnxFrontend(FileOptions()).load("resnet50")
+    found, onnx = load(f"torch_resnet50.{dialect}.generic.mlir"), OnnxFrontend(OnnxOptions()).load("resnet50")
     assert (len(found.layers), found.macs) == (54, 4_089_184_256)
     assert sorted(map(str, (shape_of(layer.problem) for layer in found.layers))) == sorted(
         map(str, (shape_of(layer.problem) for layer in onnx.layers))

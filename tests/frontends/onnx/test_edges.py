@@ -15,7 +15,7 @@ from support.networks import along_reads, drawn, executed
 from support.onnx_models import Array, model_of, save
 from support.profiles import scaled
 from tilewright.schema.workload import Workload
-from tilewright_frontends import FileOptions
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx import OnnxFrontend, read_file
 
 
@@ -40,7 +40,7 @@ def test_a_network_along_its_reads_computes_what_the_graph_computes(seed: int) -
 
 def small(folder: Path, *nodes: NodeProto, **constants: Array) -> Workload:
     model = model_of(nodes, {"x": (1, 4, 8, 8)}, "y", constants=constants, opset=17)
-    return OnnxFrontend(FileOptions()).load(save(model, folder))
+    return OnnxFrontend(OnnxOptions()).load(save(model, folder))
 
 
 def node(operator: str, inputs: str, output: str, name: str = "", **attributes: Any) -> NodeProto:

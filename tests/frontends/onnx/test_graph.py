@@ -19,7 +19,7 @@ from support.onnx_models import Shape, model_of, save
 from support.profiles import scaled
 from tilewright.errors import InputError
 from tilewright.schema.workload import Unmapped, Workload
-from tilewright_frontends import NETWORKS, FileOptions
+from tilewright_frontends import NETWORKS, OnnxOptions
 from tilewright_frontends.onnx import FILES, OnnxFrontend
 
 NETWORK_FIGURES = {
@@ -43,7 +43,7 @@ def node(operator: str, inputs: str, outputs: str, name: str = "", **attributes:
 
 
 def load(model: ModelProto, folder: Path, batch: int | None = None, **sizes: int) -> Workload:
-    return OnnxFrontend(FileOptions(batch=batch, sizes=sizes)).load(save(model, folder))
+    return OnnxFrontend(OnnxOptions(batch=batch, sizes=sizes)).load(save(model, folder))
 
 
 def convolutional(shape: Shape) -> ModelProto:
@@ -64,7 +64,7 @@ def convolutional(shape: Shape) -> ModelProto:
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_networks_load_whole(name: str) -> None:
-    workload = OnnxFrontend(FileOptions()).load(name)
+    workload = OnnxFrontend(OnnxOptions()).load(name)
     assert (len(workload.layers), len(workload.distinct()), workload.macs) == NETWORK_FIGURES[name]
     assert all(each.operations is not None for each in workload.unmapped)
     assert not {each.operator for each in workload.unmapped} & {"Conv", "Gemm", "MatMul"}
@@ -90,19 +90,19 @@ def test_the_work_is_results_times_the_weights_that_each_needs(name: str) -> Non
 
 @pytest.mark.parametrize("name", PUBLISHED_GMACS)
 def test_the_networks_have_the_published_work(name: str) -> None:
-    assert OnnxFrontend(FileOptions()).load(name).macs / 1e9 == pytest.approx(PUBLISHED_GMACS[name], abs=0.006)
+    assert OnnxFrontend(OnnxOptions()).load(name).macs / 1e9 == pytest.approx(PUBLISHED_GMACS[name], abs=0.006)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_batch_multiplies_the_work_of_every_layer(name: str) -> None:
-    one, four = OnnxFrontend(FileOptions()).load(name), OnnxFrontend(FileOptions(batch=4)).load(name)
+    one, four = OnnxFrontend(OnnxOptions()).load(name), OnnxFrontend(OnnxOptions(batch=4)).load(name)
     assert [layer.problem.macs * 4 for layer in one.layers] == [layer.problem.macs for layer in four.layers]
     assert [layer.after for layer in one.layers] == [layer.after for layer in four.layers]
 
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_networks_are_connected_in_execution_order(name: str) -> None:
-    layers = OnnxFrontend(FileOptions()).load(name).layers
+    layers = OnnxFrontend(OnnxOptions()).load(name).layers
     earlier: set[str] = set()
     for index, layer in enumerate(layers):
         assert set(layer.after) <= earlier
@@ -115,7 +115,7 @@ def test_every_declared_network_has_a_file() -> None:
 
 
 def test_a_residual_block_joins_two_branches() -> None:
-    graph = OnnxFrontend(FileOptions()).load("resnet50").graph
+    graph = OnnxFrontend(OnnxOptions()).load("resnet50").graph
     assert max(degree for _, degree in graph.in_degree()) >= 2
 
 
@@ -212,7 +212,7 @@ def test_a_batch_given_twice_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"batch": 0}, {"sizes": {"N": 0}}, {"sizes": {"N": "many"}}, {"bacth": 1}])
 def test_senseless_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        FileOptions.model_validate(options)
+        OnnxOptions.model_validate(options)
 
 
 def reshaping(target: list[int]) -> ModelProto:
@@ -340,16 +340,16 @@ def test_broken_files_are_input_errors(content: bytes, message: str, tmp_path: P
     path = tmp_path / "broken.onnx"
     path.write_bytes(content)
     with pytest.raises(InputError, match=message) as caught:
-        OnnxFrontend(FileOptions()).load(str(path))
+        OnnxFrontend(OnnxOptions()).load(str(path))
     assert "broken.onnx" in str(caught.value)
 
 
 def test_an_absent_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
-        OnnxFrontend(FileOptions()).load(str(tmp_path / "absent.onnx"))
+        OnnxFrontend(OnnxOptions()).load(str(tmp_path / "absent.onnx"))
     (tmp_path / "folder.onnx").mkdir()
     with pytest.raises(InputError, match="is a folder"):
-        OnnxFrontend(FileOptions()).load(str(tmp_path / "folder.onnx"))
+        OnnxFrontend(OnnxOptions()).load(str(tmp_path / "folder.onnx"))
 
 
 def test_every_truncation_is_a_workload_or_an_input_error(tmp_path: Path) -> None:
@@ -358,7 +358,7 @@ def test_every_truncation_is_a_workload_or_an_input_error(tmp_path: Path) -> Non
     for end in range(len(whole)):
         path.write_bytes(whole[:end])
         try:
-            OnnxFrontend(FileOptions()).load(str(path))
+            OnnxFrontend(OnnxOptions()).load(str(path))
         except InputError:
             continue
 
@@ -380,14 +380,14 @@ def test_changed_bytes_are_a_workload_or_an_input_error(data: st.DataObject) -> 
         path = Path(folder) / "changed.onnx"
         path.write_bytes(content)
         with contextlib.suppress(InputError):
-            OnnxFrontend(FileOptions(batch=data.draw(st.sampled_from([None, 3])))).load(str(path))
+            OnnxFrontend(OnnxOptions(batch=data.draw(st.sampled_from([None, 3])))).load(str(path))
 
 
 @pytest.mark.parametrize(
     ("source", "mine"), [("a/b.onnx", True), ("resnet50", True), ("resnet", False), ("x.yaml", False)]
 )
 def test_files_and_networks_are_recognised(source: str, mine: bool) -> None:
-    assert OnnxFrontend(FileOptions()).recognises(source) is mine
+    assert OnnxFrontend(OnnxOptions()).recognises(source) is mine
 
 
 def test_the_specs_declare_what_the_frontends_read() -> None:

@@ -18,7 +18,7 @@ from support.profiles import scaled
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
-from tilewright_frontends import FileOptions
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx import OnnxFrontend
 
 few = scaled(0.4)
@@ -26,7 +26,7 @@ few = scaled(0.4)
 
 def load(model: ModelProto, **options: Any) -> Workload:
     with tempfile.TemporaryDirectory() as folder:
-        return OnnxFrontend(FileOptions(**options)).load(save(model, Path(folder)))
+        return OnnxFrontend(OnnxOptions(**options)).load(save(model, Path(folder)))
 
 
 def only(model: ModelProto) -> Problem:

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from support.onnx_models import extents, model_of, save, walk, whole_numbers
 from tilewright.errors import InputError
 from tilewright.schema.workload import Layer, Workload
-from tilewright_frontends import FileOptions
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx import OnnxFrontend
 
 MICROSOFT = "com.microsoft"
@@ -22,7 +22,7 @@ SCALE, ZERO, SHORT = np.float32(0.5), np.uint8(3), np.int8(0)
 
 def load(model: ModelProto, **options: Any) -> Workload:
     with tempfile.TemporaryDirectory() as folder:
-        return OnnxFrontend(FileOptions(**options)).load(save(model, Path(folder)))
+        return OnnxFrontend(OnnxOptions(**options)).load(save(model, Path(folder)))
 
 
 def node(operator: str, inputs: str, outputs: str = "y", domain: str = "", **attributes: Any) -> NodeProto:
@@ -326,3 +326,25 @@ def test_a_deformable_convolution_is_told() -> None:
     shapes = {"x": (1, 4, 8, 8), "w": (6, 4, 3, 3), "o": (1, 18, 6, 6)}
     (found,) = load(model_of([node("DeformConv", "x w o")], shapes, "y", opset=19)).unmapped
     assert found.reason == "a convolution whose window positions are read from memory"
+
+
+def test_weights_give_their_densities_on_request(tmp_path: Path) -> None:
+    """The fraction of nonzeros, through reshapes; dense weights, and operands that are computed, have none."""
+    filters, matrix = np.ones((2, 3, 3, 3), np.float32), np.zeros((8, 32), np.float32)
+    filters[0, 0], matrix[::4] = 0, 1
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1]),
+        helper.make_node("Conv", ["x", "v"], ["u"], "dense", pads=[1, 1, 1, 1]),
+        helper.make_node("Flatten", ["y"], ["f"], "flat"),
+        helper.make_node("Transpose", ["m"], ["t"], "turned"),
+        helper.make_node("MatMul", ["f", "t"], ["z"], "product"),
+    ]
+    constants = {"w": filters, "v": np.ones((2, 3, 3, 3), np.float32), "m": matrix}
+    path = save(model_of(nodes, {"x": [1, 3, 4, 4]}, "z", "u", constants=constants), tmp_path)
+    plain = OnnxFrontend(OnnxOptions()).load(path)
+    assert not any(layer.problem.sparse_tensors for layer in plain.layers)
+    asked = OnnxFrontend(OnnxOptions(density="from-weights")).load(path)
+    found = {
+        layer.name: [str(each.density) for each in layer.problem.tensors if each.density] for layer in asked.layers
+    }
+    assert found == {"conv": ["0.833333 uniform"], "dense": [], "product": ["0.25 uniform"]}

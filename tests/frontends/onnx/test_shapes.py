@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 from support.onnx_models import Shape, model_of, save
 from tilewright.errors import InputError
 from tilewright.schema.workload import Workload
-from tilewright_frontends import FileOptions
+from tilewright_frontends import OnnxOptions
 from tilewright_frontends.onnx import OnnxFrontend
 
 WHOLE = {
@@ -30,7 +30,7 @@ def node(operator: str, inputs: str, outputs: str, **attributes: Any) -> NodePro
 
 
 def load(model: ModelProto, folder: Path, batch: int | None = None, **sizes: int) -> Workload:
-    return OnnxFrontend(FileOptions(batch=batch, sizes=sizes)).load(save(model, folder))
+    return OnnxFrontend(OnnxOptions(batch=batch, sizes=sizes)).load(save(model, folder))
 
 
 def behind(nodes: list[NodeProto], x: Shape, channels: int, opset: int = 17) -> ModelProto:

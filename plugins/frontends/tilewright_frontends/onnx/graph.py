@@ -102,9 +102,7 @@ class Graph:
         )
 
 
-def load_graph(
-    path: Path, name: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False
-) -> Graph:
+def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int], weights: bool = False) -> Graph:
     """Read a model and infer its shapes.
 
     Raises:
@@ -169,7 +167,11 @@ def read_model(path: Path, fractions: dict[str, float | None] | None = None) -> 
 def _fractions(graph: GraphProto) -> Iterator[tuple[str, float | None]]:
     """Yield name and fraction of nonzero values of the weights of a graph."""
     constants = [
-        (node.output[0], each.t) for node in graph.node if node.op_type == "Constant" for each in node.attribute if each.HasField("t")
+        (node.output[0], each.t)
+        for node in graph.node
+        if node.op_type == "Constant"
+        for each in node.attribute
+        if each.HasField("t")
     ]
     for name, tensor in [*((each.name, each) for each in graph.initializer), *constants]:
         if tensor.data_location == TensorProto.EXTERNAL:

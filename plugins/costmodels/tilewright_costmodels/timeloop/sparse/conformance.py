@@ -23,7 +23,9 @@ def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
         if tensor.density is not None and tensor.density.data is not None:
             axes, longest = len(tensor.projection), max(tensor.density.data.shape, default=1)
             if longest >= 2 ** (62 // max(1, axes)):
-                text = f"data of {tensor.name} have {axes} axes of up to {longest:,} values; tiles have numbers of 62 bits"
+                text = (
+                    f"data of {tensor.name} have {axes} axes of up to {longest:,} values; tiles have numbers of 62 bits"
+                )
                 yield Reason(code="data_axes", where=problem.name, message=text)
     for memory in architecture.memories:
         yield from _uncovered_in(problem, memory)

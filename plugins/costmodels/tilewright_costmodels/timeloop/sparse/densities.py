@@ -234,7 +234,7 @@ class Banded(Distribution):
 
 
 class Actual(Distribution):
-    """Actual data. Means are over all tiles of the array: side by side where their extent divides it, else at each position."""
+    """Actual data. Means are over the tiles of the array: adjacent ones if their extent divides it, else those at each position."""
 
     name = "data"
 

@@ -1,4 +1,4 @@
-"""Relaxation of sparse hardware: what words cost at least, whatever tiles hold (docs/optimal.md, Lemma 17)."""
+"""Relaxation of sparse hardware: minimum cost of words for any content of tiles (docs/optimal.md, Lemma 17)."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ class SparseRelaxation:
     # -- memories ------------------------------------------------------------------------------------------
 
     def _memory(self, entry: int, t: int) -> Memory:
-        return self.architecture.memories[self.dense.memory[entry, t]]
+        return self.architecture.memories[int(self.dense.memory[entry, t])]
 
     def _format(self, entry: int, t: int) -> TensorFormat | None:
         sparse = self._memory(entry, t).sparse

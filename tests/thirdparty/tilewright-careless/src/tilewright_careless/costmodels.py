@@ -8,9 +8,9 @@ import numpy as np
 
 from tilewright import Architecture, Mapping, Problem, Report
 from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Bools
 from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
-from tilewright.mapspace.batch import Bools
 from tilewright.plugin import Candidates, Costs, MappingBatch, Relaxation, ScalarEvaluator, legality
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 

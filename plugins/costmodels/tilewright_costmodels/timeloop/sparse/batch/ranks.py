@@ -128,7 +128,7 @@ def _group(groups: Ints, d: int) -> int:
 @kernel_part
 def _single(tables: SparseTables, t: int) -> int:
     """Return the tile of one word."""
-    return tables.tensor[t].single
+    return int(tables.tensor[t].single)
 
 
 @kernel_part

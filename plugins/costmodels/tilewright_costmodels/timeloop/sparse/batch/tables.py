@@ -206,7 +206,7 @@ def box_of(number: int, density: Distribution) -> Box:
 
 
 def base_of(density: Distribution) -> int:
-    """Return the base of a number whose digits are the extents of a tile; 0: its number of words says what it holds."""
+    """Return the base of a number whose digits are the extents of a tile; 0: its number is that of its words."""
     if isinstance(density, Banded):
         return 2**31
     return 2 ** (62 // max(1, len(density.shape))) if isinstance(density, Actual) else 0
