@@ -9,6 +9,8 @@ from typing import Any
 from support.proofs.drawing import Document, Inputs, draw
 
 DENSITIES = 0.0, 0.1, 0.25, 0.4, 0.5, 0.75, 0.9, 1.0
+RARE = "leakage_pj_per_cycle", "power_gated_at", "block_words", "instances_per_macro", "word_bits", "bits_per_value"
+"""Fields that make savings differ between mappings."""
 PRICES = "gated_read", "skipped_read", "gated_update", "metadata_read", "metadata_fill", "metadata_update", "gated_metadata_read", "decompression"  # fmt: skip
 
 
@@ -17,8 +19,7 @@ def draw_sparse(seed: int, *, simple: bool | None = None, **model_options: objec
 
     Args:
         seed: the same seed gives the same task.
-        simple: only parts whose savings are the same in all mappings, as far as drawn blocks, networks and rules allow;
-            None: either.
+        simple: mostly parts whose savings are the same in all mappings (the exact class); None: either.
     """
     rng = Random(seed)
     simple = rng.random() < 0.5 if simple is None else simple
@@ -37,18 +38,20 @@ def draw_parts(rng: Random, problem: Document, architecture: Document, simple: b
     """Add sparse parts to an architecture."""
     clusters = [cluster for cluster in architecture["clusters"] if "memories" in cluster]
     names = [tensor["name"] for tensor in problem["tensors"]]
+    # savings are the same in all mappings if a tensor has one format everywhere
+    kept = {
+        name: [{"format": rng.choice(("CP", "RLE", "UB")), "flatten": "all"}] for name in names if rng.random() < 0.6
+    }
     compressed = {name: rng.random() < 0.5 for name in names}
     for cluster in clusters:
         for memory in cluster["memories"]:
-            formats = {
-                name: _format(rng, simple, compressed[name])
-                for name in names
-                if rng.random() < (0.2 if simple else 0.5)
-            }
-            compressed |= {name: compressed[name] and name in formats for name in names}
+            formats: dict[str, Any] = kept
+            if not simple:
+                formats = {name: _format(rng, compressed[name]) for name in names if rng.random() < 0.5}
+                compressed |= {name: compressed[name] and name in formats for name in names}
             sparse: dict[str, Any] = {
                 "formats": formats,
-                "metadata": {"width_bits": 16, "depth": 2**16, "default_bits": rng.choice((0, 2, 4))},
+                "metadata": {"width_bits": 16, "depth": 2**16, "default_bits": rng.choice((0, 0, 2, 4))},
                 "decompresses": rng.random() < 0.9,
                 "compresses": rng.random() < 0.9,
                 "energies_pj": {
@@ -58,6 +61,16 @@ def draw_parts(rng: Random, problem: Document, architecture: Document, simple: b
             if not simple or cluster is clusters[-1]:
                 sparse["actions"] = _actions(rng, names, simple)
             memory["sparse"] = sparse
+            for name in RARE if simple else ():
+                memory.pop(name, None)
+            if simple and rng.random() < 0.6:
+                for name in [each for each in memory if "bandwidth" in each]:
+                    del memory[name]
+    for cluster in architecture["clusters"] if simple else ():
+        cluster.get("fanout", {}).pop("network", None)
+    inner = architecture["clusters"][architecture["clusters"].index(clusters[-1]) :]
+    for cluster in inner if simple and rng.random() < 0.7 else ():
+        cluster.pop("fanout", None)
     if rng.random() < 0.5:
         flags = {name: rng.random() < 0.6 for name in ("gate", "skip")}
         architecture["compute"]["sparse"] = flags | {
@@ -66,11 +79,10 @@ def draw_parts(rng: Random, problem: Document, architecture: Document, simple: b
         }
 
 
-def _format(rng: Random, simple: bool, compressed: bool) -> Document:
-    kinds = [["UB"], ["UOP"]] + ([["CP"], ["RLE"], ["B"]] if compressed else [])
-    if not simple:
-        kinds += [["UOP", "UB"]] + ([["UOP", "CP"], ["B", "CP"], ["CP", "RLE"]] if compressed else [])
-    flatten = "all" if simple else rng.choice(("all", "all", None))
+def _format(rng: Random, compressed: bool) -> Document:
+    kinds = [["UB"], ["UOP"], ["UOP", "UB"]]
+    kinds += [["CP"], ["RLE"], ["B"], ["UOP", "CP"], ["B", "CP"], ["CP", "RLE"]] if compressed else []
+    flatten = rng.choice(("all", "all", None))
     ranks = [{"format": kind, "flatten": flatten} for kind in rng.choice(kinds)]
     return {"ranks": ranks, "fill": rng.choice(("outer", "outer", "inner"))}
 
