@@ -51,7 +51,11 @@ def machine(outer: dict[str, Any] | None, inner: dict[str, Any] | None, units: i
 @pytest.mark.parametrize("name", MAPPERS)
 def test_every_mapper_maps_onto_sparse_hardware_or_refuses_it(name: str) -> None:
     inner = {"decompresses": True, "compresses": True, **SKIP}
-    space = MapSpace.of(problem(), machine(SIMPLE, inner, units=2, sparse={"gate": True}), rules=None)
+    coordinates = {"format": "CP", "flatten": "all"}
+    outer = {
+        "formats": {"weight": [coordinates, coordinates]}
+    }  # a rank for the tiles of the buffer, and one inside them
+    space = MapSpace.of(problem(), machine(outer, inner, units=2, sparse={"gate": True}), rules=None)
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
     mapper = installed().make(MapperSpec, name, OPTIONS[name] if name == "mindmappings" else {})
     result = search(mapper, Task(space), evaluator, Budget(300), seed=1)

@@ -176,6 +176,8 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
         print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
 
 
+_NO_NUMBER = ("a number", "is not a valid float", "is not a valid float range")
+"""Ends of messages about numbers, by newer and older versions of typer."""
 _UNITS = {"S": "seconds", "NM": "nanometres"}
 """Units of options, by the form of their values."""
 
@@ -191,8 +193,8 @@ def _misused(error: Any) -> TilewrightError:
     what = error.format_message().rstrip(".").replace("Value error, ", "")
     start, colon, rest = what.partition(": ")
     what = f"{start}{colon}{plainly(rest)}"
-    if what.endswith("a number") and (unit := _UNITS.get(getattr(option, "metavar", None) or "")):
-        what += f" of {unit}, without a unit"
+    if what.endswith(_NO_NUMBER) and (unit := _UNITS.get(getattr(option, "metavar", None) or "")):
+        what = f"{start}{colon}expected a number of {unit}, without a unit"
     hint = f"{where} --help lists its arguments"
     if what.startswith("Missing") and parameter in LISTS:
         hint = f"tilewright {LISTS[parameter]} lists them; {hint}"

@@ -95,6 +95,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             name="pipelined",
             summary="Timeloop's counts and energies; its cycles, and those of filling, draining and waiting.",
             factory=lazy("tilewright_costmodels.pipelined.model", "PipelinedModel"),
+            default_for=("calibration",),
             options=TimeloopOptions,
             capabilities=Capabilities(value_widths=True, shared_bandwidth=True, inner_backing_store=True, timing=True),
             approximations=OF_TIMELOOP,

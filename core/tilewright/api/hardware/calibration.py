@@ -19,6 +19,8 @@ from tilewright.api.load import Source, load_architecture, load_problem
 from tilewright.errors import InputError
 from tilewright.files import file_and_member, is_file, read_text, write_text
 from tilewright.plugin.costmodel import CostModel
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.calibration import Errors, Measurement, Predictions, Value, can_be_fitted, cross_validated
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate
 from tilewright.schema.architecture import Architecture, Compute, Memory
@@ -91,7 +93,7 @@ def calibrate(
     arch: Source,
     measured: str | os.PathLike[str],
     *,
-    model: str | CostModel = "pipelined",
+    model: str | CostModel | None = None,
     model_options: MappingOf[str, Any] | None = None,
     parameters: str | Sequence[str] | None = None,
     test: str | os.PathLike[str] | None = None,
@@ -106,7 +108,7 @@ def calibrate(
     Args:
         arch: The architecture, with first values of its parameters.
         measured: The CSV file.
-        model: Cost model whose cycles are compared.
+        model: Cost model whose cycles are compared. Default: the one that counts timings.
         model_options: Its options.
         parameters: Paths as in `Architecture.replace`. Default: all bandwidths, and all timings that are not neutral.
         test: CSV file of further measurements, which the fit does not see.
@@ -117,6 +119,8 @@ def calibrate(
         NotConformableError: The cost model does not accept a problem on the architecture.
     """
     at_least(2, folds=folds)
+    if model is None:
+        model = installed().default(CostModelSpec, "calibration")
     architecture, built = load_architecture(arch), build_model(model, model_options)
     names = parameters_of(architecture, parameters)
     start = [architecture.values()[name] for name in names]

@@ -36,8 +36,14 @@ def calibrate_command(
     ] = None,
     folds: Annotated[int, typer.Option(metavar="N", min=2, help="parts of the cross-validation")] = 5,
     model: Annotated[
-        str, typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model")
-    ] = "pipelined",
+        str | None,
+        typer.Option(
+            autocompletion=options.names_of("cost model"),
+            metavar="NAME",
+            help="cost model [default: the one that counts timings]",
+            show_default=False,
+        ),
+    ] = None,
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model")
     ] = None,
