@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
     from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
-    from tilewright.schema.density import Density
+    from tilewright.schema.density import Density, Nonzeros
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.problem import Tensor
@@ -107,6 +107,7 @@ __all__ = [
     "Costs",
     "Delivery",
     "Density",
+    "Nonzeros",
     "DirectiveModel",
     "Entry",
     "Estimate",

@@ -81,7 +81,8 @@ class PluginSpec(Generic[T_co]):
         default_for: Tasks for which it is used if the user names no plugin of its kind. `search`: the mapper and the
             cost model of `map`, `compare` and `explore`. `fallback`: the mapper of layers where the default one can
             prove nothing. `programs`: the cost model of programs in another notation. `reports`: the adapter of
-            `diff_stats`. `exploration`: the strategy of `explore`. Built-in plugins come before others.
+            `diff_stats`. `exploration`: the strategy of `explore`. `calibration`: the cost model of `calibrate`.
+            Built-in plugins come before others.
     """
 
     kind: ClassVar[str] = "plugin"
