@@ -3,8 +3,6 @@
 Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`), the tokens with
 cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1 cache=2047` one decoding step. Every
 product of every token is counted, even if masked. Norms, softmax, activations and look-ups are listed, not mapped.
-
-Reads are those inside one block. Between blocks they are cut, since equal blocks are one layer with a count.
 """
 
 from __future__ import annotations
@@ -13,16 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
-from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
-from tilewright.schema.read import Index, Read
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import TransformerOptions, nests
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
-
-BLOCKS = "one of several equal blocks makes or reads it"
-WINDOW = "the padding of its window is not known"
-EXPERTS = "its tokens are distributed to experts"
 
 
 class TransformersFrontend:
@@ -85,8 +77,9 @@ class _Maker:
         for name, (outward, inward, positions, window, stride) in {} if cache else network.pictures.items():
             strides, dilations = (stride,) * len(window), (1,) * len(window)
             channels = outward, inward
-            problem = nests.convolution(name, self.batch, 1, channels, positions, window, strides, dilations)
-            last = self.add(problem, last, 1, **{problem.operands[0].name: _cut(last, WINDOW)})
+            last = self.add(
+                nests.convolution(name, self.batch, 1, channels, positions, window, strides, dilations), last
+            )
         hidden = tokens = 0
         for stack, (block, fixed) in network.stacks.items():
             if block.cached or not cache:
@@ -94,7 +87,7 @@ class _Maker:
                 last = self.blocks(stack, block, tokens, cache if block.cached else 0, last)
         if network.head is not None:
             name, width, every = network.head
-            self.add(self.product(name, tokens if every else 1, hidden, width), last, A=_cut(last, BLOCKS))
+            self.add(self.product(name, tokens if every else 1, hidden, width), last)
 
     def blocks(self, stack: str, block: Block, tokens: int, cache: int, last: tuple[str, ...]) -> tuple[str, ...]:
         """Add all blocks of a stack.
@@ -104,24 +97,13 @@ class _Maker:
         if not last or block.across:
             self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
         before = () if block.across else last
-        outside = _cut(before, BLOCKS)
-        done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before, outside)
+        done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before)
         if block.across:
             made = 0 if cache else block.across
-            reads = self.normed(stack, tokens, block.hidden, done)
-            done = self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last, reads)
+            done = self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last)
         norm = 6 * self.batch * tokens * block.hidden
         self.skip(f"{stack}.norm", "Norm", "works element by element", norm, 2 * block.count)
-        return self.mlp(f"{stack}.mlp", block, tokens, done, self.normed(stack, tokens, block.hidden, done))
-
-    def normed(self, stack: str, tokens: int, hidden: int, before: tuple[str, ...]) -> tuple[Read, ...]:
-        """Return the reads of tokens that a residual addition and a norm have changed."""
-        same = Index(terms=FrozenDict({"m": 1})), Index(terms=FrozenDict({"k": 1}))
-        sizes = FrozenDict({"m": self.batch * tokens, "k": hidden})
-        through = (f"{stack}.norm",)
-        return tuple(
-            Read(maker=each, sizes=sizes, made=same, read=same, through=through, whole=("k",)) for each in before
-        )
+        return self.mlp(f"{stack}.mlp", block, tokens, done)
 
     def attention(
         self,
@@ -132,75 +114,42 @@ class _Maker:
         made: int,
         before: tuple[str, ...],
         others: tuple[str, ...],
-        reads: tuple[Read, ...],
     ) -> tuple[str, ...]:
         """Add an attention.
 
         `keys` is the number of tokens whose keys and values are read. Of these, `made` are computed
-        now, from layers `others`. `reads` are those of the queries' tokens.
+        now, from layers `others`.
         """
         width, groups = block.heads * block.head, block.heads // block.shared
-        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count, A=reads)
+        q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count)
         k, v = (
-            self.add(
-                self.product(f"{name}.{each}", made, block.hidden, groups * block.head),
-                others,
-                block.count,
-                A=_cut(others, BLOCKS),
-            )
+            self.add(self.product(f"{name}.{each}", made, block.hidden, groups * block.head), others, block.count)
             if made
             else ()
             for each in "kv"
         )
         sizes = {"B": self.batch, "G": groups, "H": block.shared, "T": tokens, "S": keys, "D": block.head}
         used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TSD"}
-
-        def read(
-            makers: tuple[str, ...], made: tuple[str, ...], read: tuple[str, ...], past: int = 0
-        ) -> tuple[Read, ...]:
-            """Return a read; coordinates are letters in row-major order, and S counts on after `past` keys."""
-            now = used | {"S": keys - past}
-            own = FrozenDict({each.lower(): now[each] for each in used if each in "".join(read)})
-            ends = [
-                tuple(_packed(each, now, start) for each in axes if set(each) & used.keys())
-                for axes, start in ((made, 0), (read, past))
-            ]
-            return tuple(Read(maker=each, sizes=own, made=ends[0], read=ends[1]) for each in makers)
-
         scores = _contraction(f"{name}.scores", used, "BGHTD", "BGSD", "BGHTS")
         operations = 5 * self.batch * block.heads * tokens * keys
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
         context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
-        past = keys - made
-        queries, keyed = read(q, ("BT", "GHD"), tuple("BGHTD")), read(k, ("BS", "GD"), tuple("BGSD"), past)
-        values = read(v, ("BS", "GD"), tuple("BGSD"), past)
-        scored = self.add(scores, (*q, *k), block.count, A=queries, B=keyed)
-        rows = tuple(
-            each.model_copy(update={"through": (f"{name}.softmax",), "whole": ("s",)})
-            for each in read(scored, tuple("BGHTS"), tuple("BGHTS"))
-        )
-        done = self.add(context, (*scored, *v), block.count, A=rows, B=values)
-        joined = read(done, tuple("BGHTD"), ("BT", "GHD"))
-        return self.add(self.product(f"{name}.out", tokens, width, block.hidden), done, block.count, A=joined)
+        done = self.add(context, (*self.add(scores, (*q, *k), block.count), *v), block.count)
+        return self.add(self.product(f"{name}.out", tokens, width, block.hidden), done, block.count)
 
-    def mlp(
-        self, name: str, block: Block, tokens: int, before: tuple[str, ...], reads: tuple[Read, ...]
-    ) -> tuple[str, ...]:
-        """Add an MLP. `reads` are those of its tokens."""
+    def mlp(self, name: str, block: Block, tokens: int, before: tuple[str, ...]) -> tuple[str, ...]:
         if block.experts > 1:
-            router = self.product(f"{name}.router", tokens, block.hidden, block.experts)
-            before = self.add(router, before, block.count, A=reads)
-            reads = _cut(before, EXPERTS)
+            before = self.add(self.product(f"{name}.router", tokens, block.hidden, block.experts), before, block.count)
         ends: tuple[str, ...] = ()
         inward, outward = (block.hidden, block.mlp), (block.mlp, block.hidden)
         for suffix, share, experts in _shares(self.batch * tokens, block):
             made: tuple[str, ...] = ()
             for first in ("up", "gate") if block.gated else ("up",):
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
-                made += self.add(problem, before, experts * block.count, A=reads)
-            changed = tuple(Read(maker=each, through=(f"{name}.activation",)) for each in made)
-            problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
-            ends += self.add(problem, made, experts * block.count, A=changed)
+                made += self.add(problem, before, experts * block.count)
+            ends += self.add(
+                nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward), made, experts * block.count
+            )
         operations = 6 * self.batch * tokens * block.active * block.mlp  # a gate is SiLU, five, and a multiplication
         activation = "SiLU" if block.gated else "Gelu"
         self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
@@ -210,12 +159,8 @@ class _Maker:
         """Return the product of all tokens with one matrix."""
         return nests.gemm(name, (self.batch * tokens, inward), (inward, outward))
 
-    def add(
-        self, problem: Problem, before: tuple[str, ...], count: int = 1, **reads: tuple[Read, ...]
-    ) -> tuple[str, ...]:
-        """Add a layer. `reads` are those of its operands A, the input, and B."""
-        known = FrozenDict({name: each for name, each in reads.items() if each})
-        self.layers.append(Layer(problem=problem, after=before, count=count, reads=known))
+    def add(self, problem: Problem, before: tuple[str, ...], count: int = 1) -> tuple[str, ...]:
+        self.layers.append(Layer(problem=problem, after=before, count=count))
         return (problem.name,)
 
     def skip(self, name: str, operator: str, reason: str, operations: int, count: int) -> None:
@@ -224,19 +169,6 @@ class _Maker:
             Unmapped(name=f"{name}_{number}", operator=operator, reason=reason, operations=operations)
             for number in range(count)
         ]
-
-
-def _cut(makers: tuple[str, ...], reason: str) -> tuple[Read, ...]:
-    return tuple(Read(maker=each, cut=reason) for each in makers)
-
-
-def _packed(letters: str, sizes: Mapping[str, int], past: int) -> Index:
-    """Return the index over letters in row-major order; S starts at `past`."""
-    terms, factor = dict[str, int](), 1
-    for letter in reversed([each for each in letters if each in sizes]):
-        terms[letter.lower()] = factor
-        factor *= sizes[letter]
-    return Index(terms=FrozenDict(dict(reversed(terms.items()))), offset=past if letters == "S" else 0)
 
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:
