@@ -94,7 +94,11 @@ class FusionReport(Tabular):
         for row in self.rows():
             peak = row[f"{memories[-1]}_peak_words"]
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
-        proof = "proved optimal" if self.proved else "not proved: the model counts other costs than words"
+        proof = (
+            "proved optimal among mappings that fuse neighbouring layers"
+            if self.proved
+            else "not proved: the model counts other costs than words"
+        )
         return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
 
 

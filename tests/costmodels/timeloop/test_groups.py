@@ -8,13 +8,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from support.groups import figures
 from support.profiles import scaled
 from support.random_groups import random_group
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.legality import legality
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.accelforge import AccelForgeAdapter
 
@@ -29,18 +29,6 @@ def read(name: str) -> GroupMapping:
     group = AccelForgeAdapter().parse([DATA / f"{name}.yaml"]).group
     assert group is not None
     return group
-
-
-def figures(report: Report) -> dict[object, object]:
-    """Return counts by memory, layer and tensor, peaks, and limits."""
-    assert report.valid, report.reasons
-    counts = {
-        (each.level, each.layer, each.tensor): (each.instances, each.reads.total, each.fills.total, each.updates.total)
-        for each in report.accesses
-    }
-    peaks = {each.name: (each.used_words, each.instances) for each in report.levels}
-    limits = {(each.name, each.action): (each.cycles, each.binding_cycles, each.words) for each in report.limits}
-    return counts | peaks | limits | {"cycles": report.cycles}
 
 
 @pytest.mark.parametrize("name", [each for each in RECORDED if each not in SHORT])

@@ -123,12 +123,13 @@ def calibrate(
         model = installed().default(CostModelSpec, "calibration")
     architecture, built = load_architecture(arch), build_model(model, model_options)
     names = parameters_of(architecture, parameters)
-    start = [architecture.values()[name] for name in names]
-    seen = _predictions(measured, built, architecture, names)
+    values = architecture.values()
+    start = [values[name] for name in names]
+    seen = _predictions(measured, built, architecture, names, start)
     if len(seen.measured) < folds:
         text = f"{measured} has {len(seen.measured)} rows; {folds} folds need at least {folds}"
         raise InputError(text, hint="measure more, or choose fewer folds")
-    tests = None if test is None else _predictions(test, built, architecture, names)
+    tests = None if test is None else _predictions(test, built, architecture, names, start)
     unseen = cross_validated(seen, start, folds)
     after = seen.fit(start, np.ones(len(unseen), dtype=np.bool_))
     errors = {
@@ -222,9 +223,13 @@ def _measurement(
 
 
 def _predictions(
-    file: str | os.PathLike[str], model: BuiltModel, architecture: Architecture, names: Sequence[str]
+    file: str | os.PathLike[str],
+    model: BuiltModel,
+    architecture: Architecture,
+    names: Sequence[str],
+    start: Sequence[Value],
 ) -> Predictions:
-    """Return the predictions for the rows of a file.
+    """Return the predictions for the rows of a file. `start` has the first values of the parameters.
 
     Raises:
         InputError: A row is invalid, or the model rejects its mapping.
@@ -232,7 +237,7 @@ def _predictions(
     rows = measurements(file, architecture)
     try:
         found = Predictions(model, architecture, names, rows)
-        invalid = np.flatnonzero(~np.isfinite(found.cycles([architecture.values()[name] for name in names])))
+        invalid = np.flatnonzero(~np.isfinite(found.errors(start)))
     except ValueError as error:  # a mapping has other dimensions or tensors than its problem
         raise InputError(f"{file}: {error}", hint="`tilewright evaluate` checks one mapping") from None
     for number in invalid[:1]:

@@ -189,7 +189,7 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     if within:
         prefix = ""
     if kind == "extra_forbidden":
-        known = _field_names(model, frozenset(_siblings(path, document.data)))
+        known = _field_names(model, _siblings(path, document.data))
         message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), known)
         prefix = ""
     elif kind == "missing":
@@ -222,18 +222,23 @@ def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
     return tuple(path)
 
 
-def _siblings(path: Path_, data: Any) -> list[str]:
+def _siblings(path: Path_, data: Any) -> set[str]:
     """Return the keys next to the last step of a path, itself included."""
     for step in path[:-1]:
         data = data[step]
-    return [each for each in data if isinstance(each, str)] if isinstance(data, dict) else []
+    return {each for each in data if isinstance(each, str)} if isinstance(data, dict) else set()
 
 
 @cache
-def _field_names(model: type[BaseModel], siblings: frozenset[str]) -> set[str]:
-    """Return the keys of the parts of a schema that know most of the siblings."""
+def _keys_by_part(model: type[BaseModel]) -> tuple[frozenset[str], ...]:
+    """Return the keys of each part of a schema."""
     schema = model.model_json_schema()
-    parts = [set(part.get("properties", ())) for part in (schema, *schema.get("$defs", {}).values())]
+    return tuple(frozenset(part.get("properties", ())) for part in (schema, *schema.get("$defs", {}).values()))
+
+
+def _field_names(model: type[BaseModel], siblings: set[str]) -> set[str]:
+    """Return the keys of the parts of a schema that know most of the siblings."""
+    parts = _keys_by_part(model)
     most = max(len(siblings & part) for part in parts)
     return {name for part in parts if len(siblings & part) == most for name in part}
 
