@@ -447,3 +447,12 @@ def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
     assert result.lower_bound is not None and result.lower_bound <= whole.value <= result.value
     assert result.gap is not None and result.gap > 0.001
     assert whole.proved == "yes" and "memory_limit_mib" not in whole.figures and whole.figures["memory_mib"] > 2
+
+
+def test_compulsory_words_of_a_middle_memory_bound_the_cycles() -> None:
+    """L2 writes every input and every output, at 32 words per cycle."""
+    problem = tilewright.load("O[n,g,p,q] += I[n,g,p+r,q+s] * W[g,r,s]; n=2 g=32 p=4 q=4 r=3 s=3", "problem")
+    space = tilewright.space(problem, arch="sunstone_simba", constraints="none")
+    result = run("optimal", space, timeloop(space), "cycles", width=64)
+    assert result.lower_bound is not None and result.lower_bound <= result.value
+    assert result.lower_bound == pytest.approx((2 * 32 * 6 * 6 + 2 * 32 * 4 * 4) / 32, rel=0.02)

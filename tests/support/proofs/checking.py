@@ -123,11 +123,11 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
         evaluator = (
             installed().make(CostModelSpec, "timeloop", inputs.model_options).bind(space.problem, space.architecture)
         )
+        tasks = [Task(each, inputs.objective) for each in arrangements(space)]
     except TooLargeError:
         return Verdict("too large")
     except TilewrightError:
         return Verdict("refused")
-    tasks = [Task(each, inputs.objective) for each in arrangements(space)]
     batches = (batch for each in every for batch in each.batches())
     least = min(
         (float(_costs(evaluator, batch, tasks[0]).min(initial=math.inf)) for batch in batches), default=math.inf

@@ -387,6 +387,31 @@ class SearchInstance:
         between = [s for s in self.space.spatial_slots if outer <= self.space.slots[s].entry < inner]
         return not any(self._may_forward(t, s) for s in between)
 
+    def _compulsory_cycles(self, entry: int) -> float:
+        """Return the cycles in which the memories outside a boundary move what they have to (Lemmas 10 and 11).
+
+        Args:
+            entry: the entries before this one are outside.
+        """
+        relaxation, spatial = self.relaxation, self.space.spatial_slots
+        instances = [
+            math.prod(float(self.max_used[s]) for s in spatial if self.space.slots[s].entry < e)
+            for e in range(len(self.always))
+        ]
+        read, written, words = *np.zeros((2, len(self.slices))), self.problem.min_distinct * self.moved_words
+        for t in map(int, np.flatnonzero(~self.problem.unmodelled)):
+            keepers = [*np.flatnonzero(self.always[:, t]).tolist(), len(self.always)]
+            for outer, inner in itertools.pairwise(keepers):
+                if outer >= entry or not self._delivers(t, outer, inner):
+                    continue
+                m, output = relaxation.memory[outer, t], self.problem.output[t]
+                (written if output else read)[m] += words[m, t] / instances[outer]
+                if inner < entry and not output:
+                    m = relaxation.memory[inner, t]
+                    written[m] += words[m, t] / instances[inner]
+        shares = read / self.read_bandwidth, written / self.write_bandwidth, (read + written) / self.shared_bandwidth
+        return float(np.max(shares))
+
     def _may_forward(self, t: int, slot: int) -> bool:
         """Return whether a window may be unrolled in a slot, so that neighbours may forward its words."""
         return self.costs.forwarding and bool((self.open_trips[slot] & (self.problem.window_index[t] >= 0)).any())
@@ -497,6 +522,7 @@ class SearchInstance:
             next_is_outermost=for_kernel(next_is_outermost),
             has_inner_storage=for_kernel(has_inner_storage),
             cycles_per_value=for_kernel(cycles_per_value),
+            compulsory_cycles=self._compulsory_cycles(entry) if self.costs.cycles else 0.0,
             outside_storage=for_kernel(outside_storage),
             outermost_memory=ints(relaxation.memory[0]),
             outermost_words=for_kernel(self.moved_words[relaxation.memory[0], range(self.tensors)] * (entry > 0)),

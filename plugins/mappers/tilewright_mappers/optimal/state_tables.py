@@ -16,7 +16,7 @@ MIN_CAPACITY = 1 << 17
 
 The operating system allocates pages on use.
 """
-MOST_TABLES = 3
+MAX_TABLES = 3
 """Maximum number of tables that a search needs at once: a block of loops has one more than other stages."""
 OTHER_BYTES_PER_ROW = 33
 """Bytes of a row besides its numbers and integers: chain, two heads, decision, and whether it is alive."""
@@ -46,7 +46,7 @@ class StateTables:
         self.row_bytes = 8 * (layout.numbers + layout.integers) + OTHER_BYTES_PER_ROW
         # the successors of one state always fit
         self.capacity = min(
-            max(MIN_CAPACITY, 5 * width // 2) + math.prod(trips), most_bytes // (MOST_TABLES * self.row_bytes)
+            max(MIN_CAPACITY, 5 * width // 2) + math.prod(trips), most_bytes // (MAX_TABLES * self.row_bytes)
         )
         self.room = max(0, self.capacity - math.prod(trips)) * 4 // 5
         """Maximum number of states that a truncation leaves, for lack of memory; 0: no stage can be expanded."""

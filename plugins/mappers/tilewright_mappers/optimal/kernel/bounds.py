@@ -96,6 +96,7 @@ def _bound(
     numbers, integers = states.numbers, states.integers
     tiles = total_tile_count(context, states, i)
     units, cycles = _compute_cycles(context, outer, states, i, tiles)
+    cycles = max(cycles, outer.compulsory_cycles)
     energy = costs.compute_pj + numbers[i, COMMITTED]
     row, counted, window_multicast, other_multicast, dearer = 0, 0.0, 1.0, 1.0, 0
     for t in range(len(problem.output)):

@@ -210,6 +210,8 @@ class OuterContext(NamedTuple):
     """[T]: an entry inside the outermost one always keeps the tensor."""
     cycles_per_value: Floats
     """[T]: cycles per value delivered by an instance of the next memory; 0 if unlimited or unknown."""
+    compulsory_cycles: float
+    """Cycles that the memories outside need to move each distinct word once (Lemmas 10 and 11)."""
     outside_storage: Bools
     """[T, S]: the spatial slot is outside the next entry that always keeps the tensor."""
     outermost_memory: Ints
