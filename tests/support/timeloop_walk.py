@@ -56,6 +56,8 @@ class StorageLevel:
     along_x: list[Spatial] = field(default_factory=list)
     physical: tuple[int, int] = (1, 1)
     """Fanout to the next level along X and Y."""
+    has_fanout: bool = True
+    """The next level is of another cluster, so words pass the fanout of this one."""
 
     @property
     def spatial(self) -> list[Spatial]:
@@ -160,6 +162,7 @@ def levels_of(mapping: Mapping, architecture: Architecture) -> list[StorageLevel
                 (levels[-1].along_y if cluster.fanout.axis == "Y" else levels[-1].along_x).append(loop)
         incoming = entry.spatial_tile_sizes
     for level, end in zip(levels, [*(level.position for level in levels[1:]), len(architecture.clusters)], strict=True):
+        level.has_fanout = level.position != end
         fanouts = [cluster.fanout for cluster in architecture.clusters[level.position : end]]
         level.physical = (
             math.prod(fanout.size for fanout in fanouts if fanout.axis != "Y"),
@@ -440,6 +443,7 @@ def network(tensor: Tensor, level: StorageLevel, flow: Flow, part: int, utilized
     energy = hops * network.energy_per_hop_pj + routers * network.energy_per_router_pj
     energy += sum(accesses.values()) * network.energy_per_ingress_pj
     energy += flow.links * (network.energy_per_hop_pj + 2 * network.energy_per_router_pj)
+    energy *= level.has_fanout
     ingresses = sum(accesses.values())
     return NetworkReport(
         name=level.cluster.name,

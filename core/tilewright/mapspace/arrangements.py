@@ -94,7 +94,11 @@ def _pairs(space: MapSpace) -> dict[str, list[Pair]]:
 
 
 def _arranged(space: MapSpace, orders: dict[str, Sequence[Pair]]) -> MapSpace:
-    """Return the space with this order of storage entries."""
+    """Return the space with this order of storage entries.
+
+    Raises:
+        InputError: A rule asks for loops inside a memory of these clusters that keeps nothing.
+    """
     rules = tuple(
         StorageRule(
             cluster=name, entries=tuple(StoredTensors(memory=memory, tensors=(tensor,)) for memory, tensor in order)
@@ -102,7 +106,15 @@ def _arranged(space: MapSpace, orders: dict[str, Sequence[Pair]]) -> MapSpace:
         for name, order in orders.items()
     )
     storage = (*space.rules.storage, *rules)
-    rules_of_all = space.rules.model_copy(update={"storage": storage})
+    # a memory without tensors has no entry here, hence no loops: the rules that bound them hold
+    emptied = {memory.name for name in orders for memory in space.architecture.cluster(name).memories}
+    emptied -= {memory for order in orders.values() for memory, _ in order}
+    temporal = tuple(
+        rule
+        for rule in space.rules.temporal
+        if rule.memory not in emptied or any(trips.min > 1 for trips in rule.factors.values())
+    )
+    rules_of_all = space.rules.model_copy(update={"storage": storage, "temporal": temporal})
     return replace(space, rules=rules_of_all, skeleton=Skeleton.for_architecture(space.architecture, storage))
 
 

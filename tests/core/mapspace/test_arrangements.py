@@ -138,6 +138,18 @@ def test_fewer_evaluations_than_arrangements_are_spent_one_by_one() -> None:
     assert found.result is not None and (found.result.evaluated, found.result.stop) == (3, "evaluations")
 
 
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(701273, id="the network of a cluster with empty entries"),
+        pytest.param(701993, id="a rule for loops of a memory that keeps nothing"),
+    ],
+)
+def test_spaces_that_were_once_wrong_equal_the_enumerations(seed: int) -> None:
+    verdict = check_uneven(draw(seed), 100_000)
+    assert (verdict.status, verdict.wrong) == ("proved", ())
+
+
 @pytest.mark.exhaustive
 def test_proofs_over_all_arrangements_equal_the_enumerations() -> None:
     verdicts = [check_uneven(draw(seed), 3_000) for seed in range(150)]

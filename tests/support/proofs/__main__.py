@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from support.proofs.checking import check
+from support.proofs.checking import check, check_uneven
 from support.proofs.drawing import KINDS, draw
 from support.proofs.sparse import draw_sparse
 
@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--sparse", choices=("any", "simple"), help="sparse hardware; simple: constant savings")
     parser.add_argument("--links", choices=("on", "off"), help="link transfers; either by default")
     parser.add_argument("--factors", choices=("perfect", "ragged"), help="either by default")
+    parser.add_argument("--uneven", action="store_true", help="all orders of storage entries")
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
     parser.add_argument("--width", type=int, default=0, help="states kept per stage; a small number leaves gaps")
     parser.add_argument("--limit", type=int, default=400_000, help="mappings of the largest space enumerated")
@@ -42,7 +43,10 @@ def main() -> int:
         else:
             inputs = draw(seed, arguments.kind, ragged=ragged, **fixed)
         options = {"width": arguments.width, "orders": 1} if arguments.width else {}
-        verdict = check(inputs, arguments.limit, capped=arguments.capped, **options)
+        if arguments.uneven:
+            verdict = check_uneven(inputs, arguments.limit)
+        else:
+            verdict = check(inputs, arguments.limit, capped=arguments.capped, **options)
         counts["wrong" if verdict.wrong else verdict.status] += 1
         if verdict.wrong:
             print(seed, *verdict.wrong, sep="\n  ", flush=True)

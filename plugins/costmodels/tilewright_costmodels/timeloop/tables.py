@@ -18,7 +18,7 @@ from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, t
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.problem import Problem
 
 
@@ -269,7 +269,10 @@ def tables_of(
             and (slot.entry < end or (slot.entry == end and not slot.spatial))
         ]
         start, stop = stop, stop + len(level_slots)
-        mesh, inner_mesh, network = meshes[number], meshes[number + 1], clusters[entry].fanout.network
+        mesh, inner_mesh = meshes[number], meshes[number + 1]
+        # words pass the fanout of a cluster once, inside its last entry
+        is_last = targets[entry] not in [targets[each] for each in holds[number + 1 :]]
+        network = clusters[entry].fanout.network if is_last else Network()
         levels.append(
             (
                 start,
