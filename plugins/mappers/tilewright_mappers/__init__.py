@@ -201,7 +201,7 @@ class OptimalOptions(Options):
         default=None,
         ge=1,
         le=100_000_000,
-        description="maximum states kept per stage; a smaller value can leave a gap [default: 275,000; 16,384 with ragged windows]",
+        description="maximum states kept per stage; a smaller value can leave a gap [default: 300,000; 16,384 with ragged windows]",
     )
     orders: int = Field(
         default=100_000,

@@ -37,7 +37,7 @@ NEAR_OPTIMAL = 0.97
 """Fraction of the best cost that must be proved to skip the warm-start mappers before the widest pass."""
 WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
-DEFAULT_WIDTH = 275_000
+DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
 EVALUATION_BATCH = 4096
 """Complete mappings evaluated per batch."""

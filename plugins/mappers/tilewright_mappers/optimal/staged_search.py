@@ -140,6 +140,7 @@ class StagedSearch:
             memory_writes=np.zeros(memories),
             port_words=np.zeros(len(instance.ports)),
             tiles=np.zeros(instance.dims),
+            open_tiles=np.zeros(instance.dims),
             usable=np.zeros(len(instance.space.slots)),
             position=np.zeros(MAX_SUBCLUSTERS, np.int64),
             group=np.zeros(MAX_SUBCLUSTERS, np.int64),

@@ -7,7 +7,10 @@ import numpy as np
 from tilewright.compiled import inlined, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.multicast import (
     contention_bound,
+    copies_split_bound,
     max_multicast_factor,
+    max_output_copies,
+    max_unrolled,
     multicast_split_bound,
     objective,
     usable_fanout,
@@ -39,6 +42,9 @@ from tilewright_mappers.optimal.kernel.structures import (
     SearchContext,
     StateRows,
 )
+
+MIN_CREDIT = 1e-3
+"""Minimum share of the first-read credit in the energy for which the bound splits by copies."""
 
 
 @inlined
@@ -96,6 +102,7 @@ def _bound(
     numbers, integers = states.numbers, states.integers
     tiles = total_tile_count(context, states, i)
     units, cycles = _compute_cycles(context, outer, states, i, tiles)
+    operations, copied = cycles * units, -1
     cycles = max(cycles, outer.compulsory_cycles)
     energy = costs.compute_pj + numbers[i, COMMITTED]
     row, counted, window_multicast, other_multicast, dearer = 0, 0.0, 1.0, 1.0, 0
@@ -114,6 +121,8 @@ def _bound(
         scratch.base_demand[t] = numbers[i, at + MIN_DEMAND] / (irrelevant * windowed)
         scratch.refetch_factor[t] = whole_tiles * refetch
         scratch.copies[t] = min(irrelevant * windowed, units)
+        if problem.output[t] and not problem.windowed_output[t]:
+            scratch.copies[t] = min(irrelevant, max_output_copies(context, outer, states, i, t))
         scratch.multicast_factor[t], along_windows, elsewhere = _multicast(context, outer, states, i, t)
         window_multicast, other_multicast = window_multicast * along_windows, other_multicast * elsewhere
         demand, read_again, _ = words_delivered(context, outer, t, units, scratch.multicast_factor[t])
@@ -124,6 +133,7 @@ def _bound(
             counted += demand * outer.update_pj[t] if problem.output[t] else 0.0
         if problem.output[t]:  # first reads are credited once per copy
             energy -= numbers[i, at + FIRST_READ_CREDIT] * scratch.copies[t]
+            copied = t if copied < 0 and not problem.windowed_output[t] else copied
             energy += read_again * outer.read_pj[t] + demand * outer.update_pj[t]
         else:
             energy += demand * outer.read_pj[t]
@@ -146,6 +156,11 @@ def _bound(
             )
         energy += max(0.0, outer_pj - counted)
     result = objective(costs, energy, cycles, leak)
+    if copied >= 0 and costs.energy and costs.cycles and not problem.ragged and result <= context.cutoff:
+        credit, copies = numbers[i, FIRST_TENSOR + PER_TENSOR * copied + FIRST_READ_CREDIT], scratch.copies[copied]
+        if copies > 1.0 and credit * copies > MIN_CREDIT * energy:
+            energy_without = energy + credit * copies
+            result = copies_split_bound(context, outer, copied, energy_without, cycles, operations, credit, leak)
     if max(result, split_bound) <= context.cutoff:
         for t in range(len(problem.output)):
             # the table of outer transfers already accounts for multicast of these tensors
@@ -161,19 +176,22 @@ def _compute_cycles(
 ) -> tuple[float, float]:
     """Return the usable sub-clusters, and the cycles of the operations on them (Lemma 11).
 
-    Writes tile counts, usable sub-clusters per slot, and the words so far per port; clears the words
+    Writes tile counts (also of the dimensions that may be unrolled), usable sub-clusters per slot, and the words so far per port; clears the words
     of memories.
     """
     problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
     units, cycles = 1.0, numbers[i, CYCLES]
     for d in range(len(problem.sizes)):
-        scratch.tiles[d] = tile_count(context, states, i, d)
+        scratch.tiles[d], scratch.open_tiles[d] = tile_count(context, states, i, d), 1.0
         cycles *= scratch.tiles[d] - 1.0 + numbers[i, layout.last_steps + d] if problem.ragged else scratch.tiles[d]
     for s in range(len(outer.slot_index)):
         if outer.slot_index[s] > -2:
             scratch.usable[s] = usable_fanout(context, outer, states, i, s)
             units *= scratch.usable[s]
-    units = min(units, tiles)
+            for d in range(len(problem.sizes)):
+                if outer.open_trips[s, d]:
+                    scratch.open_tiles[d] = scratch.tiles[d]
+    units = max_unrolled(context, -1, min(units, tiles))
     for port in range(layout.deferred_words[0] - layout.port):
         scratch.port_words[port] = numbers[i, layout.port + port] / units
     for memory in range(len(scratch.memory_reads)):
@@ -248,7 +266,7 @@ def _multicast(
                 along_windows *= max_multicast_factor(context, outer, states, i, t, s, True)
             elif t == outer.multicast_tensor:
                 elsewhere *= max_multicast_factor(context, outer, states, i, t, s, False)
-    return factor, along_windows, elsewhere
+    return max_unrolled(context, t, factor), along_windows, elsewhere
 
 
 @kernel_part

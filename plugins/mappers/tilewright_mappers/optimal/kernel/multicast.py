@@ -16,6 +16,8 @@ from tilewright_mappers.optimal.kernel.structures import (
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 
 MAX_EXACT = 2.0**53
+MAX_JOINT = 256.0
+"""Maximum sub-clusters for which the largest divisor of several slots together is searched."""
 BISECTIONS = 12
 """Bisections towards the best point of the contention bound; any point gives a valid bound."""
 
@@ -29,6 +31,75 @@ def usable_fanout(context: SearchContext, outer: OuterContext, states: StateRows
         if outer.open_trips[s, d]:
             able *= scratch.tiles[d]
     return _largest_fitting(problem, _unused(context, outer, states, i, s), able)
+
+
+@kernel_part
+def max_unrolled(context: SearchContext, t: int, most: float) -> float:
+    """Return the maximum sub-clusters that all open slots can use together (Lemma 7).
+
+    Args:
+        t: only unrollings count that may leave the tile of this tensor equal; -1: all.
+        most: product of the maxima of all slots.
+    """
+    problem, scratch, able, windows = context.problem, context.scratch, 1.0, False
+    for d in range(len(problem.sizes)):
+        window = t >= 0 and problem.window_index[t, d] >= 0
+        if t < 0 or window or not problem.relevant[t, d]:
+            able *= scratch.open_tiles[d]
+            windows |= window and scratch.open_tiles[d] > 1.0
+    if windows or most > MAX_JOINT:
+        return min(most, able)
+    return _largest_fitting(problem, most, able)
+
+
+@kernel_part
+def max_output_copies(context: SearchContext, outer: OuterContext, states: StateRows, i: int, t: int) -> float:
+    """Return the maximum number of copies of an output that unrollings over irrelevant dimensions make (Lemma 6)."""
+    problem, scratch, most = context.problem, context.scratch, 1.0
+    for s in range(len(outer.slot_index)):
+        able = 1.0
+        for d in range(len(problem.sizes)):
+            able *= scratch.tiles[d] if outer.open_trips[s, d] and not problem.relevant[t, d] else 1.0
+        if able > 1.0 and outer.slot_index[s] > -2:
+            most *= _largest_fitting(problem, _unused(context, outer, states, i, s), able)
+    return max_unrolled(context, t, most)
+
+
+@kernel_call
+def copies_split_bound(
+    context: SearchContext,
+    outer: OuterContext,
+    t: int,
+    energy: float,
+    cycles: float,
+    operations: float,
+    credit: float,
+    leak: float,
+) -> float:
+    """Return the bound of Lemma 12 that splits by the number of copies of output t.
+
+    Args:
+        energy: pJ without the first-read credit of the output.
+        operations: cycles of all operations on one sub-cluster.
+        credit: pJ per copy.
+    """
+    problem, costs, scratch, best = context.problem, context.costs, context.scratch, np.inf
+    irrelevant = relevant = most = 1.0
+    for d in range(len(problem.sizes)):
+        irrelevant *= 1.0 if problem.relevant[t, d] else scratch.open_tiles[d]
+        relevant *= scratch.open_tiles[d] if problem.relevant[t, d] else 1.0
+    for s in range(len(outer.slot_index)):
+        most *= scratch.usable[s] if outer.slot_index[s] > -2 else 1.0
+    smaller = 1.0
+    while smaller <= scratch.copies[t] and smaller * smaller <= irrelevant:
+        if irrelevant % smaller == 0.0:  # divisors come in pairs
+            for copies in (smaller, irrelevant / smaller):
+                if copies <= scratch.copies[t]:
+                    units = copies * _largest_fitting(problem, np.floor(most / copies), relevant)
+                    value = objective(costs, energy - copies * credit, max(cycles, operations / units), leak)
+                    best = min(best, value)
+        smaller += 1.0
+    return float(best)
 
 
 @kernel_part
@@ -114,11 +185,11 @@ def words_delivered(
     if problem.output[t]:
         copies = scratch.copies[t]
         if not problem.windowed_output[t]:
-            copies = min(max(1.0, refetch), units)
+            copies = min(max(1.0, refetch), copies)
         first = problem.values[t] * (1.0 if outer.next_is_outermost[t] else copies)
         read = max(0.0, demand - first)
         if read > 0.0:
-            follows = not (outer.next_is_outermost[t] or problem.windowed_output[t]) and refetch <= units
+            follows = not (outer.next_is_outermost[t] or problem.windowed_output[t]) and refetch <= copies
             slope += (read if follows else demand) * outer.read_pj[t]
     return demand, read, slope if falls else 0.0
 

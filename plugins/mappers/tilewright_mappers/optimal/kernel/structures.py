@@ -311,6 +311,8 @@ class SearchScratch(NamedTuple):
     memory_writes: Floats
     port_words: Floats
     tiles: Floats
+    open_tiles: Floats
+    """[D]: tiles of the dimensions that may still be unrolled, else 1."""
     usable: Floats
     position: Ints
     group: Ints
