@@ -35,11 +35,11 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
         totals(_totals(report)),
         section(
             "Pareto front", chart(report.plot.pareto, "front"),
-            note="Red points are on the front of all quantities: no other point is at least as good in all and better in one. "
+            note="Large red points are on the front of all quantities: no other point is at least as good in all and better in one. "
             "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
         ),
         section("Points", points_table(report)),
-        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective}, all executions of each layer."),
+        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.replace('edp', 'EDP')}, all executions of each layer."),
         section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
         section("Layers of the points on the front", *_details(best, store)),
         section("Points without figures", _without(report.points)),
@@ -55,7 +55,7 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
     yield "dominated by bounds, not searched", f"{sum(each.outcome == 'bounded' for each in report.points):,}"
     if found:
         value = found[0].of(record.objective)
-        yield f"least {record.objective}", quantity(value, UNITS[record.objective])
+        yield f"least {record.objective.replace('edp', 'EDP')}", quantity(value, UNITS[record.objective])
 
 
 def points_table(report: ExplorationReport) -> str:
