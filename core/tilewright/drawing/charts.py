@@ -307,6 +307,12 @@ def _rounded(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
+def _tick(value: float) -> str:
+    """Return the label of a tick; from ten millions on with a suffix: 20 M, 1.5 G."""
+    power = int(math.log10(abs(value)) // 3) if abs(value) >= 1e7 else 0
+    return f"{value / 1000**power:.6g} {'kMGTPEZY'[power - 1]}" if 0 < power <= 8 else _rounded(value, 6)
+
+
 def _plain(axis: object, most: int = 5) -> None:
     """Write the ticks of an axis as numbers with thousands separators and without a common factor."""
     from matplotlib.axis import Axis
@@ -314,7 +320,7 @@ def _plain(axis: object, most: int = 5) -> None:
 
     assert isinstance(axis, Axis)
     axis.set_major_locator(MaxNLocator(most))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value, 6)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
 
 
 def _log_ticks(axes: Axes) -> None:
@@ -328,7 +334,7 @@ def _log_ticks(axes: Axes) -> None:
         if scale == "log":
             decades = math.log10(high / low) if low > 0 else 9
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
 
