@@ -359,6 +359,8 @@ class MappingReport(Tabular):
         return once and not self.workload.unmapped and self.complete and self.expansion is None
 
     def tables(self) -> Sequence[Table | str]:
+        if self.layers and self.expansion is None and all(layer.report is None for layer in self.layers):
+            return []  # the messages have the reasons
         if not self.is_one:
             return [
                 *self._offers(),
@@ -381,8 +383,8 @@ class MappingReport(Tabular):
         ]
 
     def __str__(self) -> str:
-        layers = [] if self.is_one or not self.layers else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
-        return "\n".join([super().__str__(), *self.messages(), *layers])
+        layers = [] if self.is_one or not any(layer.report for layer in self.layers) else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        return "\n".join([*([super().__str__()] if self.tables() else []), *self.messages(), *layers])
 
     @property
     def _title(self) -> str:

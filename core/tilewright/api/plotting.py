@@ -76,9 +76,7 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
     try:
         found = load(source) if is_file(source) else load_architecture(source)
     except UnknownNameError as error:
-        raise InputError(
-            f"there is no file or folder {source}, and {error.message}", hint="`map -o` writes folders"
-        ) from None
+        raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
     if isinstance(found, MappedProblem):
         drawings: dict[str, Callable[[], Drawing]] = {"mapping": found.draw, "architecture": found.architecture.draw}
         return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}
