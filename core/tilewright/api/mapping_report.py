@@ -383,7 +383,11 @@ class MappingReport(Tabular):
         ]
 
     def __str__(self) -> str:
-        layers = [] if self.is_one or not any(layer.report for layer in self.layers) else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        layers = (
+            []
+            if self.is_one or not any(layer.report for layer in self.layers)
+            else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        )
         return "\n".join([*([super().__str__()] if self.tables() else []), *self.messages(), *layers])
 
     @property

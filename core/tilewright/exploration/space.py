@@ -144,7 +144,9 @@ class ArchitectureSpace(FileModel):
         text = library.text(str(self.base)) if self.base in library.names("architectures") else None
         if text is None:
             known = library.names("architectures")
-            told = f"no architecture is called '{self.base}'{suggestion(str(self.base), known)}; known: {', '.join(known)}"
+            told = (
+                f"no architecture is called '{self.base}'{suggestion(str(self.base), known)}; known: {', '.join(known)}"
+            )
             raise MisplacedError(told, "base")
         data: dict[str, Any] = parse_document(text).data
         return data

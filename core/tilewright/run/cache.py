@@ -26,8 +26,8 @@ from tilewright import digests
 from tilewright.errors import InputError
 from tilewright.files import made, read_bytes, write_text
 from tilewright.plugin.result import Result, Stop
-from tilewright.schema.report.content import Objective
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.report.content import Objective
 from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")

@@ -210,5 +210,7 @@ def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
             values = [None if each is None else each["best"][key] for each in pair]
             cells += [*values, _ratio(*values)]
         counts = dict.fromkeys(str(each["count"]) for each in pair if each is not None)
-        made.add_row(name, "; ".join(shapes), "; ".join(counts), *cells, *((each and _limit(each)) or "-" for each in pair))
+        made.add_row(
+            name, "; ".join(shapes), "; ".join(counts), *cells, *((each and _limit(each)) or "-" for each in pair)
+        )
     return made

@@ -45,7 +45,9 @@ def page(
         raise InputError(f"{paths[0]} is a folder of mapping files, which has no explorations", hint="omit exploration")
     for path in paths:
         if not path.exists():
-            raise InputError(f"there is no file or folder {path}", hint="`map -o` writes a folder, `explore --store` a store")
+            raise InputError(
+                f"there is no file or folder {path}", hint="`map -o` writes a folder, `explore --store` a store"
+            )
     if len(paths) == 1 and not paths[0].is_dir():
         with Store(paths[0], make=False) as store:
             text = exploration_page(report_of(store, exploration), store)
