@@ -307,10 +307,11 @@ def _rounded(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{float(f'{value:.{digits}g}'):,.12g}"
 
 
-def _tick(value: float) -> str:
-    """Return the label of a tick; from ten millions on with a suffix: 20 M, 1.5 G."""
-    power = int(math.log10(abs(value)) // 3) if abs(value) >= 1e7 else 0
-    return f"{value / 1000**power:.6g} {'kMGTPEZY'[power - 1]}" if 0 < power <= 8 else _rounded(value, 6)
+def _tick(value: float, largest: float | None = None) -> str:
+    """Return the label of a tick; if the largest of the axis has ten millions, with a suffix: 5 M, 1.5 G."""
+    size = abs(value if largest is None else largest)
+    power = int(math.log10(size) // 3) if size >= 1e7 else 0
+    return f"{value / 1000**power:.6g} {'kMGTPEZY'[power - 1]}" if value and 0 < power <= 8 else _rounded(value, 6)
 
 
 def _plain(axis: object, most: int = 5) -> None:
@@ -320,7 +321,7 @@ def _plain(axis: object, most: int = 5) -> None:
 
     assert isinstance(axis, Axis)
     axis.set_major_locator(MaxNLocator(most))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, max(map(abs, axis.get_view_interval())))))
 
 
 def _log_ticks(axes: Axes) -> None:
