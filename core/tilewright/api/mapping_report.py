@@ -28,6 +28,7 @@ from tilewright.run.artifacts.summaries import (
 )
 from tilewright.run.configuration import RunConfiguration, acquire, limit_message, limit_of
 from tilewright.run.network import MappedLayer
+from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
@@ -72,7 +73,8 @@ class MappingReport(Tabular):
         for layer in self.layers:
             if name in layer.distinct.layers:
                 return layer
-        raise KeyError(name)
+        names = [each for layer in self.layers for each in layer.distinct.layers]
+        raise KeyError(f"no layer is called '{name}'{suggestion(name, names)}; known: {', '.join(names)}")
 
     def certificate(self, name: str) -> Certificate | None:
         """Return the certificate of the layer of that name, or None if nothing was proved.
