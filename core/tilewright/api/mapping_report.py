@@ -28,6 +28,7 @@ from tilewright.run.artifacts.summaries import (
 )
 from tilewright.run.configuration import RunConfiguration, acquire, limit_message, limit_of
 from tilewright.run.network import MappedLayer
+from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.report.printed import limited_by, summary
@@ -72,7 +73,8 @@ class MappingReport(Tabular):
         for layer in self.layers:
             if name in layer.distinct.layers:
                 return layer
-        raise KeyError(name)
+        names = [each for layer in self.layers for each in layer.distinct.layers]
+        raise KeyError(f"no layer is called '{name}'{suggestion(name, names)}; known: {', '.join(names)}")
 
     def certificate(self, name: str) -> Certificate | None:
         """Return the certificate of the layer of that name, or None if nothing was proved.
@@ -359,6 +361,8 @@ class MappingReport(Tabular):
         return once and not self.workload.unmapped and self.complete and self.expansion is None
 
     def tables(self) -> Sequence[Table | str]:
+        if self.layers and self.expansion is None and all(layer.report is None for layer in self.layers):
+            return []  # the messages have the reasons
         if not self.is_one:
             return [
                 *self._offers(),
@@ -381,8 +385,12 @@ class MappingReport(Tabular):
         ]
 
     def __str__(self) -> str:
-        layers = [] if self.is_one or not self.layers else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
-        return "\n".join([super().__str__(), *self.messages(), *layers])
+        layers = (
+            []
+            if self.is_one or not any(layer.report for layer in self.layers)
+            else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        )
+        return "\n".join([*([super().__str__()] if self.tables() else []), *self.messages(), *layers])
 
     @property
     def _title(self) -> str:

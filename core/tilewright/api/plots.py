@@ -118,7 +118,9 @@ class ComparisonPlots:
     kinds: ClassVar[tuple[str, ...]] = ("energy", "latency")
 
     def _bars(self, title: str, key: str, unit: str) -> Drawing:
-        rows, models = self.data["rows"], self.data["models"]
+        drawn = {(at, price["model"]) for at, row in enumerate(self.data["rows"]) for price in row["prices"] if price[key] is not None}  # fmt: skip
+        rows = [row for at, row in enumerate(self.data["rows"]) if any(at == one for one, _ in drawn)]
+        models = [name for name in self.data["models"] if any(name == other for _, other in drawn)]
         several = len({row["guide"] for row in rows}) > 1
         names = [f"{row['layer']} {row['mapper']}" + (f" under {row['guide']}" if several else "") for row in rows]
         found = [{price["model"]: price[key] for price in row["prices"]} for row in rows]
@@ -130,7 +132,7 @@ class ComparisonPlots:
         return bars(title, names, models, values, unit, stacked=False)
 
     def energy(self) -> Drawing:
-        """Return the energy of each best mapping, by all models."""
+        """Return the energy of each best mapping, by all models; rows and models without figures are left out."""
         return self._bars("energy by layer and mapper", "energy_pj", "pJ")
 
     def latency(self) -> Drawing:

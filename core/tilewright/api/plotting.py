@@ -15,7 +15,7 @@ from tilewright.api.hardware.exploration import explored
 from tilewright.api.load import load, load_architecture
 from tilewright.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
 from tilewright.drawing.drawing import Drawing
-from tilewright.errors import InputError
+from tilewright.errors import InputError, UnknownNameError
 from tilewright.files import is_file, read_bytes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import MappedProblem
@@ -73,7 +73,10 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
         return _methods(SUMMARIES[name](summary_of(path / name)), path / name)
     if path.suffix in STORES:
         return _methods(explored(path, exploration).plot)
-    found = load(source) if is_file(source) else load_architecture(source)
+    try:
+        found = load(source) if is_file(source) else load_architecture(source)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
     if isinstance(found, MappedProblem):
         drawings: dict[str, Callable[[], Drawing]] = {"mapping": found.draw, "architecture": found.architecture.draw}
         return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}

@@ -50,7 +50,8 @@ def print_result(result: Shown, json: bool, quiet: bool = False, messages: Itera
     if json:
         print_json(result.data())
         return
-    print_tables(*result.tables())
+    if tables := result.tables():
+        print_tables(*tables)
 
 
 def note(message: str) -> None:

@@ -81,6 +81,9 @@ def read_detected(
     absent = [path for path in files if path not in here]
     if absent:
         raise missing_file(absent[0])
+    bare = [path for path in here if os.path.isdir(path) and not os.listdir(path)]
+    if bare:
+        raise InputError(f"the folder {bare[0]} is empty", hint="check the path")
     _refuse_others(files, registry)
     fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}

@@ -71,7 +71,7 @@ def bars(
         axes.set_yticks(range(len(rows)), [_cut(name) for name in rows])
         axes.tick_params("y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlim(0, 1.12 * max(sums if stacked else (each or 0.0 for row in values for each in row)) or 1.0)
+        axes.set_xlim(0, 1.15 * max(sums if stacked else (each or 0.0 for row in values for each in row)) or 1.0)
         axes.set_xlabel(printable(unit))
         _plain(axes.xaxis)
         axes.grid(axis="x")
@@ -80,7 +80,7 @@ def bars(
                 handles=handles,
                 loc="lower left",
                 bbox_to_anchor=(0, 1),
-                ncols=min(5, len(series)),
+                ncols=_legend_columns(series),
                 fontsize=8,
                 handlelength=1,
             )
@@ -199,22 +199,12 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
         places = figure.add_gridspec(lines, columns, wspace=0.38, hspace=0.5)
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(places[number // columns, number % columns])
-            front = panel.front
-            line = [
-                front[0],
-                *(
-                    (x, y)
-                    for before, after in zip(front, front[1:], strict=False)
-                    for x, y in ((after[0], before[1]), after)
-                ),
-            ]
-            axes.plot(*zip(*line, strict=True), color=COLOURS[1], linewidth=1.2, zorder=2)
             for chosen in (False, True):
                 which = [at for at, each in enumerate(panel.chosen) if each == chosen]
                 if which:
                     axes.scatter(
                         [panel.points[at][0] for at in which], [panel.points[at][1] for at in which], s=26 if chosen else 13,
-                        color=COLOURS[1] if chosen else COLOURS[0], alpha=1.0 if chosen else 0.7, linewidths=0,
+                        color=COLOURS[1] if chosen else COLOURS[0], linewidths=0,
                         gid=f"marks-{number}-{'chosen' if chosen else 'others'}", zorder=3,
                     )  # fmt: skip
             for scale, axis, values in (
@@ -228,6 +218,10 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
             if axes.get_xscale() == "log" or axes.get_yscale() == "log":
                 _log_ticks(axes)
             axes.margins(0.08)
+            xs, ys = zip(*panel.front, strict=True)
+            right, top = axes.get_xlim()[1], axes.get_ylim()[1]  # the line ends at the edges: a front may be one point
+            axes.autoscale(False)
+            axes.step([xs[0], *xs, right], [top, *ys, ys[-1]], where="post", color=COLOURS[1], linewidth=1.2, zorder=2)
             axes.set_xlabel(printable(panel.x))
             axes.set_ylabel(printable(panel.y))
             axes.set_title(_cut(panel.title))
@@ -296,6 +290,12 @@ def _bounded(title: str, numbers: Sequence[float]) -> None:
         raise InputError(f"{title}: a number is infinite or too large", hint="check that the files are undamaged")
 
 
+def _legend_columns(names: Sequence[str]) -> int:
+    """Return the number of columns of a legend above a chart: all in one line if they fit."""
+    longest = min(MAX_NAME, max(map(len, names)))
+    return len(names) if sum(map(len, names)) + 5 * len(names) <= 95 else max(1, 95 // (longest + 5))
+
+
 def _cut(name: str) -> str:
     """Return a name without its middle if it is long."""
     name = printable(name)
@@ -303,8 +303,15 @@ def _cut(name: str) -> str:
 
 
 def _rounded(value: float, digits: int = 4) -> str:
-    """Return a number with thousands separators, rounded to some digits."""
-    return f"{float(f'{value:.{digits}g}'):,.12g}"
+    """Return a number with thousands separators: to some digits, or whole where it has more digits before the point."""
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{float(f'{value:.{digits}g}'):,.12g}"
+
+
+def _tick(value: float, largest: float | None = None) -> str:
+    """Return the label of a tick; if the largest of the axis has ten millions, with a suffix: 5 M, 1.5 G."""
+    size = abs(value if largest is None else largest)
+    power = int(math.log10(size) // 3) if size >= 1e7 else 0
+    return f"{value / 1000**power:.6g} {'kMGTPEZY'[power - 1]}" if value and 0 < power <= 8 else _rounded(value, 6)
 
 
 def _plain(axis: object, most: int = 5) -> None:
@@ -314,7 +321,7 @@ def _plain(axis: object, most: int = 5) -> None:
 
     assert isinstance(axis, Axis)
     axis.set_major_locator(MaxNLocator(most))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value, 6)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value, max(map(abs, axis.get_view_interval())))))
 
 
 def _log_ticks(axes: Axes) -> None:
@@ -328,7 +335,7 @@ def _log_ticks(axes: Axes) -> None:
         if scale == "log":
             decades = math.log10(high / low) if low > 0 else 9
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: _rounded(value)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
             axis.set_minor_locator(NullLocator())
             axis.set_minor_formatter(NullFormatter())
 

@@ -19,7 +19,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import Document, FileModel, Path_, parse_document, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Choice = Finite | Annotated[str, Field(max_length=200)]
@@ -97,25 +97,29 @@ class ArchitectureSpace(FileModel):
             raise ValueError("give base or architecture, one of them")
         empty = [name for name, values in self.choices.items() if values == ()]
         if empty or not self.choices:
-            raise ValueError(f"choices without values: {', '.join(empty) or 'all'}")
-        for limit in self.limits:
+            raise MisplacedError(f"choices without values: {', '.join(empty) or 'all'}", "choices", *empty[:1])
+        for number, limit in enumerate(self.limits):
             if not _LIMIT.fullmatch(limit):
-                raise ValueError(f"the limit '{limit}' is no comparison; expected such as 'a + b <= 128'")
+                text = f"the limit '{limit}' is no comparison; expected such as 'a + b <= 128'"
+                raise MisplacedError(text, "limits", number)
         for name, table in self.tables.items():
             if name in self.choices:
-                raise ValueError(f"{name} is a choice and a table")
+                raise MisplacedError(f"{name} is a choice and a table", "tables", name)
             if table.of not in self.choices:
-                raise ValueError(f"table {name} goes with '{table.of}', which is no choice")
+                raise MisplacedError(f"table {name} goes with '{table.of}', which is no choice", "tables", name, "of")
             if len(table.values) != len(self.values_of(table.of)):
-                raise ValueError(
-                    f"table {name} has {len(table.values)} values for {len(self.values_of(table.of))} of {table.of}"
-                )
+                text = f"table {name} has {len(table.values)} values for {len(self.values_of(table.of))} of {table.of}"
+                raise MisplacedError(text, "tables", name, "values")
         data = self._data
         places: dict[Path_, str] = {}
         for path in (*(name for name in self.choices if "." in name), *self.set):
-            place = place_of(data, path)
+            given = "choices" if path in self.choices else "set"
+            try:
+                place = place_of(data, path)
+            except ValueError as error:
+                raise MisplacedError(str(error), given, path) from None
             if place in places:
-                raise ValueError(f"{path} and {places[place]} are one value")
+                raise MisplacedError(f"{path} and {places[place]} are one value", given, path)
             places[place] = path
         self._check_variables()
         return self
@@ -123,11 +127,15 @@ class ArchitectureSpace(FileModel):
     def _check_variables(self) -> None:
         """Raises ValueError: an expression names what is neither a choice nor a table."""
         known = [*self.choices, *self.tables]
-        texts = [(f"set {path}", text, known) for path, text in self.set.items() if text not in known]
-        texts += [(f"limit '{limit}'", side, [*known, *OF_MACHINES]) for limit in self.limits for side in _sides(limit)]
+        texts: list[tuple[Path_, str, list[str]]] = [
+            (("set", path), text, known) for path, text in self.set.items() if text not in known
+        ]
+        for at, limit in enumerate(self.limits):
+            texts += [(("limits", at), side, [*known, *OF_MACHINES]) for side in _sides(limit)]
         for where, text, names in texts:
             for name in sorted(variables(text) - set(names)):
-                raise ValueError(f"{where}: there is no choice or table '{name}'{suggestion(name, names)}")
+                what = f"set {where[1]}" if where[0] == "set" else f"limit '{self.limits[int(where[1])]}'"
+                raise MisplacedError(f"{what}: there is no choice or table '{name}'{suggestion(name, names)}", *where)
 
     @property
     def _data(self) -> dict[str, Any]:
@@ -136,9 +144,10 @@ class ArchitectureSpace(FileModel):
         text = library.text(str(self.base)) if self.base in library.names("architectures") else None
         if text is None:
             known = library.names("architectures")
-            raise ValueError(
+            told = (
                 f"no architecture is called '{self.base}'{suggestion(str(self.base), known)}; known: {', '.join(known)}"
             )
+            raise MisplacedError(told, "base")
         data: dict[str, Any] = parse_document(text).data
         return data
 

@@ -11,6 +11,7 @@ from tilewright.drawing.drawing import Drawing
 from tilewright.errors import TilewrightError
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.report.content import UNITS, Objective
 from tilewright.values import Model
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
@@ -95,6 +96,8 @@ class Result:
     error: TilewrightError | None = None
     history: tuple[tuple[int, float], ...] = ()
     """(Number of evaluated mappings, objective) of each new best mapping."""
+    objective: Objective | None = None
+    """Objective of the search; None in results that do not record it."""
 
     @property
     def plot(self) -> ResultPlots:
@@ -130,7 +133,8 @@ class ResultPlots:
         Raises:
             InputError: No mapping was found.
         """
-        return convergence("convergence", {"": self.result.history}, "objective", self.result.lower_bound)
+        unit = UNITS[self.result.objective] if self.result.objective else "objective"
+        return convergence("convergence", {"": self.result.history}, unit, self.result.lower_bound)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from tilewright.errors import InputError
 from tilewright.files import made, read_bytes, write_text
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.report.content import Objective
 from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
@@ -54,6 +55,7 @@ class Entry(Model):
     lower_bound: Finite | None = None
     figures: dict[str, Finite] = {}
     history: tuple[tuple[int, Finite], ...] = ()
+    objective: Objective | None = None
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:

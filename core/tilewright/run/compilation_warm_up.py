@@ -105,7 +105,7 @@ def compilation_notice(what: str, also: Callable[[], None] = lambda: None) -> It
         while (left := began + SECONDS - time.process_time()) > 0:
             if done.wait(max(left, 0.05)):
                 return
-        message = f"compiling {what}: up to a minute, once after installing or updating; it is kept for the next time"
+        message = f"compiling {what}: one to four minutes, once after installing or updating; single functions take half a minute"
         logging.getLogger("tilewright").warning(message)
         also()
 

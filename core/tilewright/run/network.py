@@ -313,6 +313,7 @@ def _rescued(one: LayerSearch, known: Interim, error: PluginError | None) -> Map
         seed=one.configuration.seed,
         error=error,
         history=() if best is None else best.history,
+        objective=one.configuration.objective,
     )
     report = None if best is None else _report_of(best, space, one.configuration.model)
     return MappedLayer(one.distinct, space.architecture, result, report, error, constrained)

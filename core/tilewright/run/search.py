@@ -76,6 +76,7 @@ def search(
             figures=loop.figures,
             rejections=rejections,
             history=tuple(loop.history),
+            objective=task.objective,
             error=error,
         )
 

@@ -261,18 +261,18 @@ class Memory(Model):
 
     def summary(self) -> list[str]:
         """Return capacity, energies, bandwidths and contents as short lines of text."""
-        size = "any number" if self.capacity_words is None else f"{self.capacity_words:,}"
+        size = "unlimited" if self.capacity_words is None else f"{self.capacity_words:,}"
         reads, writes = ("unlimited" if rate is None else figure(rate) for _, rate in self.bandwidths)
         return [
-            f"{size} x {self.word_bits} bits",
-            f"{figure(self.read_energy_pj)} / {figure(self.write_energy_pj)} pJ per access",
-            *([f"{reads} / {writes} words per cycle"] if {reads, writes} != {"unlimited"} else []),
+            f"{size} words of {self.word_bits} bits",
+            f"read {figure(self.read_energy_pj)}, write {figure(self.write_energy_pj)} pJ/access",
+            *([f"read {reads}, write {writes} words/cycle"] if {reads, writes} != {"unlimited"} else []),
             *(
-                [f"{figure(self.shared_bandwidth_words_per_cycle)} words per cycle, shared by reads and writes"]
+                [f"read and write {figure(self.shared_bandwidth_words_per_cycle)} words/cycle"]
                 if self.shared_bandwidth_words_per_cycle
                 else []
             ),
-            *([f"only {', '.join(self.holds)}"] if self.holds else []),
+            *([f"holds {', '.join(self.holds)}"] if self.holds else []),
         ]
 
     def may_hold(self, tensor: Tensor) -> bool:

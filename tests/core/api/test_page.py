@@ -157,12 +157,12 @@ def test_a_store_has_a_page(tmp_path: Path) -> None:
 def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no summary.json"):
         tw.page(tmp_path)
-    with pytest.raises(InputError, match="there is no store"):
+    with pytest.raises(InputError, match="there is no file or folder"):
         tw.page(tmp_path / "none.sqlite")
     with pytest.raises(InputError, match="has no explorations"):
         tw.page(folder, exploration="a")
     with pytest.raises(InputError, match="two runs must be folders"):
-        tw.page([folder, tmp_path / "none.sqlite"])
+        tw.page([folder, folder / "summary.json"])
     with pytest.raises(InputError, match="one or two runs, not 3"):
         tw.page([folder] * 3)
     with pytest.raises(OutputError):

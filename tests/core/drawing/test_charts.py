@@ -63,7 +63,10 @@ def test_the_line_of_a_front_descends_in_steps() -> None:
     panel = Panel("", "x", "y", [(1, 9), (2, 4), (5, 5), (7, 1)], [True, True, False, True], ["p", "q", "", "r"])
     drawing = pareto("front", [panel], "best")
 
-    assert points(lines(drawing)[0]) == [(1, 9), (2, 9), (2, 4), (7, 4), (7, 1)]
+    (axes,), (line,) = drawing.figure.axes, lines(drawing)
+
+    assert points(line)[1:-1] == [(1, 9), (2, 4), (7, 1)] and line.get_drawstyle() == "steps-post"
+    assert points(line)[0] == (1, axes.get_ylim()[1]) and points(line)[-1] == (axes.get_xlim()[1], 1)  # to the edges
     assert sorted(text.get_text() for text in drawing.figure.axes[0].texts) == ["p", "q", "r"]
 
 

@@ -93,7 +93,7 @@ def test_a_mapping_is_drawn_beside_its_memories(weight_stationary: BoundMapping,
 
     for shown in (
         "Buffer, 25 % of 64 words",
-        "B 16, stationary for 8 steps",
+        "B 16 words, stationary for 8 steps",
         "A bypasses",
         "MAC x 4",
         "parallel for m in 4 over Buffer",

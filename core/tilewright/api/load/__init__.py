@@ -348,7 +348,7 @@ def _expect(document: Document, kind: str) -> None:
     found = kind_of(document)
     if found not in (kind, None):
         raise InputError(
-            f"expected a file of kind '{kind}', this one is of kind '{found}'",
+            f"expected a file of kind '{kind}', this one is of kind '{found}'{suggestion(str(found), PLACES)}",
             location=document.locate(("kind",)),
             hint=PLACES.get(found or ""),
         )

@@ -35,11 +35,11 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
         totals(_totals(report)),
         section(
             "Pareto front", chart(report.plot.pareto, "front"),
-            note="Red points are on the front of all quantities: no other point is at least as good in all and better in one. "
+            note="Large red points are on the front of all quantities: no other point is at least as good in all and better in one. "
             "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
         ),
         section("Points", points_table(report)),
-        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective}, all executions of each layer."),
+        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.replace('edp', 'EDP')}, all executions of each layer."),
         section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
         section("Layers of the points on the front", *_details(best, store)),
         section("Points without figures", _without(report.points)),
@@ -55,7 +55,7 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
     yield "dominated by bounds, not searched", f"{sum(each.outcome == 'bounded' for each in report.points):,}"
     if found:
         value = found[0].of(record.objective)
-        yield f"least {record.objective}", quantity(value, UNITS[record.objective])
+        yield f"least {record.objective.replace('edp', 'EDP')}", quantity(value, UNITS[record.objective])
 
 
 def points_table(report: ExplorationReport) -> str:
@@ -66,16 +66,17 @@ def points_table(report: ExplorationReport) -> str:
         group = "chosen" if row["on_front"] else "others"
         marks[row["point"]] = f"{group}-{counts[group]}"
         counts[group] += 1
+    sized = any(each.area_um2 is not None for each in report.found)
     made = Table(
         numbers("point"), *map(choice_column, report.record.choices), numbers("energy", "pJ"), numbers("cycles"),
-        numbers("EDP", "pJ x cycles"), numbers("area", "mm2", decimals=4), "front",
+        numbers("EDP", "pJ x cycles"), *([numbers("area", "mm2", decimals=4)] if sized else []), "front",
     )  # fmt: skip
     front = {each.index for each in report.front}
     for each in report.found:
         values = [_choice(value) for value in each.values.values()]
-        area = None if each.area_um2 is None else each.area_um2 * 1e-6
+        area = [None if each.area_um2 is None else each.area_um2 * 1e-6] if sized else []
         is_best = "front" if each.index in front else ""
-        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of("edp"), area, is_best)
+        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of("edp"), *area, is_best)
     return table(made, "points", marks=[marks[each.index] for each in report.found]) if rows else ""
 
 
@@ -92,6 +93,8 @@ def _beside(report: ExplorationReport) -> str:
     if not report.found:
         return ""
     best, base = report.found[0], min(report.found, key=lambda each: each.index)
+    if best is base:
+        return "<p>The first architecture is the best one.</p>"
     made = Table(
         "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
     )

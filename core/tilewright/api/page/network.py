@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.api.page.document import document
-from tilewright.api.page.parts import chart, escaped, facts, nest, section, table, totals
+from tilewright.api.page.parts import chart, escaped, facts, nest, readable, section, table, totals
 from tilewright.api.plots import NetworkPlots
 from tilewright.drawing.charts import bars
 from tilewright.drawing.drawing import Drawing
@@ -59,7 +59,7 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     settings = [dict(_provenance(each, folder)) for folder, each in runs]
     differing = Table("setting", *(Column(name, wrapped=True) for name in names))
     for name in dict.fromkeys([*settings[0], *settings[1]]):
-        texts = [str(each.get(name, "-")) for each in settings]
+        texts = [readable(each.get(name, "-")) for each in settings]
         if texts[0] != texts[1]:
             differing.add_row(name, *texts)
     return document(
@@ -134,7 +134,7 @@ def _unmapped(data: Mapping[str, Any]) -> str:
     for each in data["unmapped"]:
         work[each["operator"], each["reason"]] += each["operations"] or 0
     made = Table("operator", numbers("count"), numbers("scalar operations"), "reason")
-    for (operator, reason), count in found.most_common():
+    for (operator, reason), count in sorted(found.items(), key=lambda each: (-work[each[0]], -each[1])):
         made.add_row(operator, count, work[operator, reason], reason)
     return table(made, "unmapped")
 
@@ -199,7 +199,7 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 
 def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
     made = Table(
-        "layer", SIZES, numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
+        "layer", SIZES, "count", numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
         numbers("energy B / A", decimals=3), numbers("cycles A"), numbers("cycles B"), numbers("cycles B / A", decimals=3),
         "limited by A", "limited by B",
     )  # fmt: skip
@@ -209,5 +209,8 @@ def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
         for key in ("energy_pj", "cycles"):
             values = [None if each is None else each["best"][key] for each in pair]
             cells += [*values, _ratio(*values)]
-        made.add_row(name, "; ".join(shapes), *cells, *((each and _limit(each)) or "-" for each in pair))
+        counts = dict.fromkeys(str(each["count"]) for each in pair if each is not None)
+        made.add_row(
+            name, "; ".join(shapes), "; ".join(counts), *cells, *((each and _limit(each)) or "-" for each in pair)
+        )
     return made

@@ -57,5 +57,12 @@ root.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark"
 theme.addEventListener("click", () => { root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark"; name(); });
 theme.hidden = false;
 name();
-addEventListener("hashchange", () => { const found = document.querySelector(location.hash); if (found) found.open = true; });
+const open = () => {
+  const found = document.getElementById(location.hash.slice(1));
+  if (!found || !("open" in found)) return;
+  found.open = true;
+  found.firstChild.focus();
+};
+addEventListener("hashchange", open);
+open();
 root.dataset.ready = "yes";

@@ -136,7 +136,7 @@ def _memory(memory: Mapping[str, Any]) -> str:
 
 
 def _tile(tile: Mapping[str, Any]) -> str:
-    text = f"{escaped(tile['tensor'])} {tile['words']:,} words"
+    text = f"{escaped(tile['tensor'])} {tile['words']:,} word{'s' * (tile['words'] != 1)}"
     if tile["steps"] == 1:
         return f"<li>{text}</li>"
     return (

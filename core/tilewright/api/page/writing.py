@@ -43,6 +43,11 @@ def page(
         raise InputError(f"a page shows one or two runs, not {len(paths)}", hint="give one folder or two")
     if exploration is not None and (len(paths) == 2 or paths[0].is_dir()):
         raise InputError(f"{paths[0]} is a folder of mapping files, which has no explorations", hint="omit exploration")
+    for path in paths:
+        if not path.exists():
+            raise InputError(
+                f"there is no file or folder {path}", hint="`map -o` writes a folder, `explore --store` a store"
+            )
     if len(paths) == 1 and not paths[0].is_dir():
         with Store(paths[0], make=False) as store:
             text = exploration_page(report_of(store, exploration), store)

@@ -15,12 +15,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import FileModel, commented
+from tilewright.schema.document import FileModel, commented, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.tables import Printed
-from tilewright.values import Model
+from tilewright.values import MisplacedError, Model
 
 TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**53, strict=True)]]
 
@@ -89,6 +89,11 @@ class Mapping(Printed, FileModel):
     def _inherit_tiles(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not isinstance(value.get("entries"), list):
             return value
+        for index, entry in enumerate(value["entries"]):
+            for key in entry if isinstance(entry, dict) else ():
+                if key not in Entry.model_fields:
+                    text = f"unknown key '{key}'{suggestion(str(key), Entry.model_fields)}"
+                    raise MisplacedError(text, "entries", index, key)
         entries = completed(value["entries"])
         return value if entries is None else value | {"entries": entries}
 

@@ -195,7 +195,7 @@ def _box(memory: MemoryUse) -> Box:
     share = None if memory.capacity_words is None else memory.used_words / memory.capacity_words
     full = "" if share is None else f", {100 * share:.3g} % of {memory.capacity_words:,} words"
     lines = [
-        Line(f"{each.tensor} {each.words:,}" + (f", stationary for {each.steps:,} steps" if each.steps > 1 else ""), each.steps > 1)
+        Line(f"{each.tensor} {each.words:,} words" + (f", stationary for {each.steps:,} steps" if each.steps > 1 else ""), each.steps > 1)
         for each in memory.tiles
     ]  # fmt: skip
     bypassed = [Line(f"{each} bypasses", dashed=True) for each in memory.bypassed]

@@ -273,7 +273,7 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
             yield Reason(
                 code="axis",
                 where=f"cluster {cluster.name}",
-                message=f"fans out along {cluster.fanout.axis}; expected X or Y",
+                message=f"fanout.axis is {cluster.fanout.axis}; expected X or Y",
             )
         for tensor in problem.tensors:
             try:
