@@ -158,6 +158,8 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         )
     for part in architecture.timed_parts:
         result.refuse("timing", part, "it states a timing; in Timeloop all transfers overlap")
+    for part in architecture.distinct_parts(result.problem):
+        result.refuse("footprint", part, "it stores distinct words only; Timeloop counts bounding boxes")
     for memory in architecture.memories:
         if memory.bits_per_value:
             result.refuse("widths", memory.name, "values have several widths; in Timeloop each value is a word")
