@@ -109,7 +109,7 @@ def architectures(
     """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
 
     Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With `widths`, values
-    may be wider or narrower than a word. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
+    may be wider or narrower than a word, and memories that are not roomy may store distinct words only. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
     With `timed`, tiles may have to wait, and networks have latencies.
     """
     shared = widths if shared is None else shared
@@ -139,6 +139,7 @@ def architectures(
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     bits_per_value=FrozenDict(draw(st.sampled_from(WIDTHS)) if widths else {}),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                    footprint=draw(st.sampled_from(["box", "box", "distinct"])) if widths and not roomy else "box",
                     timing=draw(TIMINGS) if timed else Timing(),
                     leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),
                     power_gated_at=draw(st.sampled_from([None, "M0"])),
