@@ -254,7 +254,7 @@ def _all() -> Iterator[Simplification]:
     yield _siblings_one_by_one
     yield from map(_in_networks, _NETWORK)
     yield from map(_in_memories, _MEMORY)
-    yield from map(_in_fanouts, ("multicast", "reduction"))
+    yield from map(_in_fanouts, ("multicast", "reduction", "unlinked"))
     yield from map(_whole, ("directives", "mapping", "architecture"))
 
 

@@ -104,7 +104,16 @@ class Fanout(Model):
     axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
     multicast: bool = True
     reduction: bool = True
+    unlinked: tuple[str, ...] = ()
+    """Tensors, by name or role, that sub-clusters do not forward to their neighbours (Timeloop's `no_link_transfer`).
+
+    It concerns cost models with link transfers.
+    """
     network: Network = Network()
+
+    def links(self, tensor: Tensor) -> bool:
+        """Return whether sub-clusters may forward the tensor to their neighbours."""
+        return not {tensor.name, tensor.role} & set(self.unlinked)
 
 
 class Port(Model):
