@@ -128,7 +128,7 @@ class Capabilities(Model):
         """Return a reason for every part of the hardware that only some cost models count.
 
         These are values that are not one word wide, bandwidth that reads and writes share, formats
-        and savings of sparse hardware, timing, meshes, and memories that leave holes out.
+        and savings of sparse hardware, timing, and meshes. Memories that leave holes out count as well.
         """
         reasons = [
             Reason(

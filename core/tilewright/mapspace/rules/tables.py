@@ -37,8 +37,8 @@ class Terms(NamedTuple):
     term: Records
     """Dimension and coefficient of each term, and whether it is the last of its coordinate, [P].
 
-    `period`: tile size of the dimension from which the coordinate's values repeat (`distinct_sums`); inf if it is its
-    only dimension, 0 if the coordinate has more than two.
+    `period`: tile size of the dimension above which values of the coordinate repeat (`distinct_sums`).
+    It is inf for the only dimension of a coordinate, and 0 if there are more than two.
     """
 
 
