@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.errors import InputError
-from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, shape_of
+from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, value_of
 from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
 
 _READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
@@ -149,7 +149,7 @@ class _Reader:
         if function:
             arguments = self._arguments(_bracketed(head[function.end() :]), inner)
         else:  # a loop gives names to its operands
-            bound = {match[1]: Value(scope[match[2]].shape) for match in _BOUND.finditer(head) if match[2] in scope}
+            bound = {match[1]: replace(scope[match[2]]) for match in _BOUND.finditer(head) if match[2] in scope}
             inner |= bound
             arguments = tuple(bound.values())
         block = self.block(inner, arguments)
@@ -162,7 +162,7 @@ class _Reader:
         found: list[Value] = []
         for each in _parts(text):
             if match := _ARGUMENT.match(each):
-                scope[match[1]] = Value(shape_of(match[2]))
+                scope[match[1]] = value_of(match[2])
                 found.append(scope[match[1]])
         return tuple(found)
 
@@ -238,7 +238,7 @@ def _results(text: str, types: list[str]) -> list[tuple[str, Value]]:
         names += [f"{name}#{place}" for place in range(min(int(count), MAX_NUMBERS))] if count else [name]
     types = types[-len(names) :] if len(types) >= len(names) else types * len(names)
     types += [""] * (len(names) - len(types))
-    return [(name, Value(shape_of(kind))) for name, kind in zip(names, types, strict=False)]
+    return [(name, value_of(kind)) for name, kind in zip(names, types, strict=False)]
 
 
 # -- attributes
