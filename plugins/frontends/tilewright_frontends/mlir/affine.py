@@ -173,7 +173,8 @@ def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
 
 def has_maps(operation: Operation) -> bool:
     """Return whether the operation is one of linalg that its maps describe completely."""
-    return operation.name in ("linalg.generic", "linalg.contract") and len(operation.maps("indexing_maps")) > 0
+    named = ("matmul", "batch_matmul", "batch_reduce_matmul", "generic", "contract")
+    return operation.name in [f"linalg.{each}" for each in named] and len(operation.maps("indexing_maps")) > 0
 
 
 def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Problem:

@@ -88,6 +88,8 @@ def parse(text: str, name: str) -> Operation:
     except RecursionError:
         raise InputError(f"{name}: regions or types are nested too deeply") from None
     except ParseError as error:
+        if not generic and pretty.suffices(text):
+            return pretty.read(*readable(text, name, data=False), name)
         start, program = error.span.start, "mlir-opt"
         message = error.msg.strip().partition("\n")[0] or "unexpected text"
         named = _OPERATION.search(blanked, max(0, start - 200), start)
