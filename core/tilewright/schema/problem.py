@@ -133,7 +133,7 @@ class Problem(FileModel):
         names = [tensor.name for tensor in self.tensors]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise MisplacedError(f"tensor names repeat: {', '.join(names)}", "tensors", number, "name")
+                raise MisplacedError(f"tensor names repeat: {name}", "tensors", number, "name")
         if sum(tensor.is_output for tensor in self.tensors) != 1:
             raise ValueError("exactly one tensor must have role output")
         if len(self.tensors) < 2:

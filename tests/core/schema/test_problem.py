@@ -68,7 +68,7 @@ tensors:
         ("M: 4, ", "M: true, ", "<text>:3:17: dimensions.M"),
         ("M: 4, ", "1M: 4, ", "dimensions"),
         ("role: output", "role: input", "exactly one tensor must have role output"),
-        ("name: Z", "name: A", "tensor names repeat: A, A"),
+        ("name: Z", "name: A", "tensor names repeat: A"),
         ("projection: [M]", "projection: [M*]", "cannot read 'M*'"),
         ("projection: [M]", "projection: [0*M]", "projection[0]"),
         ("projection: [M]", "projection: [M, N]", "uses dimension N, which has no size"),
