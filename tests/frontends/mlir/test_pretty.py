@@ -366,3 +366,19 @@ def test_bits_of_the_torch_dialect(operation: str, bits: list[int]) -> None:
     )
     for layer in read(text).layers:
         assert [tensor.bits for tensor in layer.problem.tensors] == bits
+
+
+def test_a_region_that_is_executed_once_is_read() -> None:
+    text = """
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {
+      %u = mhlo.constant dense<1.0> : tensor<2x3xf32>
+      %y = "mhlo.fusion"(%x, %w) ({
+        %z = "mhlo.dot"(%x, %w) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+        "mhlo.return"(%z) : (tensor<4x2xf32>) -> ()
+      }) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+      %v = mhlo.dot %y, %u : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+      return %y : tensor<4x2xf32>
+    }
+    """
+    workload = read(text)
+    assert [layer.problem.macs for layer in workload.layers] == [64, 24] and edges(workload) == [[], [0]]
