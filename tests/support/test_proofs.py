@@ -22,11 +22,12 @@ DRAWN = [draw(seed) for seed in range(400)]
 NO_COST: dict[type[Model], set[str]] = {
     Memory: {"ports", "sparse", "timing", "area_um2", "component", "estimates"},
     Compute: {"name", "word_bits", "sparse", "fill_drain_cycles", "instruction", "area_um2", "component", "estimates"},
+    Fanout: {"unlinked"},
     Network: {"bandwidth_words_per_cycle", "latency_cycles", "meshes"},
 }
 """Fields that change no cost of a proof by `timeloop`.
 
-Capabilities leave them out, and `timeloop` refuses timing. Nothing is proved on sparse hardware or meshes: their evaluators
+Capabilities leave them out, and `timeloop` refuses timing. Nothing is proved on sparse hardware, on meshes, or where some tensors have no links: these
 offer no relaxation.
 """
 

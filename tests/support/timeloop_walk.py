@@ -58,6 +58,8 @@ class StorageLevel:
     """Fanout to the next level along X and Y."""
     has_fanout: bool = True
     """The next level is of another cluster, so words pass the fanout of this one."""
+    unlinked: set[str] = field(default_factory=set)
+    """Tensors, by name or role, that neighbours below do not forward."""
 
     @property
     def spatial(self) -> list[Spatial]:
@@ -164,6 +166,7 @@ def levels_of(mapping: Mapping, architecture: Architecture) -> list[StorageLevel
     for level, end in zip(levels, [*(level.position for level in levels[1:]), len(architecture.clusters)], strict=True):
         level.has_fanout = level.position != end
         fanouts = [cluster.fanout for cluster in architecture.clusters[level.position : end]]
+        level.unlinked = {name for fanout in fanouts for name in fanout.unlinked}
         level.physical = (
             math.prod(fanout.size for fanout in fanouts if fanout.axis != "Y"),
             math.prod(fanout.size for fanout in fanouts if fanout.axis == "Y"),
@@ -192,8 +195,9 @@ class Walker:
         flow = Flow()
         loops = [loop for outer in self.levels[: index + 1] for loop in outer.temporal]
         before: Piece | None = None
+        linked = self.link_transfers and not level.unlinked & {self.tensor.name, self.tensor.role}
         if index == len(self.levels) - 1:  # compute has no register: every operation fetches its words, moved or not
-            size, links = self.box(dict.fromkeys(self.problem.dimensions, 1)), self.link_transfers
+            size, links = self.box(dict.fromkeys(self.problem.dimensions, 1)), linked
             pieces: Iterator[tuple[int, Piece | None]] = (
                 (weight, whole_box(low, size)) for weight, low in self.visits(loops)
             )
@@ -201,7 +205,7 @@ class Walker:
             size = self.box(self.levels[index + 1].tile)
             # A loop with nothing inside that leaves the tile where it is brings no words; but as the visit before
             # every other visit then brought none, no neighbour has anything to pass on.
-            links = self.link_transfers
+            links = linked
             while loops and not any(self.vector(loops[-1].dimension, loops[-1].step)):
                 loops.pop()
                 links = False

@@ -127,6 +127,8 @@ def _unused(problem: Problem) -> Iterator[Reason]:
 
 
 def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
+    for part in architecture.distinct_parts(problem):
+        yield reason("footprint", part, "it stores distinct words only; AccelForge counts bounding boxes")
     for part in architecture.timed_parts:
         yield reason("timing", part, "transfers or operands wait for it; in AccelForge everything overlaps")
     for cluster in architecture.clusters:

@@ -19,7 +19,7 @@ from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.parts import unplaced
 from tilewright_notations.directives import DirectiveHardware, DirectiveProgram
 from tilewright_notations.directives.plan import plan_of
-from tilewright_notations.directives.roles import roles_of
+from tilewright_notations.directives.roles import refusal, roles_of
 from tilewright_notations.directives.tiles import array_of, problem_of
 from tilewright_notations.directives.translation import directives_of
 
@@ -195,6 +195,8 @@ def _translated(inputs: InputSet) -> DirectiveProgram:
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     assert problem is not None and architecture is not None and mapping is not None
     roles, plan = roles_of(problem), plan_of(architecture)
+    for part in architecture.distinct_parts(problem):
+        raise refusal("footprint", part, "stores distinct words only; MAESTRO counts bounding boxes")
     verdict = legality(problem, architecture, mapping)
     if not verdict:
         raise NotConformableError("adapter maestro", verdict.reasons)

@@ -65,6 +65,11 @@ class NetworkReader:
             if words.next == "Constant":
                 self._constant()
                 continue
+            if words.next in ("FPS", "Probability", "Dependency"):
+                message = f"{words.next} is a key of XRBench, which schedules several networks; MAESTRO has none"
+                raise words.error(
+                    message, hint="delete FPS, Probability and Dependency, and give one Network in a file"
+                )
             words.expect("Layer")
             self._layer()
         words.expect("}")

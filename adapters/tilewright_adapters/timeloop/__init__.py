@@ -15,8 +15,15 @@ from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles, sidecar
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading import components
-from tilewright_adapters.timeloop.reading.clusters import build, estimated, incomplete, with_areas, with_widths
-from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives
+from tilewright_adapters.timeloop.reading.clusters import (
+    build,
+    estimated,
+    incomplete,
+    with_areas,
+    with_unlinked,
+    with_widths,
+)
+from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives, unlinked
 from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
@@ -151,12 +158,13 @@ def _read(sections: Sections) -> InputSet:
         if rules or tree.rules:
             warnings.append("constraints are ignored, because these files have no problem")
         return InputSet(architecture=_architecture(tree, sections, None, None, warnings), warnings=tuple(warnings))
-    directives = None
+    directives, said = None, [*tree.said(), *rules]
     if mapping is not None and mapping.value:
         said = [*tree.said(), *(rules if _is_v4(sections) else ()), *listed(mapping, tree.levels, tree.unrolled_at)]
         directives = read_directives(mapping, said, problem, tree.levels, tree.parallel)
         warnings += directives.warnings
     architecture = _architecture(tree, sections, problem, directives, warnings)
+    architecture = with_unlinked(architecture, unlinked(said, problem))
     bits = value_bits(found["problem"], problem)
     if bits:
         architecture = with_widths(architecture, bits)

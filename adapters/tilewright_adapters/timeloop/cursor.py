@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tilewright.errors import InputError
-from tilewright.expressions import KNOWN
+from tilewright.expressions import FUNCTIONS, KNOWN
 from tilewright.schema.document import Document, suggestion
 
 MAX_NUMBER = 1e300
@@ -153,4 +154,6 @@ def _arithmetic(value: object) -> str | None:
     """Return a hint if the value looks like an expression that could not be evaluated."""
     if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):
         return None
-    return f"expressions may use variables, attributes of the same component, and {KNOWN}"
+    names = sorted(set(re.findall(r"\b[A-Za-z_]\w*", value)) - set(FUNCTIONS))
+    given = f"{', '.join(names)}: give each a number, also by --set NAME=NUMBER; " if names else ""
+    return f"{given}expressions may use variables, attributes of the same component, and {KNOWN}"

@@ -96,6 +96,7 @@ class UnionCluster(Model):
     dimension: str = "X"
     multicast: bool = True
     reduction: bool = True
+    unlinked: tuple[str, ...] = ()
     network: Network = Network()
 
     @model_validator(mode="after")
@@ -113,6 +114,7 @@ class UnionCluster(Model):
             axis=self.dimension,
             multicast=self.multicast,
             reduction=self.reduction,
+            unlinked=self.unlinked,
             network=self.network,
         )
 

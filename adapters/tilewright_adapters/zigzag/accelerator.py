@@ -305,6 +305,7 @@ def _memory(
         ports=_ports(data, word_bits, reading, writing),
         block_words=block,
         multiple_buffering=2.0 if double else 1.0,
+        footprint="distinct",
     )
 
 

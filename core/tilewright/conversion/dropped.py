@@ -35,7 +35,7 @@ Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
 
 _MEMORY = (
     "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
-    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse", "timing",
+    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse", "timing", "footprint",
     "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle",
     "capacity_words",
 )  # fmt: skip
@@ -254,7 +254,7 @@ def _all() -> Iterator[Simplification]:
     yield _siblings_one_by_one
     yield from map(_in_networks, _NETWORK)
     yield from map(_in_memories, _MEMORY)
-    yield from map(_in_fanouts, ("multicast", "reduction"))
+    yield from map(_in_fanouts, ("multicast", "reduction", "unlinked"))
     yield from map(_whole, ("directives", "mapping", "architecture"))
 
 

@@ -27,6 +27,7 @@ from tilewright.mapspace.factoring.fanouts import (
 )
 from tilewright.mapspace.skeleton import Slot
 from tilewright.schema.constraints import Cutting
+from tilewright.schema.problem import distinct_sums
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -63,7 +64,7 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
     """Return the number of distinct values of the affine index c1*a1 + c2*a2 + ..., with 0 <= a < extent.
 
     `terms` are pairs (coefficient, extent). Strides and dilations leave holes. The bounding box counts the holes, this
-    function does not. Up to two terms have a closed form (QuickFlow, section IV-A); more terms are enumerated.
+    function does not. Up to two terms have a closed form (`distinct_sums`); more terms are enumerated.
 
     >>> distinct_values([(2, 4), (1, 3)]), distinct_values([(4, 3), (1, 2)])
     (9, 6)
@@ -81,9 +82,7 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
         return math.prod(extent for _, extent in non_unit)
     if len(non_unit) == 2:
         (m, a), (n, b) = non_unit
-        if a <= n or b <= m:  # every value occurs once
-            return a * b
-        return m * (a - 1) + n * (b - 1) - (m - 1) * (n - 1) + 1
+        return distinct_sums(m, a, n, b)
     return _enumerated(non_unit)
 
 

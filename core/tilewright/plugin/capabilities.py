@@ -56,6 +56,11 @@ class Capabilities(Model):
     """The cost model counts the links of meshes (`Network.meshes`). Others refuse them."""
     timing: bool = False
     """The cost model counts `Memory.timing`, and `fill_drain_cycles` and `instruction` of `Compute`. Others refuse them."""
+    distinct_footprints: bool = False
+    """Tiles without their holes fit where the memory stores none (`Memory.footprint`).
+
+    Others refuse such memories for problems whose tiles may have holes.
+    """
     groups: bool = False
     """The cost model accepts group mappings, of layers that share outer loops.
 
@@ -123,7 +128,7 @@ class Capabilities(Model):
         """Return a reason for every part of the hardware that only some cost models count.
 
         These are values that are not one word wide, bandwidth that reads and writes share, formats
-        and savings of sparse hardware, timing, and meshes.
+        and savings of sparse hardware, timing, and meshes. Memories that leave holes out count as well.
         """
         reasons = [
             Reason(
@@ -147,6 +152,9 @@ class Capabilities(Model):
         if architecture.timed_parts and not self.timing:
             text = "its timing (timing, fill_drain_cycles, instruction) is not counted"
             reasons += [Reason(code="timing", where=part, message=text) for part in architecture.timed_parts]
+        for part in architecture.distinct_parts(problem) if not self.distinct_footprints else ():
+            text = "it stores distinct words only (footprint), but bounding boxes of strided tiles are counted"
+            reasons.append(Reason(code="footprint", where=part, message=text))
         for cluster in architecture.clusters if not self.meshes else ():
             if cluster.fanout.network.meshes:
                 text = "the links of its meshes are not counted"

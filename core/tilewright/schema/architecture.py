@@ -104,7 +104,16 @@ class Fanout(Model):
     axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
     multicast: bool = True
     reduction: bool = True
+    unlinked: tuple[str, ...] = ()
+    """Tensors, by name or role, that sub-clusters do not forward to their neighbours (Timeloop's `no_link_transfer`).
+
+    It concerns cost models with link transfers.
+    """
     network: Network = Network()
+
+    def links(self, tensor: Tensor) -> bool:
+        """Return whether sub-clusters may forward the tensor to their neighbours."""
+        return not {tensor.name, tensor.role} & set(self.unlinked)
 
 
 class Port(Model):
@@ -176,6 +185,11 @@ class Memory(Model):
     """Number of instances that form one array and are accessed together (Timeloop's cluster-size)."""
     multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
     """Number of copies kept of every tile; the usable capacity is divided by it."""
+    footprint: Literal["box", "distinct"] = "box"
+    """Words that a tile occupies: its bounding box (Timeloop), or its distinct words only (ZigZag).
+
+    They differ where strides or dilations leave holes. See `Problem.tile_words` and `Problem.distinct_words`.
+    """
     timing: Timing = Timing()
     leakage_pj_per_cycle: Energy = 0.0
     """Leakage energy of an instance in use, in every cycle of the run."""
@@ -222,6 +236,11 @@ class Memory(Model):
     def words_of(self, tensor: Tensor) -> float:
         """Return the words of one value of a tensor; may be a fraction."""
         return self.slices_of(tensor) / self.slices_per_word
+
+    def tile_words(self, problem: Problem, tensor: Tensor, extents: MappingOf[str, int]) -> int:
+        """Return the values of a tile that the memory stores; see `footprint`."""
+        words = problem.distinct_words if self.footprint == "distinct" else problem.tile_words
+        return words(tensor, extents)
 
     def accesses_of(self, tensor: Tensor) -> float:
         """Return the accesses, of `block_words` each, for one value of a tensor; may be a fraction."""
@@ -362,6 +381,8 @@ class Architecture(FileModel):
                     path = ("clusters", number, "memories", index, "name")
                     raise MisplacedError(f"memory names repeat: {memory.name}", *path)
                 memories.add(memory.name)
+        if self.sparse_parts and self.distinct_parts(None):
+            raise ValueError("footprint: distinct is not supported together with formats or savings for sparse tensors")
         if self.compute.instruction is not None and self.compute.instruction.memory not in memories:
             text = f"instructions divide the tiles of {self.compute.instruction.memory}, which is not a memory"
             raise MisplacedError(text, "compute", "instruction", "memory")
@@ -433,6 +454,12 @@ class Architecture(FileModel):
         unit, instruction = self.compute, self.compute.instruction
         issues = instruction is not None and instruction.cycles > unit.cycles_per_operation
         return (*memories, *([unit.name] if unit.fill_drain_cycles or issues else []))
+
+    def distinct_parts(self, problem: Problem | None) -> tuple[str, ...]:
+        """Return the names of the memories that leave holes of the problem's tiles out (`Memory.footprint`)."""
+        if problem is not None and not problem.is_strided:
+            return ()
+        return tuple(memory.name for memory in self.memories if memory.footprint == "distinct")
 
     @property
     def compute_instances(self) -> int:

@@ -56,6 +56,16 @@ class Rank(Model):
         return " + ".join(name if c == 1 else f"{c}*{name}" for name, c in self.terms.items())
 
 
+def distinct_sums(m: int, a: int, n: int, b: int) -> int:
+    """Return the number of distinct values of m*i + n*j, with 0 <= i < a and 0 <= j < b (QuickFlow, section IV-A).
+
+    >>> distinct_sums(2, 4, 1, 3), distinct_sums(4, 3, 1, 2)
+    (9, 6)
+    """
+    common = math.gcd(m, n)
+    return a * b - max(0, a - n // common) * max(0, b - m // common)
+
+
 def parse_terms(text: str) -> dict[str, int]:
     """Parse `2*P + R` (or `2P+R`) as {"P": 2, "R": 1}.
 
@@ -123,7 +133,7 @@ class Problem(FileModel):
         names = [tensor.name for tensor in self.tensors]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise MisplacedError(f"tensor names repeat: {', '.join(names)}", "tensors", number, "name")
+                raise MisplacedError(f"tensor names repeat: {name}", "tensors", number, "name")
         if sum(tensor.is_output for tensor in self.tensors) != 1:
             raise ValueError("exactly one tensor must have role output")
         if len(self.tensors) < 2:
@@ -202,6 +212,11 @@ class Problem(FileModel):
         """Whether some coordinate is more than one dimension with coefficient 1."""
         return any(tuple(rank.terms.values()) != (1,) for tensor in self.tensors for rank in tensor.projection)
 
+    @property
+    def is_strided(self) -> bool:
+        """Whether tiles may have holes, so that `tile_words` and `distinct_words` differ."""
+        return any(c > 1 for tensor in self.tensors for rank in tensor.projection for c in rank.terms.values())
+
     @cached_property
     def windows(self) -> tuple[str, ...]:
         """Reduction dimensions that share a coordinate of an operand: a filter's rows and columns."""
@@ -250,6 +265,20 @@ class Problem(FileModel):
     @staticmethod
     def _extent(rank: Rank, extents: Mapping[str, int]) -> int:
         return 1 + sum(c * (extents[name] - 1) for name, c in rank.terms.items())
+
+    def distinct_words(self, tensor: Tensor, extents: Mapping[str, int]) -> int:
+        """Return the words of a tile without the holes that strides and dilations leave.
+
+        `extents` is that of `tile_words`. A coordinate of more than two dimensions counts as in the bounding box.
+        """
+
+        def values(rank: Rank) -> int:
+            (m, a), (n, b) = [(c, extents[name]) for name, c in rank.terms.items()] + [(1, 1)] * (2 - len(rank.terms))
+            return distinct_sums(m, a, n, b)
+
+        return math.prod(
+            values(rank) if len(rank.terms) <= 2 else self._extent(rank, extents) for rank in tensor.projection
+        )
 
     def tensor_words(self, tensor: Tensor) -> int:
         """Return the words of the whole tensor (bounding box)."""

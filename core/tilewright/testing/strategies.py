@@ -105,12 +105,13 @@ def architectures(
     widths: bool = False,
     shared: bool | None = None,
     timed: bool = False,
+    unlinked: bool = False,
 ) -> Architecture:
     """Draw chains of clusters, some of them virtual, with fanouts along X and Y.
 
     Memories have random block sizes and bandwidths. With `roomy`, their capacity is unlimited. With `widths`, values
-    may be wider or narrower than a word. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
-    With `timed`, tiles may have to wait, and networks have latencies.
+    may be wider or narrower than a word, and memories that are not roomy may store distinct words only. With `shared`, by default as `widths`, reads and writes may share a bandwidth.
+    With `timed`, tiles may have to wait, and networks have latencies. With `unlinked`, neighbours may not forward some tensors.
     """
     shared = widths if shared is None else shared
     clusters = []
@@ -120,6 +121,7 @@ def architectures(
             axis=draw(st.sampled_from(["X", "Y"])),
             multicast=draw(st.integers(0, 5)) > 0,
             reduction=draw(st.integers(0, 5)) > 0,
+            unlinked=draw(st.sampled_from([(), (), ("T0",), ("output", "weight")])) if unlinked else (),
             network=Network(latency_cycles=draw(st.integers(0, 3)) if timed else 0),
         )
         memories: tuple[Memory, ...] = ()
@@ -139,6 +141,7 @@ def architectures(
                     block_words=draw(st.sampled_from([1, 1, 4])),
                     bits_per_value=FrozenDict(draw(st.sampled_from(WIDTHS)) if widths else {}),
                     multiple_buffering=draw(st.sampled_from([1.0, 1.0, 2.0])),
+                    footprint=draw(st.sampled_from(["box", "box", "distinct"])) if widths and not roomy else "box",
                     timing=draw(TIMINGS) if timed else Timing(),
                     leakage_pj_per_cycle=draw(st.sampled_from([0.0, 0.0, 0.25])),
                     power_gated_at=draw(st.sampled_from([None, "M0"])),

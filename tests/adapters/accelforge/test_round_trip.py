@@ -136,6 +136,7 @@ def test_what_is_written_comes_back(folder: Path, inputs: InputSet) -> None:
         assert {reason.code for reason in verdict.reasons} <= {
             "capacity",
             "empty",
+            "footprint",
             "buffering",
             "unicast",
             "leakage",

@@ -90,7 +90,10 @@ def test_files_may_be_one_or_several(folder: Path) -> None:
 
 @given(data=st.data())
 def test_any_mapping_comes_back(folder: Path, data: st.DataObject) -> None:
-    problem, architecture = data.draw(problems(max_operands=4)), data.draw(architectures(widths=True, roomy=False))
+    problem, architecture = (
+        data.draw(problems(max_operands=4)),
+        data.draw(architectures(widths=True, roomy=False, unlinked=True)),
+    )
     inputs = InputSet(problem, architecture, data.draw(mappings(problem, architecture)))
     assert UnionAdapter().expressible(inputs)
     assert same(there_and_back(inputs, folder), inputs)

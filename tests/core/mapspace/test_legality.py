@@ -1,20 +1,22 @@
 """The array form of legality says what the scalar form says, and neither wraps."""
 
+import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.profiles import scaled
 from tilewright.errors import InputError
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.mapspace.legality import legal, legality
+from tilewright.mapspace.legality import legal, legality, words_needed
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.testing.strategies import architectures, mappings, problems
 
 
@@ -51,6 +53,39 @@ def test_legal_equals_legality(case: tuple[Problem, Architecture, MappingBatch])
     problem, architecture, batch = case
     verdicts = [legality(problem, architecture, mapping) for mapping in batch]
     assert legal(problem, architecture, batch).tolist() == [bool(verdict) for verdict in verdicts], verdicts
+
+
+def _touched(tensor: Tensor, extents: dict[str, int]) -> int:
+    """Count the distinct words of a tile by enumeration, one coordinate at a time."""
+    reached = [
+        {sum(at) for at in itertools.product(*(range(0, c * extents[name], c) for name, c in rank.terms.items()))}
+        for rank in tensor.projection
+    ]
+    return math.prod(map(len, reached))
+
+
+@scaled(5)
+@given(st.data())
+def test_a_memory_counts_bounding_boxes_or_the_words_that_are_touched(data: st.DataObject) -> None:
+    problem, architecture = data.draw(problems(max_operands=2)), data.draw(architectures(roomy=False, widths=True))
+    mapping = data.draw(mappings(problem, architecture))
+    reasons = legality(problem, architecture, mapping).reasons
+    assume(not {reason.code for reason in reasons} - {"capacity", "fanout"})
+    batch, crowded = MappingBatch.pack(problem, [mapping]), set()
+    for memory in (each for each in architecture.memories if each.capacity_words is not None):
+        need = 0.0
+        for entry in mapping.entries:
+            for tensor in map(problem.tensor, entry.keep or ()):
+                if architecture.cluster(entry.target).memory_for(tensor) == memory:
+                    tile = dict(entry.temporal_tile_sizes)
+                    words = (
+                        _touched(tensor, tile) if memory.footprint == "distinct" else problem.tile_words(tensor, tile)
+                    )
+                    need += words * memory.words_of(tensor)
+        assert words_needed(architecture, batch, memory)[0] == pytest.approx(need, rel=1e-12)
+        crowded |= {memory.name} if need > (memory.usable_words or 0) else set()
+    if "fanout" not in {reason.code for reason in reasons}:
+        assert {reason.where for reason in reasons} == crowded
 
 
 HUGE = Problem.from_yaml(

@@ -25,7 +25,7 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, list[Mapping]]:
     """A problem, an architecture and a few mappings over one skeleton."""
     problem = draw(problems())
-    architecture = draw(architectures(roomy=roomy, widths=True))
+    architecture = draw(architectures(roomy=roomy, widths=True, unlinked=True))
     found = draw(st.lists(mappings(problem, architecture), min_size=1, max_size=4))
     return problem, architecture, [m for m in found if Skeleton.of(m) == Skeleton.of(found[0])]
 

@@ -46,6 +46,24 @@ def test_report_and_batch_reproduce_timeloop(case: Case, links: bool) -> None:
     assert costs.energy_pj[0] == pytest.approx(figures.energy_pj, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "case", [case for case in cases() if case.figures != case.without_links], ids=lambda case: case.id
+)
+def test_a_tensor_without_links_has_the_figures_of_a_run_without_links(case: Case) -> None:
+    """Timeloop's counts of one tensor do not depend on the links of another."""
+    for name in case.problem.tensor_names:
+        clusters = tuple(
+            cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"unlinked": (name,)})})
+            for cluster in case.architecture.clusters
+        )
+        architecture = case.architecture.model_copy(update={"clusters": clusters})
+        report = TimeloopModel(TimeloopOptions()).bind(case.problem, architecture).explain(case.mapping)
+        for network in report.networks:
+            run = case.run(network.tensor != name)
+            expected = {(row.level, row.tensor): row for row in run.networks}[network.name, network.tensor]
+            assert network.link_transfers == expected.link_transfers
+
+
 def check_levels(report: Report, figures: Figures) -> None:
     levels = {level.name: level for level in report.levels}
     for expected in figures.levels:

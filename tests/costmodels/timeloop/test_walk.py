@@ -18,7 +18,7 @@ from tilewright_costmodels.timeloop.model import TimeloopModel
 def triples(draw: st.DrawFn, units: int = 1) -> tuple[Problem, Architecture, Mapping]:
     """Draw inputs whose NoCs cost energy, with at least `units` compute units below the innermost cluster."""
     problem = draw(problems(max_macs=1024))
-    plain = draw(architectures(widths=True))
+    plain = draw(architectures(widths=True, unlinked=True))
     *outer, last = plain.clusters
     last = last.model_copy(update={"fanout": last.fanout.model_copy(update={"size": max(units, last.fanout.size)})})
     plain = plain.model_copy(update={"clusters": (*outer, last)})

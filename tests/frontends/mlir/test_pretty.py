@@ -301,3 +301,84 @@ SQUARE = "func.func @f(%x: tensor<4x4xf32>) {\n"
 def test_text_that_is_not_mlir_is_refused(text: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read(text)
+
+
+NAMED = """
+!data = tensor<1x10x10x512xf16>
+!sum = tensor<1x8x8x512xf32>
+func.func @conv(%w: tensor<3x3x512x512xf16>) -> !sum {
+  %x = util.unfoldable_constant dense<1.0> : !data
+  %y = linalg.conv_2d_nhwc_hwcf {
+    dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>
+  } ins(%x, %w : !data, tensor<3x3x512x512xf16>)
+    outs(%x : !sum) -> !sum
+  %z = linalg.matmul ins(%a, %b : tensor<8x4xi8>, tensor<4x2xi8>) outs(%c : tensor<8x2xi32>) -> tensor<8x2xi32>
+  return %y : !sum
+}
+"""
+
+
+def test_named_products_of_linalg_next_to_other_dialects() -> None:
+    """xdsl knows no form of `util`; types have names, and operands have their types in brackets."""
+    found = read(NAMED.replace("%w:", "%a: tensor<8x4xi8>, %b: tensor<4x2xi8>, %c: tensor<8x2xi32>, %w:"))
+    assert [layer.problem.macs for layer in found.layers] == [64 * 512 * 512 * 9, 64]
+    assert [[tensor.bits for tensor in layer.problem.tensors] for layer in found.layers] == [[16, 16, 32], [8, 8, 32]]
+
+
+@pytest.mark.parametrize(
+    ("types", "bits"),
+    [
+        (("tensor<4x8xbf16>", "tensor<8x2xbf16>", "tensor<4x2xf32>"), [16, 16, 32]),
+        (("tensor<4x8xf8E4M3FN>", "tensor<8x2xi4>", "tensor<4x2xbf16>"), [8, 4, 16]),
+        (("tensor<4x8x!quant.uniform<u8:f32, 0.5:3>>", "tensor<8x2xcomplex<f32>>", "tensor<4x2xsi32>"), [8, 64, 32]),
+        (("tensor<4x8xf32>", "tensor<8x2xf32>", "tensor<4x2xf32>"), [None, None, None]),
+    ],
+)
+def test_element_types_give_the_bits_of_values(types: tuple[str, str, str], bits: list[int | None]) -> None:
+    a, b, z = types
+    pretty = f"func.func @f(%a: {a}, %b: {b}) -> {z} {{\n%z = stablehlo.dot %a, %b : ({a}, {b}) -> {z}\n}}"
+    generic = (
+        '"builtin.module"() ({"func.func"() <{function_type = () -> (), sym_name = "f"}> ({\n'
+        f'^bb0(%a: {a}, %b: {b}):\n%z = "stablehlo.dot"(%a, %b) : ({a}, {b}) -> {z}\n'
+        '"func.return"() : () -> ()\n}) : () -> ()}) : () -> ()'
+    )
+    for text in (pretty, generic):
+        (layer,) = read(text).layers
+        assert [tensor.bits for tensor in layer.problem.tensors] == bits
+
+
+@pytest.mark.parametrize(
+    ("operation", "bits"),
+    [
+        ("torch.aten.addmm %c, %a, %b, %one, %one", [8, 8, 32]),
+        ("torch.aten.mm %a, %b", [8, 8, 32]),
+        ("torch.aten.scaled_dot_product_attention %q, %q, %q, %n, %p, %f, %n, %f", [16, 16, 16]),
+    ],
+)
+def test_bits_of_the_torch_dialect(operation: str, bits: list[int]) -> None:
+    q, a, b, z = (f"!torch.vtensor<[{each}" for each in ("2,4,8],f16>", "4,8],si8>", "8,2],si8>", "4,2],si32>"))
+    many = operation.count("attention")
+    kinds = ", ".join([q] * 3 + ["!torch.none"] * 5) if many else f"{a}, {b}"
+    text = (
+        f"func.func @f(%q: {q}, %a: {a}, %b: {b}, %c: {z}) -> {z} {{\n"
+        "%one = torch.constant.int 1\n%n = torch.constant.none\n%f = torch.constant.bool false\n"
+        f"%p = torch.constant.float 0.0\n%z = {operation} : {kinds} -> {q if many else z}\n}}"
+    )
+    for layer in read(text).layers:
+        assert [tensor.bits for tensor in layer.problem.tensors] == bits
+
+
+def test_a_region_that_is_executed_once_is_read() -> None:
+    text = """
+    func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) -> tensor<4x2xf32> {
+      %u = mhlo.constant dense<1.0> : tensor<2x3xf32>
+      %y = "mhlo.fusion"(%x, %w) ({
+        %z = "mhlo.dot"(%x, %w) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+        "mhlo.return"(%z) : (tensor<4x2xf32>) -> ()
+      }) : (tensor<4x8xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+      %v = mhlo.dot %y, %u : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+      return %y : tensor<4x2xf32>
+    }
+    """
+    workload = read(text)
+    assert [layer.problem.macs for layer in workload.layers] == [64, 24] and edges(workload) == [[], [0]]

@@ -219,6 +219,22 @@ def test_the_body_of_a_scan_counts_its_steps(tmp_path: Path) -> None:
     assert sum(each.operations or 0 for each in workload.unmapped if each.operator == "Tanh") == 7 * 2 * 4 * 4
 
 
+def test_one_step_of_a_scan_changes_the_rank_of_what_a_layer_makes(tmp_path: Path) -> None:
+    """A Transpose behind the loop sees an axis of iterations, which the layer in the body has not."""
+    body = helper.make_graph(
+        step(), "body", [typed("h", [2, 4]), typed("xt", [2, 3])], [typed("next", None), typed("yt", None)]
+    )
+    nodes = [
+        node("MatMul", "x wx3", "made", name="before"),
+        node("Scan", "h0 made", "hn ys", body=body, num_scan_inputs=1),
+        node("Transpose", "ys", "turned", perm=[2, 0, 1]),
+        node("MatMul", "turned w2", "y", name="behind"),
+    ]
+    constants = RECURRENT | {"wx3": np.zeros((5, 3), np.float32), "w2": np.zeros((2, 6), np.float32)}
+    workload = load(model_of(nodes, {"x": (1, 2, 5)}, "y", constants=constants), tmp_path)
+    assert [layer.problem.macs for layer in workload.layers] == [2 * 5 * 3, 2 * 3 * 4, 2 * 4 * 4, 4 * 2 * 6]
+
+
 def looping(*more: NodeProto, keep: str = "again") -> ModelProto:
     steps = step(node("Identity", "again", "keep"), node("Gather", "x i", "xt", axis=0), *more)
     inputs = [typed("i", [], TensorProto.INT64), typed("again", [], TensorProto.BOOL), typed("h", [2, 4])]

@@ -63,6 +63,9 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
     constraints["factors"] = "ragged" if ragged else "perfect"
     drawn = {"link_transfers": rng.random() < 0.5}
     objective: Objective = rng.choice(("edp", "edp", "energy", "cycles"))
+    for memory in (each for cluster in architecture["clusters"] for each in cluster.get("memories", ())):
+        if rng.random() < 0.3:
+            memory["footprint"] = "distinct"
     return Inputs(seed, problem, architecture, constraints, drawn | model_options, objective)
 
 

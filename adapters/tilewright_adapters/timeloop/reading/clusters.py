@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
@@ -71,6 +71,17 @@ def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architec
         return FrozenDict({name: -(-max(memory.word_bits, bits[name]) // count) for name, count in fit.items()})
 
     return architecture.with_memories(lambda memory: memory.model_copy(update={"bits_per_value": widths(memory)}))
+
+
+def with_unlinked(architecture: Architecture, unlinked: Mapping[str, Collection[str]]) -> Architecture:
+    """Return the architecture without link transfers of some tensors, by level."""
+
+    def changed(cluster: Cluster) -> Cluster:
+        names = unlinked.get(cluster.name) or unlinked.get(cluster.name.removesuffix("_X")) or ()
+        fanout = cluster.fanout.model_copy(update={"unlinked": tuple(sorted(names))})
+        return cluster.model_copy(update={"fanout": fanout})
+
+    return architecture.model_copy(update={"clusters": tuple(map(changed, architecture.clusters))})
 
 
 def estimated(levels: Hierarchy) -> tuple[str, ...]:

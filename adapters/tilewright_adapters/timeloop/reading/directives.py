@@ -41,7 +41,6 @@ FIELDS = {
 _IGNORED = {
     ("bypass", "stream"): "in a bypass directive is ignored, as in Timeloop",
     ("temporal", "split"): "in a temporal directive is ignored, as in Timeloop",
-    ("spatial", "no_link_transfer"): "is ignored; --model-option link_transfers=false switches all links off",
 }
 """Keys that are not read, by kind of directive, with the end of the warning."""
 KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
@@ -209,6 +208,16 @@ def keeping(
         for names, kept in branches:
             for name in names:
                 result[name][1].update(everything - kept)
+    return result
+
+
+def unlinked(said: Iterable[ParsedDirective], problem: Problem) -> dict[str, set[str]]:
+    """Return level -> tensors whose link transfers below it are switched off. Raises InputError."""
+    result: dict[str, set[str]] = {}
+    for directive in said:
+        cursor = directive.fields.get("no_link_transfer") if directive.kind == "spatial" else None
+        if cursor is not None and cursor.value:
+            result.setdefault(directive.target, set()).update(tensors(cursor, problem))
     return result
 
 

@@ -169,6 +169,12 @@ class _Walk:
         networks = fields.pop("networks", None)
         if networks is not None and networks.value:
             raise networks.error("networks is not supported: it could change results")
+        enlarged = fields.pop("max_utilization", None)  # of CiMLoop
+        if enlarged is not None:
+            if self.values.get("MAX_UTILIZATION"):
+                raise enlarged.error("MAX_UTILIZATION is not supported: CiMLoop would enlarge the problem")
+            place = enlarged.document.locate(enlarged.path)
+            self.warnings.append(f"{place}: max_utilization is ignored, as in CiMLoop without MAX_UTILIZATION")
         refuse_unknown(fields, _FIELDS[kind], f"a {kind.lower()}")
         if "name" not in fields:
             raise node.error(f"the {kind.lower()} has no 'name'")

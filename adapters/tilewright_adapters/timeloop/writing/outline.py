@@ -53,6 +53,7 @@ class Nest:
     split: int = 0
     """Number of dimensions of the spatial permutation that lie along X."""
     unicast: tuple[str, ...] = ()
+    unlinked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,8 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         )
     for part in architecture.timed_parts:
         result.refuse("timing", part, "it states a timing; in Timeloop all transfers overlap")
+    for part in architecture.distinct_parts(result.problem):
+        result.refuse("footprint", part, "it stores distinct words only; Timeloop counts bounding boxes")
     for memory in architecture.memories:
         if memory.bits_per_value:
             result.refuse("widths", memory.name, "values have several widths; in Timeloop each value is a word")
@@ -200,10 +203,12 @@ def _levels(architecture: Architecture, problem: Problem | None, mapping: Mappin
                     memory.name,
                     "no entry keeps tensors there; Timeloop requires every level: add an empty keep",
                 )
-    elif any(not (cluster.fanout.multicast and cluster.fanout.reduction) for cluster in architecture.clusters):
-        result.refuse(
-            "multicast", architecture.name, "a fanout without multicast or reduction can only be written with a mapping"
-        )
+    else:
+        fanouts, alone = [cluster.fanout for cluster in architecture.clusters], "can only be written with a mapping"
+        if not all(fanout.multicast and fanout.reduction for fanout in fanouts):
+            result.refuse("multicast", architecture.name, f"a fanout without multicast or reduction {alone}")
+        if any(fanout.unlinked for fanout in fanouts):
+            result.refuse("unlinked", architecture.name, f"a fanout without links of some tensor {alone}")
     names: set[str] = {plain(architecture.compute.name)}
     for index, memory in order:
         name = plain(memory.name)
@@ -273,9 +278,13 @@ def _nests(problem: Problem, architecture: Architecture, mapping: Mapping, resul
     if result.reasons:
         return
     _measure(problem, mapping, nests, groups, result)
-    for nest, group in zip(nests, groups, strict=True):
+    places = [architecture.cluster_index[mapping.entries[group[0]].target] for group in groups]
+    ends = [*places[1:], len(architecture.clusters)]
+    for nest, group, first, end in zip(nests, groups, places, ends, strict=True):
         _order(nest, mapping, group)
         _unicast(nest, problem, architecture, mapping, group, result)
+        fanouts = [cluster.fanout for cluster in architecture.clusters[first:end]]
+        nest.unlinked = tuple(t.name for t in problem.tensors if not all(fanout.links(t) for fanout in fanouts))
     result.nests = nests
 
 

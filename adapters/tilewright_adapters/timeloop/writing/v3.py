@@ -202,7 +202,7 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
             }
             if nest.unicast:  # v3.0 supports the first name only, later versions the second
                 spatial |= {"no_multicast_no_reduction": list(nest.unicast), "no_reuse": list(nest.unicast)}
-            yield spatial
+            yield spatial | ({"no_link_transfer": list(nest.unlinked)} if nest.unlinked else {})
 
 
 def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, Any]]:

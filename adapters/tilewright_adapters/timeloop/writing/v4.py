@@ -147,7 +147,8 @@ def _directives(plan: Outline) -> Iterator[dict[str, Any]]:
                 "permutation": [plan.letters[name] for name in nest.spatial_permutation],
                 "split": nest.split,
             }
-            yield spatial | ({"no_reuse": list(nest.unicast)} if nest.unicast else {})
+            spatial |= {"no_reuse": list(nest.unicast)} if nest.unicast else {}
+            yield spatial | ({"no_link_transfer": list(nest.unlinked)} if nest.unlinked else {})
 
 
 def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, Any]]:

@@ -129,8 +129,27 @@ def hold(rules: Rules, e: int, row: int, scratch: Scratch) -> None:
         if memory >= 0 and (e > 0 or rules.usable[memory] < np.inf):
             kept, slices = lanes(scratch.kept[e, t]), rules.slices[memory, t]
             if np.any(kept):
-                words = words_of(rules.terms, t, scratch.inside[row])
+                words = stored_words(rules, memory, t, scratch.inside[row])
                 scratch.need[memory][:] = lanes(scratch.need[memory]) + np.where(kept, words * slices, 0.0)
+
+
+@kernel_part
+def stored_words(rules: Rules, memory: int, tensor: int, tiles: Floats) -> Floats:
+    """Return the words [B] that a memory stores of tiles [D, B]; the vector form of `Memory.tile_words`."""
+    terms = rules.terms
+    if not rules.distinct[memory]:
+        return words_of(terms, tensor, tiles)
+    words, side, pairs, repeated = splat16(1.0), splat16(1.0), splat16(1.0), splat16(1.0)
+    for p in range(terms.start[tensor], terms.start[tensor + 1]):
+        term, tile = terms.term[p], lanes(tiles[terms.term[p].dimension])
+        side = side + float(term.coefficient) * (tile - 1.0)
+        pairs, repeated = pairs * tile, repeated * np.maximum(tile - term.period, 0.0)
+        if term.last:
+            if term.period > 0.0:
+                side = pairs - repeated
+            words = words * side
+            side, pairs, repeated = splat16(1.0), splat16(1.0), splat16(1.0)
+    return words
 
 
 @kernel_part

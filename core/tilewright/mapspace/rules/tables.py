@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.compiled import Index, Records, for_kernel, inlined, integer, passed_by_pointer, table
-from tilewright.mapspace.batch import Floats, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Cluster
 from tilewright.schema.problem import Problem, Tensor
@@ -34,7 +35,11 @@ class Terms(NamedTuple):
     start: NDArray[np.uint32]
     """Index of each tensor's first term, [T + 1]; the last element is P."""
     term: Records
-    """Dimension and coefficient of each term, and whether it is the last of its coordinate, [P]."""
+    """Dimension and coefficient of each term, and whether it is the last of its coordinate, [P].
+
+    `period`: tile size of the dimension above which values of the coordinate repeat (`distinct_sums`).
+    It is inf for the only dimension of a coordinate, and 0 if there are more than two.
+    """
 
 
 @passed_by_pointer
@@ -58,6 +63,8 @@ class Rules(NamedTuple):
     """Usable capacity, [M], slices (see `Memory.slices_per_word`); inf if unlimited."""
     slices: Floats
     """Slices per value, [M, T]."""
+    distinct: Bools
+    """Whether the memory stores distinct words only (`Memory.footprint`), [M]."""
     terms: Terms
 
 
@@ -88,6 +95,7 @@ def rules_of(problem: Problem, architecture: Architecture, skeleton: Skeleton) -
         ),
         usable=for_kernel(np.array(usable, dtype=np.float64)),
         slices=for_kernel(np.array(slices, dtype=np.float64)),
+        distinct=for_kernel(np.array([memory.footprint == "distinct" for memory in architecture.memories])),
         terms=terms_of(problem),
     )
 
@@ -96,13 +104,24 @@ def terms_of(problem: Problem) -> Terms:
     """Return the coordinates of a problem's tensors."""
     ranks = [[list(rank.terms.items()) for rank in tensor.projection] for tensor in problem.tensors]
     terms = [
-        (problem.dimension_names.index(name), coefficient, number == len(rank) - 1)
+        (problem.dimension_names.index(name), coefficient, number == len(rank) - 1, period(rank, number))
         for tensor in ranks
         for rank in tensor
         for number, (name, coefficient) in enumerate(rank)
     ]
     start = np.cumsum([0, *(sum(map(len, tensor)) for tensor in ranks)])
-    return Terms(start=for_kernel(start.astype(Index)), term=table(terms, dimension=Index, coefficient=int, last=bool))
+    return Terms(
+        start=for_kernel(start.astype(Index)),
+        term=table(terms, dimension=Index, coefficient=int, last=bool, period=float),
+    )
+
+
+def period(rank: Sequence[tuple[object, int]], number: int) -> float:
+    """Return the period of one term (dimension, coefficient) of a coordinate (see `Terms.term`)."""
+    if len(rank) != 2:
+        return math.inf if len(rank) == 1 else 0.0
+    other = rank[1 - number][1]
+    return other // math.gcd(rank[number][1], other)
 
 
 def slots_of_entries(slots: Sequence[Slot], entries: int) -> Ints:

@@ -78,7 +78,7 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
         memories = []
         for memory in architecture.clusters[here].memories:
             tiles = [
-                _tile(index, tensor, mapping, problem, loops)
+                _tile(index, memory, tensor, mapping, problem, loops)
                 for at, name, tensor in kept
                 if (at, name) == (index, memory.name)
             ]
@@ -118,7 +118,7 @@ def _use(
 ) -> MemoryUse:
     mine = [(index, tensor) for index, name, tensor in kept if name == memory.name]
     words = (
-        problem.tile_words(tensor, mapping.entries[index].temporal_tile_sizes) * memory.words_of(tensor)
+        memory.tile_words(problem, tensor, mapping.entries[index].temporal_tile_sizes) * memory.words_of(tensor)
         for index, tensor in mine
     )
     present = {tensor.name for _, tensor in mine}
@@ -148,7 +148,9 @@ def _unused(cluster: int, kept: Sequence[Kept], architecture: Architecture, prob
     return [Level(memories=memories)] if memories else []
 
 
-def _tile(index: int, tensor: Tensor, mapping: Mapping, problem: Problem, loops: Sequence[Loop]) -> Tile:
+def _tile(
+    index: int, memory: Memory, tensor: Tensor, mapping: Mapping, problem: Problem, loops: Sequence[Loop]
+) -> Tile:
     still: list[Loop] = []
     for loop in reversed([each for each in loops if each.entry <= index and not each.spatial]):
         if loop.dimension in tensor.dimensions:
@@ -156,7 +158,7 @@ def _tile(index: int, tensor: Tensor, mapping: Mapping, problem: Problem, loops:
         still.insert(0, loop)
     return Tile(
         tensor=tensor.name,
-        words=problem.tile_words(tensor, mapping.entries[index].temporal_tile_sizes),
+        words=memory.tile_words(problem, tensor, mapping.entries[index].temporal_tile_sizes),
         steps=math.prod(each.trips for each in still),
         loops=tuple(f"{each.dimension} {each.trips}" for each in still),
     )

@@ -127,7 +127,7 @@ def _count_tensor(inputs: KernelInput, pieces: Pieces | None, first: int, group:
         if np.any(has_fanout & live):
             make_room(inputs.cache)
             deliveries, shared_coordinate = tile_reuse.count_different_tiles(inputs, first, tensor, level)
-            if inputs.link_transfers and (at_compute or info.may_overlap):
+            if inputs.link_transfers and hardware.may_link[level, tensor] and (at_compute or info.may_overlap):
                 innermost = lanes(nest.visits[level]) == iterations
                 may_forward = live & has_fanout & (at_compute | (windowed & innermost))
         # with ragged tiles, full tiles are counted only to learn the fraction that neighbours

@@ -213,7 +213,7 @@ class TimeloopEvaluator(BatchEvaluator):
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds (see `Relaxable`)."""
         tables = tables_of(self.problem, self.architecture, skeleton, (), False)
-        if tables is None:
+        if tables is None or not tables.hardware.may_link.all():
             return None
         return relaxation_of(self.problem, self.architecture, skeleton, tables, self.link_transfers)
 

@@ -112,8 +112,9 @@ def _kept(
     """Yield the counts of every tensor that the memory keeps."""
     for number, tensor in enumerate(problem.tensors):
         for level in levels:
-            keep = mapping.entries[tables.hardware.level[level].holds].keep or ()
-            if tensor.name in keep and cluster.memory_for(tensor) == memory:
+            entry = mapping.entries[tables.hardware.level[level].holds]
+            tile = problem.dimensions if level == 0 else entry.temporal_tile_sizes
+            if tensor.name in (entry.keep or ()) and cluster.memory_for(tensor) == memory:
                 here = 0, level, number, 0
                 yield (
                     tensor.name,
@@ -122,7 +123,7 @@ def _kept(
                         fills=_rounded(counts.fills[here]),
                         updates=_rounded(counts.updates[here]),
                         instances=int(counts.instances[0, level, 0]),
-                        tile_words=int(counts.tile_words[here]),
+                        tile_words=memory.tile_words(problem, tensor, tile),
                         partition_words=_rounded(counts.partition_words[here]),
                         energy_pj=float(counts.energy[here]),
                     ),

@@ -59,6 +59,8 @@ class Hardware(NamedTuple):
     of their own, in row `order`."""
     may_share: Bools
     """[S, T]: whether the fanout can multicast an operand, or reduce an output."""
+    may_link: Bools
+    """[L, T]: whether neighbours below the level may forward the tensor."""
     level: Records
     """[L]: `start`, `stop`: its slots. `holds`: its storage entry. `across`, `down`: instances of the next level that
     exist along X and Y on the chip. `width`, `height`: physical fanout to the next level along X and Y. `hop_energy`,
@@ -258,6 +260,7 @@ def tables_of(
     rules, tensors = rules_of(problem, architecture, skeleton), tensors_of(problem)
     meshes = [architecture.mesh(targets[number]) for number in holds] + [architecture.mesh(len(architecture.clusters))]
     levels: list[tuple[float, ...]] = []
+    may_link: list[list[bool]] = []
     stop = 0
     for number, entry in enumerate(holds):
         # the temporal slot of the next storage entry belongs to this level
@@ -269,6 +272,9 @@ def tables_of(
             and (slot.entry < end or (slot.entry == end and not slot.spatial))
         ]
         start, stop = stop, stop + len(level_slots)
+        last = targets[end] if end < len(targets) else len(architecture.clusters)
+        below = architecture.clusters[targets[entry] : last]
+        may_link.append([all(cluster.fanout.links(tensor) for cluster in below) for tensor in problem.tensors])
         mesh, inner_mesh = meshes[number], meshes[number + 1]
         # words pass the fanout of a cluster once, inside its last entry
         is_last = targets[entry] not in [targets[each] for each in holds[number + 1 :]]
@@ -305,6 +311,7 @@ def tables_of(
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
         may_share=for_kernel(np.array(may_share, np.bool_).reshape(len(slots), len(problem.tensors))),
+        may_link=for_kernel(np.array(may_link, np.bool_)),
         level=table(
             levels,
             **dict.fromkeys(("start", "stop", "holds"), Index),

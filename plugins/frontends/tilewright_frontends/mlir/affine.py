@@ -173,7 +173,8 @@ def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
 
 def has_maps(operation: Operation) -> bool:
     """Return whether the operation is one of linalg that its maps describe completely."""
-    return operation.name in ("linalg.generic", "linalg.contract") and len(operation.maps("indexing_maps")) > 0
+    named = ("matmul", "batch_matmul", "batch_reduce_matmul", "generic", "contract")
+    return operation.name in [f"linalg.{each}" for each in named] and len(operation.maps("indexing_maps")) > 0
 
 
 def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Problem:
@@ -185,20 +186,28 @@ def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Pro
     """
     maps = operation.maps("indexing_maps")
     sizes = loop_sizes(maps, shapes)
-    if operation.regions:
-        body = operation.body
-        ends = [each for each in body.operations if each.name in ENDS]
-        if len(ends) != 1 or len(ends[0].operands) != 1:
-            raise Unsupported("it has several results")
-        result = body.arguments[-1]
-        factors = factors_of(ends[0].operands[0], _makers(body), lambda value: value is result, "the result")
-        if any(each not in body.arguments or each is result for each in factors):
-            raise Unsupported("a factor is not an element of an operand")
-        places = [body.arguments.index(each) for each in factors]
-    else:
-        places = list(range(len(maps) - 1))
+    places = factor_places(operation)
     subscripts = [_linear(each) for each in maps]
     return problem_of(name, sizes, [subscripts[place] for place in places], subscripts[-1])
+
+
+def factor_places(operation: Operation) -> list[int]:
+    """Return which operands of an operation with maps are multiplied, in the order of the product.
+
+    Raises:
+        Unsupported: its body is no sum of products of operands.
+    """
+    if not operation.regions:
+        return list(range(len(operation.maps("indexing_maps")) - 1))
+    body = operation.body
+    ends = [each for each in body.operations if each.name in ENDS]
+    if len(ends) != 1 or len(ends[0].operands) != 1:
+        raise Unsupported("it has several results")
+    result = body.arguments[-1]
+    factors = factors_of(ends[0].operands[0], _makers(body), lambda value: value is result, "the result")
+    if any(each not in body.arguments or each is result for each in factors):
+        raise Unsupported("a factor is not an element of an operand")
+    return [body.arguments.index(each) for each in factors]
 
 
 def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:

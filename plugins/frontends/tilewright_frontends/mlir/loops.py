@@ -6,18 +6,23 @@ from collections.abc import Callable
 
 from tilewright_frontends.mlir.tree import Block, Operation, Value
 
+ONCE = frozenset({"mhlo.fusion", "scf.execute_region"})
+"""Operations that execute their region once."""
+
 Makers = Callable[[Value], Operation | None]
 
 
 def iterations(operation: Operation, outside: Makers) -> int | None:
     """Return the number of iterations of a `stablehlo.while`; None if it is none or not known.
 
-    It is known if a counter starts at a constant, grows by a constant and stays below a constant.
+    A region that is executed once counts as one iteration. The number is known if a counter starts at a constant, grows by a constant and stays below a constant.
 
     Args:
         operation: an operation with a condition and a body.
         outside: returns the operation that produces a value outside of the loop.
     """
+    if operation.name in ONCE and len(operation.regions) == 1:
+        return 1
     if operation.kind != "while" or len(operation.regions) != 2:
         return None
     condition, body = operation.regions

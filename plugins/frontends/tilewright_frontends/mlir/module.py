@@ -15,6 +15,7 @@ from tilewright_frontends.mlir import affine, aten, loops
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
+from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 
 MAX_OPERATIONS = 200_000
@@ -238,7 +239,7 @@ class _Reader:
                 problems = self._problems(operation, call)
             except Unsupported as error:
                 reason = str(error)
-        for problem in problems:
+        for problem in with_widths(problems, operation, call.makers.get) if problems else ():
             name = unique_name(problem.name, self.taken)
             self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before, count=call.times))
             before = (name,)

@@ -32,7 +32,7 @@ from xdsl.utils.exceptions import ParseError
 from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright_frontends.mlir import pretty
-from tilewright_frontends.mlir.text import MAX_NUMBERS, Labels, Places, readable, shape_of
+from tilewright_frontends.mlir.text import MAX_NUMBERS, Labels, Places, bits_of, readable, value_of
 from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
 
 MAGIC = b"ML\xefR"
@@ -88,6 +88,8 @@ def parse(text: str, name: str) -> Operation:
     except RecursionError:
         raise InputError(f"{name}: regions or types are nested too deeply") from None
     except ParseError as error:
+        if not generic and pretty.suffices(text):
+            return pretty.read(*readable(text, name, data=False), name)
         start, program = error.span.start, "mlir-opt"
         message = error.msg.strip().partition("\n")[0] or "unexpected text"
         named = _OPERATION.search(blanked, max(0, start - 200), start)
@@ -204,12 +206,14 @@ class _Translation:
 
     def value(self, found: SSAValue) -> Value:
         if found not in self.values:
-            shape = None
+            value = Value(None)
             if isinstance(found.type, builtin.ShapedType):
                 shape = tuple(size if size >= 0 else None for size in found.type.get_shape())
+                element = found.type.get_element_type() if isinstance(found.type, builtin.ContainerType) else ""
+                value = Value(shape, bits_of(str(element)))
             elif isinstance(found.type, builtin.UnregisteredAttr):
-                shape = shape_of(str(found.type))
-            self.values[found] = Value(shape)
+                value = value_of(str(found.type))
+            self.values[found] = value
         return self.values[found]
 
 

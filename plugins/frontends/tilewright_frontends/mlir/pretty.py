@@ -10,21 +10,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.errors import InputError
-from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, shape_of
+from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, value_of
 from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
 
 _READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
 _COMMENT = re.compile(r"//[^\n]*")
-_NOT_READ = re.compile(r"(?<![\w.\"!#@%])(?:linalg|affine)\.[a-z]")
+_PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg)\.[a-z]")
+_LINALG = re.compile(r"(?<![\w.!#@%])linalg\.[a-z]")
+_WITH_MAPS = re.compile(
+    r"(?<![\w.!#@%])(?:affine\.|linalg\.(?:generic|contract|elementwise|map|reduce)\b|indexing_maps\b)"
+)
 
 
 def recognises(text: str) -> bool:
     """Return whether the text has pretty operations that only this reader reads."""
     code = _COMMENT.sub("", text)
-    return _READ.search(code) is not None and _NOT_READ.search(code) is None
+    return _READ.search(code) is not None and _LINALG.search(code) is None and suffices(text)
+
+
+def suffices(text: str) -> bool:
+    """Return whether this reader can read a text in pretty form: it has products, and no operation has affine maps."""
+    code = _COMMENT.sub("", text)
+    return _PRODUCTS.search(code) is not None and _WITH_MAPS.search(code) is None
 
 
 def read(text: str, labels: list[tuple[int, int, str]], name: str) -> Operation:
@@ -59,11 +69,13 @@ _NEXT = re.compile(
 )
 """The start of an operation, of a block, or of a definition, or the end of a region."""
 _AFTER_TYPES = re.compile(r"\b(?:cond|do|reducer|else|attributes)\b")
+_ALIAS = re.compile(r"^\s*(![\w.$]+)\s*=\s*(\S[^\n]*)$", re.MULTILINE)
 _NAME = r"%[\w$.\-]++"
 _STATEMENT = re.compile(rf'\s*((?:{_NAME}(?::\d+)?\s*+,?\s*+)+=)?\s*"?([\w.$]+)"?')
 _FUNCTION = re.compile(r'\s*(?:\w+\.)?func\s+(?:(public|private|nested)\s+)?@("[^"]*"|[\w$.\-]+)\s*\(')
 _ARGUMENT = re.compile(rf"\s*({_NAME})\s*:\s*(.*)", re.DOTALL)
 _OPERAND = re.compile(rf"({_NAME}(?:#\d++)?+)(?!\s*[:=])")
+_PARTS_OF_LINALG = re.compile(r"\b(?:ins|outs)\s*\(([^:()]*):")
 _INTO = re.compile(r"\s(?:to|into)\s")
 _BOUND = re.compile(rf"({_NAME})\s*=\s*({_NAME}(?:#\d+)?)")
 _CALLEE = re.compile(r'@("[^"]*"|[\w$.\-]+)')
@@ -80,9 +92,15 @@ class _Reader:
     name: str
     place: int = 0
     places: Places = field(init=False)
+    aliases: dict[str, str] = field(init=False)
+    """Name of a type -> the type."""
 
     def __post_init__(self) -> None:
         self.places = Places(self.text)
+        self.aliases = dict(_ALIAS.findall(self.text))
+
+    def value(self, kind: str) -> Value:
+        return value_of(self.aliases.get(kind.strip(), kind))
 
     def error(self, message: str, place: int) -> InputError:
         line, column = self.places.of(place)
@@ -149,7 +167,7 @@ class _Reader:
         if function:
             arguments = self._arguments(_bracketed(head[function.end() :]), inner)
         else:  # a loop gives names to its operands
-            bound = {match[1]: Value(scope[match[2]].shape) for match in _BOUND.finditer(head) if match[2] in scope}
+            bound = {match[1]: replace(scope[match[2]]) for match in _BOUND.finditer(head) if match[2] in scope}
             inner |= bound
             arguments = tuple(bound.values())
         block = self.block(inner, arguments)
@@ -162,7 +180,7 @@ class _Reader:
         found: list[Value] = []
         for each in _parts(text):
             if match := _ARGUMENT.match(each):
-                scope[match[1]] = Value(shape_of(match[2]))
+                scope[match[1]] = self.value(match[2])
                 found.append(scope[match[1]])
         return tuple(found)
 
@@ -172,8 +190,9 @@ class _Reader:
             raise self.error(f"expected an operation, found '{text[:20].strip()}'", start)
         name = _PLAIN.get(match[2], match[2])
         rest, types = _typed(text[match.end() :])
-        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(rest))
-        results = _results(match[1] or "", types)
+        read = ", ".join(_PARTS_OF_LINALG.findall(text)) if name.startswith("linalg.") else rest
+        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(read))
+        results = [(each, self.value(kind)) for each, kind in _results(match[1] or "", types)]
         scope |= dict(results)
         line, column = self.places.of(start + len(match[1] or "") + bool(match[1]))
         attributes = _attributes(name, rest)
@@ -217,9 +236,12 @@ def _parts(text: str) -> list[str]:
 
 def _typed(text: str) -> tuple[str, list[str]]:
     """Return operands and attributes of an operation, and its types: those of results if marked."""
-    colon = next((place for token, place in _levels(text) if token == ":"), None)
-    if colon is None:
+    colons = [place for token, place in _levels(text) if token == ":"]
+    if not colons:  # linalg: operands have their types in brackets, and results follow an arrow
+        colons = [place - 1 for token, place in _levels(text) if token == "->"][-1:]
+    if not colons:
         return text, []
+    colon = colons[0]
     rest, types = text[:colon], text[colon + 1 :]
     further = _AFTER_TYPES.search(types)
     types = types[: further.start()] if further else types
@@ -230,15 +252,15 @@ def _typed(text: str) -> tuple[str, list[str]]:
     return rest, [each.strip() for each in _parts(types)]
 
 
-def _results(text: str, types: list[str]) -> list[tuple[str, Value]]:
-    """Return the names and values of results: `%0 =`, `%0:2 =`, `%a, %b =`."""
+def _results(text: str, types: list[str]) -> list[tuple[str, str]]:
+    """Return the names and types of results: `%0 =`, `%0:2 =`, `%a, %b =`."""
     names: list[str] = []
     for each in text.rstrip(" =").split(",") if text else ():
         name, _, count = each.strip().partition(":")
         names += [f"{name}#{place}" for place in range(min(int(count), MAX_NUMBERS))] if count else [name]
     types = types[-len(names) :] if len(types) >= len(names) else types * len(names)
     types += [""] * (len(names) - len(types))
-    return [(name, Value(shape_of(kind))) for name, kind in zip(names, types, strict=False)]
+    return list(zip(names, types, strict=False))
 
 
 # -- attributes
@@ -246,7 +268,7 @@ def _results(text: str, types: list[str]) -> list[tuple[str, Value]]:
 
 _VALUE = re.compile(
     rf"(?<![\w.])([\w.]++)\s*+=\s*+(?:array<i\d+(?::(?P<array>[-\d,\s]*))?>|(?P<text>{STRING})|(?P<list>\[[-\d,\s:siu\[\]]*\])"
-    r"|dense<(?P<dense>[-\d,\s\[\]]*)>\s*:\s*tensor<(?P<shape>(?:\d{1,9}x)*)|(?P<dialect>#\w[\w.]*<)"
+    r"|dense<(?P<dense>[-\d,\s\[\]]*)>\s*:\s*(?:tensor|vector)<(?P<shape>(?:\d{1,9}x)*)|(?P<dialect>#\w[\w.]*<)"
     r"|(?P<number>-?\d{1,18})(?![\w.])|(?P<truth>true|false)\b)"
 )
 _WHOLE = re.compile(r"(?<![\w:])-?\d{1,18}")

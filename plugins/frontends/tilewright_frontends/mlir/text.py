@@ -7,7 +7,7 @@ import math
 import re
 
 from tilewright.errors import InputError
-from tilewright_frontends.mlir.tree import OpenShape
+from tilewright_frontends.mlir.tree import OpenShape, Value
 
 MAX_NUMBERS = 64
 """Maximum length of a list; longer lists are data, not attributes of an operator."""
@@ -148,3 +148,24 @@ def shape_of(kind: str) -> OpenShape | None:
         return None
     sizes = match[1].split("x")[:-1] if match[2] is None else match[2].split(",") if match[2].strip() else []
     return tuple(None if size.strip() == "?" else int(size) for size in sizes)
+
+
+_ELEMENT = re.compile(r"(complex<)?(?:!(?:quant\.\w+<|torch\.q(?:u?int)))?(?:[su]?i|u?int|u|b?f|tf)?(\d+)")
+
+
+def bits_of(element: str) -> int | None:
+    """Return the bits of an element type; None if not known.
+
+    Stored values count: 8 for `i8`, `f8E4M3FN` and `!quant.uniform<i8:f32, 0.1>`.
+
+    >>> bits_of("bf16"), bits_of("complex<f32>"), bits_of("!torch.quint8"), bits_of("index")
+    (16, 64, 8, None)
+    """
+    match = _ELEMENT.match(element)
+    return None if match is None else int(match[2]) * (2 if match[1] else 1)
+
+
+def value_of(kind: str) -> Value:
+    """Return a value of a type, with its shape and the bits of its elements if it is a tensor."""
+    shape, match = shape_of(kind), _DIMENSIONS.match(kind)
+    return Value(shape, bits_of(kind[match.end() :].lstrip("], ")) if match else None)

@@ -11,9 +11,13 @@ OpenShape = tuple[int | None, ...]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A value that operations read or produce. `shape`: None if it is no tensor and no buffer."""
+    """A value that operations read or produce.
+
+    `shape`: None if it is no tensor and no buffer. `bits`: width of its elements; None if not known.
+    """
 
     shape: OpenShape | None
+    bits: int | None = None
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,11 @@ MOVES: Mapping[str, Mover] = {
         ("Reshape", "Flatten", "Squeeze", "Unsqueeze"),
         _each(lambda graph, node, view: view.reshaped(_shape(graph, node))),
     ),
-    **dict.fromkeys(("Identity", "Dropout"), _each(lambda graph, node, view: view)),
+    # an Identity that brings a value into a loop, or out of it, may drop or add the axis of the iterations
+    **dict.fromkeys(
+        ("Identity", "Dropout"),
+        _each(lambda graph, node, view: view.reshaped(graph.shapes.get(node.output[0], view.shape))),
+    ),
     "Expand": _each(lambda graph, node, view: view.broadcast(_shape(graph, node))),
     "Transpose": _each(_transposed),
     "Slice": _each(_sliced),

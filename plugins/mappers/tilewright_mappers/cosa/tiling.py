@@ -14,7 +14,7 @@ from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Memory
-from tilewright.schema.problem import Rank
+from tilewright.schema.problem import Rank, Tensor
 from tilewright_mappers.cosa.measures import held
 from tilewright_mappers.cosa.program import Linear, Program, total
 
@@ -39,7 +39,7 @@ class Tiling:
     program: Program = field(default_factory=Program)
     exponents: dict[tuple[int, int], list[tuple[int, Linear]]] = field(default_factory=dict)
     exact: bool = True
-    _extents: dict[tuple[int, str], Linear] = field(default_factory=dict)
+    _extents: dict[tuple[int, str], tuple[Linear, Linear]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._factors()
@@ -102,29 +102,35 @@ class Tiling:
 
     def words(self, entry: int, tensor: int) -> Linear:
         """Values of a tensor that an entry holds at a time."""
-        return total(self._extent(entry, rank) for rank in self.space.problem.tensors[tensor].projection)
+        return total(self._extents_of(entry, rank)[0] for rank in self.space.problem.tensors[tensor].projection)
 
-    def _extent(self, entry: int, rank: Rank) -> Linear:
-        """How far the tile of an entry reaches along one coordinate."""
+    def _extents_of(self, entry: int, rank: Rank) -> tuple[Linear, Linear]:
+        """How far the tile of an entry reaches along one coordinate, and how many values it has there."""
         if (entry, str(rank)) not in self._extents:
             self._extents[entry, str(rank)] = self._measured(entry, rank)
         return self._extents[entry, str(rank)]
 
-    def _measured(self, entry: int, rank: Rank) -> Linear:
+    def _measured(self, entry: int, rank: Rank) -> tuple[Linear, Linear]:
         dims = [self.space.problem.dimension_names.index(name) for name in rank.terms]
         coefficients = list(rank.terms.values())
         if coefficients == [1]:
-            return self.tile(entry, dims[0])
+            return self.tile(entry, dims[0]), self.tile(entry, dims[0])
         sizes = [self.space.problem.sizes[dim] for dim in dims]
         shapes = list(itertools.product(*(divisors(size) for size in sizes)))
         if len(shapes) > SHAPES:
-            return self._without_overlap(entry, dims, coefficients, sizes)
+            return (self._without_overlap(entry, dims, coefficients, sizes),) * 2
         chosen = self.program.one_of(len(shapes))
         for place, dim in enumerate(dims):
             size = total(one * math.log(shape[place]) for one, shape in zip(chosen, shapes, strict=True))
             self.program.require(self.tile(entry, dim) - size, 0.0, 0.0)
-        reach = [1 + sum(c * (n - 1) for c, n in zip(coefficients, shape, strict=True)) for shape in shapes]
-        return total(one * math.log(extent) for one, extent in zip(chosen, reach, strict=True))
+        along = Tensor(name="T", role="input", projection=(rank,))
+        tiles = [dict(zip(rank.terms, shape, strict=True)) for shape in shapes]
+        problem = self.space.problem
+        box, distinct = (
+            total(one * math.log(count(along, tile)) for one, tile in zip(chosen, tiles, strict=True))
+            for count in (problem.tile_words, problem.distinct_words)
+        )
+        return box, distinct
 
     def _without_overlap(self, entry: int, dims: list[int], coefficients: list[int], sizes: list[int]) -> Linear:
         """Never less than the extent: the sum of coefficient x size, a convex function of the logarithms."""
@@ -152,7 +158,8 @@ class Tiling:
 
     def _held_words(self, memory: Memory, entry: int, tensor: int) -> Linear:
         """Words of the memory that the values take."""
-        values = total(self._extent(entry, rank) for rank in self.space.held[tensor].projection)
+        distinct = memory.footprint == "distinct"
+        values = total(self._extents_of(entry, rank)[distinct] for rank in self.space.held[tensor].projection)
         return values + math.log(memory.words_of(self.space.problem.tensors[tensor]))
 
     def _at_most(self, parts: list[Linear], most: Linear) -> None:

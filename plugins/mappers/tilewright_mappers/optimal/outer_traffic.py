@@ -42,6 +42,7 @@ class InstanceArrays(Protocol):
     levels: list[tuple[list[int], list[int]]]
     words: Floats
     slices: Floats
+    distinct: Bools
     max_used: Ints
     open_trips: Bools
     always: Bools
@@ -147,15 +148,21 @@ class OuterTraffic:
         self.words, self.brought, self.union_values, self.irrelevant_tiles = (
             [self.one] * self.instance.tensors for _ in range(4)
         )
+        self.distinct = [self.one] * self.instance.tensors
         self.slid: dict[tuple[int, int], Floats] = {}
         for t in range(self.instance.tensors):
+            pairs = repeated = self.one
             side, loops, place = self.one, self.one, np.zeros([1] * (self.dims + 1), np.int64)
             for p in range(problem.term_start[t], problem.term_start[t + 1]):
                 d, c = int(problem.term_dimension[p]), int(problem.term_factor[p])
-                side, loops = side + c * (sizes[d] / self.tile_count[d] - 1.0), loops * self.tile_count[d]
+                tile, period = sizes[d] / self.tile_count[d], problem.term_period[p]
+                side, loops = side + c * (tile - 1.0), loops * self.tile_count[d]
+                pairs, repeated = pairs * tile, repeated * np.maximum(tile - period, 0.0)
                 place = place + np.arange(self.count[d]).reshape(self.tile_count[d].shape) * problem.union_stride[p]
                 if problem.term_last[p]:
                     values = problem.union_values[problem.union_start[p] + place]
+                    self.distinct[t] = self.distinct[t] * (pairs - repeated if period > 0 else side)
+                    pairs = repeated = self.one
                     self.words[t], self.union_values[t] = self.words[t] * side, self.union_values[t] * values
                     for e in range(self.dims):
                         if problem.window_index[t, e] >= 0 and problem.window_index[t, e] == problem.window_index[t, d]:
@@ -222,7 +229,7 @@ class OuterTraffic:
         instance, fits = self.instance, np.ones([1] * self.dims, np.bool_)
         kept = [t for t in range(instance.tensors) if instance.always[e, t]]
         for m, memory in enumerate(instance.space.architecture.memories):
-            used = [self.words[t] * instance.slices[m, t] for t in kept if instance.relaxation.memory[e, t] == m]
+            used = [self._stored(t, m) * instance.slices[m, t] for t in kept if instance.relaxation.memory[e, t] == m]
             fits = fits & np.asarray(sum(used, 0.0 * self.one) <= memory.usable_slices)
         inside = {t: pair for t, pair in live.items() if t not in kept}
         inside |= {t: pair for t in kept for pair in self.pairs[t] if pair[0] == e}
@@ -279,8 +286,12 @@ class OuterTraffic:
             if mask >> t & 1:
                 m = instance.relaxation.memory[inner, t]
                 usable = instance.space.architecture.memories[m].usable_slices * self._instances(e, inner)
-                fits = fits & np.asarray(self.words[t] * instance.slices[m, t] <= usable)
+                fits = fits & np.asarray(self._stored(t, m) * instance.slices[m, t] <= usable)
         return fits
+
+    def _stored(self, t: int, m: int) -> Floats:
+        """Return the values that a memory stores of a tile (`Memory.footprint`)."""
+        return self.distinct[t] if self.instance.distinct[m] else self.words[t]
 
     def _multicast_tensor(self, e: int, spatial: list[int], able: list[int]) -> int:
         """Return the tensor of most energy that is fed to the units and may be multicast; -1 if none."""

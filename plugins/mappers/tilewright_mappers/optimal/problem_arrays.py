@@ -13,6 +13,7 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.mapspace.counting import distinct_values
 from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.mapspace.rules.tables import period
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_mappers.optimal.kernel.structures import ProblemArrays
 
@@ -29,8 +30,9 @@ def problem_arrays(problem: Problem, ragged: bool) -> ProblemArrays:
     relevant = np.zeros((len(tensors), dims), np.bool_)
     window_index = np.full((len(tensors), dims), -1, np.int64)
     coefficient = np.zeros((len(tensors), dims), np.int64)
-    term_start, term_dimension, term_factor, term_last, unmodelled, windowed_output, ragged_window = (
+    term_start, term_dimension, term_factor, term_last, term_period, unmodelled, windowed_output, ragged_window = (
         [0],
+        [],
         [],
         [],
         [],
@@ -52,6 +54,7 @@ def problem_arrays(problem: Problem, ragged: bool) -> ProblemArrays:
             term_dimension += [d for d, _ in terms]
             term_factor += [c for _, c in terms]
             term_last += [False] * (len(terms) - 1) + [True]
+            term_period += [period(terms, number) for number in range(len(terms))]
             real = [(d, c) for d, c in terms if sizes[d] > 1]
             is_unmodelled |= any(window_index[t, d] >= 0 for d, _ in real)
             is_unmodelled |= tensor.is_output and any(relevant[t, d] for d, _ in real)
@@ -82,6 +85,7 @@ def problem_arrays(problem: Problem, ragged: bool) -> ProblemArrays:
         term_start=ints(term_start),
         term_dimension=ints(term_dimension),
         term_factor=ints(term_factor),
+        term_period=for_kernel(np.array(term_period, np.float64)),
         term_last=for_kernel(np.array(term_last, np.bool_)),
         output=for_kernel(np.array([tensor.is_output for tensor in tensors])),
         unmodelled=for_kernel(np.array(unmodelled)),

@@ -44,7 +44,7 @@ class SearchInstance:
         self.levels = self._levels()
         self.max_slots = max(1, *(len(spatial) for _, spatial in self.levels))
         memories = space.architecture.memories
-        self.slices = space.tile_rules.slices
+        self.slices, self.distinct = space.tile_rules.slices, space.tile_rules.distinct
         self.words = self.slices / np.array([[memory.slices_per_word] for memory in memories])
         """[M, T]: words of memory M per value of tensor T."""
         self.moved_words = self.words if relaxation.moved is None else self.words * relaxation.moved
@@ -362,6 +362,7 @@ class SearchInstance:
             words=for_kernel(self.moved_words[every]),
             slices=for_kernel(slices),
             usable=for_kernel(np.array(usable, np.float64)),
+            distinct=for_kernel(self.distinct[here]),
             used_slices=ints(columns),
             outermost_of_memory=for_kernel(np.asarray(~self.kept_in[:, :entry].any(axis=1))),
         )
@@ -455,8 +456,8 @@ class SearchInstance:
             np.zeros(self.tensors),
             np.full(self.tensors, np.inf),
         )
-        next_is_outermost, has_inner_storage, cycles_per_value = (
-            *np.zeros((2, self.tensors), np.bool_),
+        next_is_outermost, has_inner_storage, distinct, cycles_per_value = (
+            *np.zeros((3, self.tensors), np.bool_),
             np.zeros(self.tensors),
         )
         outside_storage = np.zeros((self.tensors, len(slots)), np.bool_)
@@ -478,6 +479,7 @@ class SearchInstance:
             m, has_inner_storage[t] = relaxation.memory[sure, t], sure > 0
             capacity_group[t] = sure * len(self.slices) + m
             slices[t], usable[t] = self.slices[m, t], space.architecture.memories[m].usable_slices
+            distinct[t] = self.distinct[m]
             for s in space.spatial_slots:
                 if slots[s] > -2 and space.slots[s].entry >= sure:
                     window = problem.window_index[t] >= 0
@@ -532,6 +534,7 @@ class SearchInstance:
             capacity_group=ints(capacity_group),
             slices=for_kernel(slices),
             usable=for_kernel(usable),
+            distinct=for_kernel(distinct),
             outer_pj=for_kernel(table.energy if table else np.zeros((0, 0, 0))),
             multicast_factors=for_kernel(table.multicast_factors if table else np.ones(1)),
             window_multicast=for_kernel(

@@ -244,7 +244,7 @@ def test_without_energies_timeloop_estimates() -> None:
         ("!Component {name: GlobalBuffer", "{name: GlobalBuffer", ("has the tag nothing", "expected !Container")),
         ("!Component {name: GlobalBuffer", "!Compnent {name: GlobalBuffer", ("did you mean 'Component'",)),
         ("!Container {name: PE", "!Pipelined {name: PE", ("!Pipelined",)),
-        ("meshX: 16", "meshX: lanes * 2", ("meshX of PE", "'lanes * 2'", "hint: expressions")),
+        ("meshX: 16", "meshX: lanes * 2", ("meshX of PE", "'lanes * 2'", "lanes: give each a number")),
         ("meshX: 16", "meshX: 0", ("meshX of PE", "at least 1")),
         ("meshX: 16", "meshZ: 16", ("meshZ",)),
         ("depth: 32768", "depth: exit()", ("depth of GlobalBuffer", "'exit()'")),

@@ -235,15 +235,24 @@ def test_keys_that_timeloop_ignores_are_told(tmp_path: Path) -> None:
     text = ALL.replace("permutation: KPR}", "permutation: KPR, split: 1}").replace(
         "bypass: [Weights]", "bypass: [Weights], stream: [Inputs]"
     )
-    text = text.replace("no_reuse: [Inputs]", "no_reuse: [Inputs], no_link_transfer: [Weights]")
     found = read(tmp_path, text + "model: {verbose: true}\n")
     assert found.mapping == read(tmp_path, ALL).mapping
     assert [warning.partition(": ")[2] for warning in found.warnings] == [
         "model (settings of Timeloop's model) is ignored",
         "split in a temporal directive is ignored, as in Timeloop",
         "stream in a bypass directive is ignored, as in Timeloop",
-        "no_link_transfer is ignored; --model-option link_transfers=false switches all links off",
     ]
+
+
+def test_links_are_switched_off_by_tensor_and_level(tmp_path: Path) -> None:
+    text = ALL.replace("no_reuse: [Inputs]", "no_reuse: [Inputs], no_link_transfer: [Weights, Outputs]")
+    found, plain = read(tmp_path, text), read(tmp_path, ALL)
+    assert found.mapping == plain.mapping and found.warnings == plain.warnings
+    assert found.architecture is not None
+    off = {cluster.name: cluster.fanout.unlinked for cluster in found.architecture.clusters}
+    assert {name: each for name, each in off.items() if each} == {"Column": ("Outputs", "Weights")}
+    text = ALL.replace("no_reuse: [Inputs]", "no_reuse: [Inputs], no_link_transfer: [Weight]")
+    assert "did you mean 'Weights'" in complaint(tmp_path, text)
 
 
 def test_a_stride_of_zero_moves_nothing(tmp_path: Path) -> None:

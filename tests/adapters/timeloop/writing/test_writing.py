@@ -79,7 +79,7 @@ def holds(adapter: TimeloopAdapter, inputs: InputSet) -> bool:
 @given(st.data())
 def test_any_mapping_comes_back_and_costs_the_same_or_is_refused(adapter: TimeloopAdapter, data: st.DataObject) -> None:
     problem = data.draw(problems(max_dimensions=7, max_macs=400, max_operands=4))
-    architecture = data.draw(architectures(roomy=False, shared=True))
+    architecture = data.draw(architectures(roomy=False, shared=True, unlinked=True))
     holds(adapter, InputSet(problem, architecture, data.draw(mappings(problem, architecture))))
 
 
@@ -87,7 +87,7 @@ def test_any_mapping_comes_back_and_costs_the_same_or_is_refused(adapter: Timelo
 @given(st.data())
 def test_mappings_of_a_map_space_come_back_and_cost_the_same(adapter: TimeloopAdapter, data: st.DataObject) -> None:
     problem = data.draw(problems(max_dimensions=7, max_macs=400, max_operands=4))
-    architecture = data.draw(architectures(roomy=False, shared=True))
+    architecture = data.draw(architectures(roomy=False, shared=True, unlinked=True))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     (mapping,) = MapSpace.of(problem, architecture, rules=None).sample(rng, 1)
     holds(adapter, InputSet(problem, architecture, mapping))

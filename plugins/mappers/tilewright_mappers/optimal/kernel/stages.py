@@ -15,9 +15,9 @@ from tilewright_mappers.optimal.kernel.state import (
     STATUS,
     USED,
     status_of,
+    stored_words,
     tile_count,
     tile_index,
-    words,
 )
 from tilewright_mappers.optimal.kernel.storage import end_compute_fanout, store
 from tilewright_mappers.optimal.kernel.structures import (
@@ -271,7 +271,7 @@ def _fits(context: SearchContext, storage: StorageEntry, states: StateRows, i: i
             used[m] = states.numbers[i, storage.used_slices[m]]
     for t in range(tensors):
         if kept >> t & 1:
-            used[storage.memory[t]] += words(context, states, i, t) * storage.slices[t]
+            used[storage.memory[t]] += stored_words(context, states, i, t, storage.distinct[t]) * storage.slices[t]
     for t in range(tensors):
         if kept >> t & 1:
             fits &= used[storage.memory[t]] <= storage.usable[storage.memory[t]]
@@ -285,7 +285,7 @@ def _note_used_slices(context: SearchContext, storage: StorageEntry, states: Sta
     for t in range(len(context.problem.output)):
         column = storage.used_slices[max(0, storage.memory[t])]
         if kept >> t & 1 and column >= 0:
-            states.numbers[i, column] += words(context, states, i, t) * storage.slices[t]
+            states.numbers[i, column] += stored_words(context, states, i, t, storage.distinct[t]) * storage.slices[t]
     for m in range(len(storage.used_slices)):
         if storage.used_slices[m] >= 0 and storage.outermost_of_memory[m]:
             states.numbers[i, storage.used_slices[m]] = 0.0
@@ -298,7 +298,7 @@ def _fits_outside(context: SearchContext, outer: OuterContext, states: StateRows
         used = 0.0
         for u in range(len(context.problem.output)):
             if outer.capacity_group[t] >= 0 and outer.capacity_group[u] == outer.capacity_group[t]:
-                used += words(context, states, i, u) * outer.slices[u]
+                used += stored_words(context, states, i, u, outer.distinct[u]) * outer.slices[u]
         if used > outer.usable[t]:
             return False
     return True

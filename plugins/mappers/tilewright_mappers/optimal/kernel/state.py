@@ -120,6 +120,24 @@ def words(context: SearchContext, states: StateRows, i: int, t: int) -> float:
 
 
 @kernel_call
+def stored_words(context: SearchContext, states: StateRows, i: int, t: int, distinct: bool) -> float:
+    """Return the values that a memory stores of the tile: `Memory.tile_words`."""
+    problem = context.problem
+    if not distinct:
+        return words(context, states, i, t)
+    volume = side = pairs = repeated = 1.0
+    for p in range(problem.term_start[t], problem.term_start[t + 1]):
+        tile = float(extent(context, states, i, problem.term_dimension[p]))
+        side += problem.term_factor[p] * (tile - 1.0)
+        pairs *= tile
+        repeated *= max(tile - problem.term_period[p], 0.0)
+        if problem.term_last[p]:
+            volume *= pairs - repeated if problem.term_period[p] > 0.0 else side
+            side = pairs = repeated = 1.0
+    return volume
+
+
+@kernel_call
 def all_words(context: SearchContext, states: StateRows, i: int, t: int) -> float:
     """Return the values of the bounding boxes of all tiles of a tensor; 0 for ragged windows.
 

@@ -48,6 +48,8 @@ class ProblemArrays(NamedTuple):
     """[P]: coefficient of a term."""
     term_last: Bools
     """[P]: the term is the last one of its coordinate."""
+    term_period: Floats
+    """[P]: tile size from which the coordinate's values repeat (see `Terms.term` of the legality rules)."""
     output: Bools
     """[T]."""
     unmodelled: Bools
@@ -170,6 +172,8 @@ class StorageEntry(NamedTuple):
     """[T]: slices per value (see `Memory.slices_per_word`)."""
     usable: Floats
     """[M]: usable slices."""
+    distinct: Bools
+    """[T]: the memory stores distinct words only (`Memory.footprint`)."""
     used_slices: Ints
     """[M]: column of `StateLayout.used_slices`; -1 if the memory has no other entry."""
     outermost_of_memory: Bools
@@ -229,6 +233,8 @@ class OuterContext(NamedTuple):
     """[T]: slices per value there (see `Memory.slices_per_word`)."""
     usable: Floats
     """[T]: usable slices there."""
+    distinct: Bools
+    """[T]: that memory stores distinct words only (`Memory.footprint`)."""
     outer_pj: Floats
     """[K, R, C]: minimum pJ of outer transfers (Lemma 12).
 
