@@ -32,7 +32,7 @@ class Candidates:
             of the dimension. In a ragged space it may exceed the size. The outermost slot of
             more than one trip then has the size divided by its inner tile, rounded up.
         order: Dimension indices, outermost first, int8 [n, block, position], with one block per
-            temporal slot. None: the default order of the space.
+            temporal slot. None: the default order of the space. Where loops of one trip stand does not matter.
         keep: Kept tensors, bool [n, entry, tensor]. None: optional tensors are bypassed.
     """
 
@@ -112,6 +112,14 @@ class Candidates:
         """Loop orders, with None replaced by the default order."""
         plain = self.space.plain_order
         return np.broadcast_to(plain, (len(self), *plain.shape)) if self.order is None else self.order
+
+    @property
+    def written_orders(self) -> Positions:
+        """Loop orders of the mappings: loops of one trip first, in the problem's order."""
+        written = np.empty(self.orders.shape, dtype=np.int8)
+        several = for_kernel(self.trips[:, list(self.space.temporal_slots)] > 1)
+        _write_orders(several, for_kernel(self.orders), written)
+        return written
 
     @property
     def keeps(self) -> Bools:
@@ -211,8 +219,24 @@ class Candidates:
                     tile = np.minimum(tile * self.trips[:, place[entry, is_spatial]], sizes)
         order = np.empty((n, entries, dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
-        order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders
+        order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.written_orders
         return MappingBatch(space.problem, space.skeleton, temporal, spatial, order, self.keeps)
+
+
+@compiled
+def _write_orders(several: Bools, order: Positions, written: Positions) -> None:
+    """Write orders [n, block, position]: first the loops of one trip, in the problem's order."""
+    for n in range(len(order)):
+        for block in range(order.shape[1]):
+            place = 0
+            for d in range(order.shape[2]):
+                if not several[n, block, d]:
+                    written[n, block, place] = d
+                    place += 1
+            for d in order[n, block]:
+                if several[n, block, d]:
+                    written[n, block, place] = d
+                    place += 1
 
 
 @compiled
