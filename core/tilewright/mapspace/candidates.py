@@ -116,9 +116,8 @@ class Candidates:
     @property
     def written_orders(self) -> Positions:
         """Loop orders of the mappings: loops of one trip first, in the problem's order."""
-        written = np.empty(self.orders.shape, dtype=np.int8)
-        several = for_kernel(self.trips[:, list(self.space.temporal_slots)] > 1)
-        _write_orders(several, for_kernel(self.orders), written)
+        written, slots = np.empty(self.orders.shape, dtype=np.int8), np.array(self.space.temporal_slots, dtype=np.int64)
+        _write_orders(for_kernel(slots), for_kernel(self.trips), for_kernel(self.orders), written)
         return written
 
     @property
@@ -224,17 +223,17 @@ class Candidates:
 
 
 @compiled
-def _write_orders(several: Bools, order: Positions, written: Positions) -> None:
+def _write_orders(slots: Ints, trips: Ints, order: Positions, written: Positions) -> None:
     """Write orders [n, block, position]: first the loops of one trip, in the problem's order."""
     for n in range(len(order)):
-        for block in range(order.shape[1]):
-            place = 0
-            for d in range(order.shape[2]):
-                if not several[n, block, d]:
+        for block in range(len(slots)):
+            row, place = trips[n, slots[block]], 0
+            for d in range(len(row)):
+                if row[d] == 1:
                     written[n, block, place] = d
                     place += 1
             for d in order[n, block]:
-                if several[n, block, d]:
+                if row[d] != 1:
                     written[n, block, place] = d
                     place += 1
 
