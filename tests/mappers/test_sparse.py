@@ -81,6 +81,13 @@ def test_no_mapping_on_sparse_hardware_costs_less_than_a_proof(simple: bool) -> 
     assert "proved" in outcomes
 
 
+@pytest.mark.exhaustive
+def test_a_proof_counts_loops_of_one_trip_where_the_mapping_has_them() -> None:
+    """In blocks of two words, Timeloop looks at two iterations of the innermost loop, whatever its trips."""
+    verdict = check(draw_sparse(920075), 4000)
+    assert verdict.status == "proved" and not verdict.wrong
+
+
 def relaxation(problem: Problem, architecture: Architecture) -> Relaxation:
     space = MapSpace.of(problem, architecture, rules=None)
     evaluator = TimeloopModel(TimeloopOptions(link_transfers=False)).bind(problem, architecture)

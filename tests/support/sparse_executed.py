@@ -239,8 +239,9 @@ def _conditions(judged: Judged) -> dict[str, set[str]]:
 def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str, float]]:
     """Yield figure, trait and bound of actions whose conditions Timeloop may look for in other tiles than execution.
 
-    The figure is between those with and without the action. If a tile stays for several tiles of its memory, Timeloop looks at
-    one of them; it saves at most the share of operations with a zero condition. So it does of windows: instances share words.
+    The figure is between those with and without the action. If a tile stays for several tiles of its memory, or over loops
+    outside that memory, Timeloop looks at one of them; it saves at most the share of operations with a zero condition. So it
+    does of windows: words stay for several tiles, and instances share them.
     """
     found = {key: _doubts(judged, key) for key in judged.savings()}
     doubtful = {key: doubts for key, doubts in found.items() if doubts}
@@ -280,8 +281,10 @@ def _doubts(judged: Judged, key: Key) -> list[str]:
         for loop in judged.mapping.loops()
         if (loop.entry, loop.spatial) >= (entry, True) and (loop.entry, loop.spatial) <= (child, False)
     ]
-    unrolled = [loop for loop in inside if loop.spatial]
+    unrolled, stepped = ([loop for loop in inside if loop.spatial == each] for each in (True, False))
     dimensions = problem.tensor(name).dimensions
+    terms = [[term for term in rank.terms if problem.dimensions[term] > 1] for rank in problem.tensor(name).projection]
+    slides = any(loop.dimension in window for loop in stepped for window in terms if len(window) > 1)
     targets = {each.target for each in judged.mapping.entries[entry:child]}
     fanouts = sum(judged.architecture.cluster(target).fanout.size > 1 for target in targets)
     conditions = [problem.tensor(other) for option in candidates for other in option.when_empty]
@@ -290,7 +293,7 @@ def _doubts(judged: Judged, key: Key) -> list[str]:
         "nested": any(of == name and at != entry for at, of in judged.savings()),
         "alternatives": len(candidates) > 1,
         "unrolled": any(loop.dimension in dimensions for loop in unrolled) or (bool(unrolled) and fanouts > 1),
-        "stationary": not any(loop.dimension in dimensions for loop in inside) and child != last,
+        "stationary": child != last and (slides or not any(loop.dimension in dimensions for loop in stepped)),
         "structured": bool(unrolled) and "structured" in densities,
     }
     return [trait for trait, holds in traits.items() if holds]

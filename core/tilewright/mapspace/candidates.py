@@ -32,7 +32,7 @@ class Candidates:
             of the dimension. In a ragged space it may exceed the size. The outermost slot of
             more than one trip then has the size divided by its inner tile, rounded up.
         order: Dimension indices, outermost first, int8 [n, block, position], with one block per
-            temporal slot. None: the default order of the space.
+            temporal slot. None: the default order of the space. Where loops of one trip stand does not matter.
         keep: Kept tensors, bool [n, entry, tensor]. None: optional tensors are bypassed.
     """
 
@@ -112,6 +112,13 @@ class Candidates:
         """Loop orders, with None replaced by the default order."""
         plain = self.space.plain_order
         return np.broadcast_to(plain, (len(self), *plain.shape)) if self.order is None else self.order
+
+    @property
+    def written_orders(self) -> Positions:
+        """Loop orders of the mappings: loops of one trip first, in the problem's order."""
+        written, slots = np.empty(self.orders.shape, dtype=np.int8), np.array(self.space.temporal_slots, dtype=np.int64)
+        _write_orders(for_kernel(slots), for_kernel(self.trips), for_kernel(self.orders), written)
+        return written
 
     @property
     def keeps(self) -> Bools:
@@ -211,8 +218,24 @@ class Candidates:
                     tile = np.minimum(tile * self.trips[:, place[entry, is_spatial]], sizes)
         order = np.empty((n, entries, dims), dtype=np.int8)
         order[:] = np.arange(dims, dtype=np.int8)
-        order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.orders
+        order[:, [space.slots[slot].entry for slot in space.temporal_slots]] = self.written_orders
         return MappingBatch(space.problem, space.skeleton, temporal, spatial, order, self.keeps)
+
+
+@compiled
+def _write_orders(slots: Ints, trips: Ints, order: Positions, written: Positions) -> None:
+    """Write orders [n, block, position]: first the loops of one trip, in the problem's order."""
+    for n in range(len(order)):
+        for block in range(len(slots)):
+            row, place = trips[n, slots[block]], 0
+            for d in range(len(row)):
+                if row[d] == 1:
+                    written[n, block, place] = d
+                    place += 1
+            for d in order[n, block]:
+                if row[d] != 1:
+                    written[n, block, place] = d
+                    place += 1
 
 
 @compiled

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -45,10 +46,23 @@ def test_their_batch_has_the_same_trips_orders_and_keeps(drawn: Candidates) -> N
     back = Candidates.of(drawn.space, drawn.batch())
 
     assert np.array_equal(back.trips, drawn.trips)
-    assert np.array_equal(back.orders, drawn.orders)
+    assert np.array_equal(back.orders, drawn.written_orders)
     assert np.array_equal(back.keeps, drawn.keeps)
     assert same(back.batch(), drawn.batch())
     assert list(drawn) == list(drawn.batch()) == [drawn[row] for row in range(len(drawn))]
+
+
+@given(candidates(), st.randoms())
+def test_loops_of_one_trip_are_written_first_wherever_they_stand(drawn: Candidates, random: Random) -> None:
+    orders = drawn.orders.copy()
+    for n, block in np.ndindex(orders.shape[:2]):
+        several = drawn.trips[n, drawn.space.temporal_slots[block]] > 1
+        loops = [d for d in orders[n, block].tolist() if several[d]]
+        for d in np.flatnonzero(~several).tolist():
+            loops.insert(random.randint(0, len(loops)), d)
+        orders[n, block] = loops
+
+    assert same(replace(drawn, order=orders).batch(), drawn.batch())
 
 
 @given(candidates())

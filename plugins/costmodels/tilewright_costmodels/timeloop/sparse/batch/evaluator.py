@@ -84,7 +84,7 @@ class SparseBatches:
         if space.factors == "ragged":
             divides = (trips.prod(axis=1) == self.problem.sizes).all(axis=1)
             trips = np.where(divides[:, None, None], trips, 0)
-        mappings = mappings_of(trips, trips[:0], candidates.orders, candidates.kept, None)
+        mappings = mappings_of(trips, trips[:0], candidates.written_orders, candidates.kept, None)
         return self._evaluate(space.skeleton, space.slots, False, mappings, None)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
