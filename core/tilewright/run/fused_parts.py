@@ -1,4 +1,4 @@
-"""Partial mappings of one layer in a fused chain: all nests on two memories, priced and thinned.
+"""Partial mappings of one layer in a fused group: all nests on two memories, priced and thinned.
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
 tile: where a tile would stay, another nest keeps it in an outer place at the same price. docs/fusion.md
@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,8 +42,7 @@ class Part:
     """A partial mapping: its costs, and the words that it keeps.
 
     `outside` are words per depth that stay while deeper shared loops run, without fused tensors.
-    `inside` are words that only this layer's branch keeps. `live` and `made` are the words of the
-    fused input's and output's tiles.
+    `inside` are words that only this layer's branch keeps.
     """
 
     nest: Nest
@@ -50,33 +50,62 @@ class Part:
     cycles: float
     outside: tuple[float, ...]
     inside: float
-    live: float
-    made: float
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Loops outside the homes of a layer's input and output, by axis; None: it is not fused."""
+class Homes:
+    """Homes of the fused tensors that are alive while a layer runs: (tensor, loops outside), by name.
 
-    left: Loops | None
-    right: Loops | None
+    `loops` are those outside the innermost home, by axis.
+    """
+
+    loops: Loops = ()
+    depths: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Fusable:
+    """A tensor that several layers use, or that is alive while they run.
+
+    `users` are the positions of its layers. `made`: the first one makes it. Otherwise it is an input of the group, and
+    the first one fills it. `sizes`: axis -> size. `width`: slices of a word in the buffer.
+    """
+
+    name: str
+    sizes: dict[str, int]
+    users: tuple[int, ...]
+    made: bool
+    width: float
+
+    @property
+    def first(self) -> int:
+        return self.users[0]
+
+    @property
+    def last(self) -> int:
+        return self.users[-1]
+
+    def slices(self, loops: Loops) -> float:
+        """Return the slices of the tile inside some loops."""
+        return self.width * math.prod((self.sizes | dict(loops))[axis] for axis in self.sizes)
 
 
 @dataclass(frozen=True)
 class FusedLayer:
-    """A layer of a chain, on an architecture of two memories.
+    """A layer of a group, on an architecture of two memories.
 
     Args:
-        axes: dimension -> axis of the chain.
-        operand: the operand that the layer before makes, or None.
-        feeds: the layer after reads the result.
+        axes: dimension -> axis of the group.
+        names: tensor -> its name in the group.
+        alive: the tensors that may be fused and are alive while the layer runs.
     """
 
     problem: Problem
     architecture: Architecture
+    number: int
     axes: dict[str, str]
-    operand: str | None
-    feeds: bool
+    names: dict[str, str]
+    alive: tuple[Fusable, ...]
 
     @property
     def outer(self) -> Memory:
@@ -86,27 +115,25 @@ class FusedLayer:
     def buffer(self) -> Memory:
         return self.architecture.memories[1]
 
-    def parts(self) -> dict[Ends, list[Part]]:
+    def parts(self) -> dict[Homes, list[Part]]:
         """Return the partial mappings that no other one of their class beats."""
-        found: dict[tuple[Ends, float, float], list[Part]] = {}
-        for fused in self._choices():
-            for nest in self._nests(fused):
-                ends, part = self._priced(fused, nest)
-                if sum(part.outside) + part.inside + part.live + part.made <= self.buffer.usable_slices:
-                    found.setdefault((ends, part.live, part.made), []).append(part)
-        classes: dict[Ends, list[Part]] = {}
-        for (ends, _, _), parts in found.items():
+        found: dict[Homes, list[Part]] = {}
+        for count in range(len(self.alive) + 1):
+            for fused in itertools.combinations(self.alive, count):
+                for nest in self._nests(frozenset(each.name for each in fused)):
+                    homes, part = self._priced(fused, nest)
+                    room = sum(
+                        each.slices(homes.loops[:depth]) for each, (_, depth) in zip(fused, homes.depths, strict=True)
+                    )
+                    if sum(part.outside) + part.inside + room <= self.buffer.usable_slices:
+                        found.setdefault(homes, []).append(part)
+        for homes, parts in found.items():
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
-            classes.setdefault(ends, []).extend(parts[at] for at in undominated(np.array(columns)))
-        return classes
-
-    def _choices(self) -> Iterator[frozenset[str]]:
-        ends = [name for name in (self.operand, self.problem.output.name if self.feeds else None) if name]
-        for count in range(len(ends) + 1):
-            yield from map(frozenset, itertools.combinations(ends, count))
+            found[homes] = [parts[at] for at in undominated(np.array(columns))]
+        return found
 
     def _nests(self, fused: frozenset[str]) -> Iterator[Nest]:
-        others = [tensor.name for tensor in self.problem.tensors if tensor.name not in fused]
+        others = [name for name in self.names.values() if name not in fused]
         for count in range(len(others) + 1):
             for more in itertools.combinations(others, count):
                 for order in itertools.permutations(sorted(fused.union(more))):
@@ -126,11 +153,11 @@ class FusedLayer:
             return
         able = set(self.problem.dimensions)
         for name in order[at:]:
-            able &= self._dimensions(name) if name in fused else able
+            able &= self._moving[name] if name in fused else able
         if at and order[at - 1] not in fused:
-            able -= self._dimensions(order[at - 1])
+            able -= self._moving[order[at - 1]]
         if at > last:
-            able &= self._dimensions(order[at])
+            able &= self._moving[order[at]]
         options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
         for chosen in itertools.product(*options):
             loops = [each for each in chosen if each is not None]
@@ -138,19 +165,27 @@ class FusedLayer:
                 inner = Nest((*nest.loops, *ordered), order, (*nest.depths, len(nest.loops) + len(ordered)))
                 yield from self._filled(fused, order, last, at + 1, tile | dict(loops), inner)
 
-    def _dimensions(self, name: str) -> set[str]:
-        return set(self.problem.tensor(name).dimensions)
+    @cached_property
+    def _moving(self) -> dict[str, set[str]]:
+        """Tensor of the group -> dimensions of the layer that move it."""
+        moving = {
+            each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
+        }
+        return {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors} | moving
 
-    def _priced(self, fused: frozenset[str], nest: Nest) -> tuple[Ends, Part]:
+    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
         problem, room = self.problem, dict[str, float]()
         reads, writes, energy = Counter[str](), Counter[str](), 0.0
         depth = dict(zip(nest.kept, nest.depths, strict=True))
+        at_home = {each.name for each in fused}
+        filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for tensor in problem.tensors:
+            name = self.names[tensor.name]
             moves = [(self.outer, *self._moved(tensor, problem.macs, problem.macs, None))]
-            if tensor.name in depth:
-                tile, visits = self._tile(nest.loops[: depth[tensor.name]], tensor)
-                room[tensor.name] = tile * self.buffer.slices_of(tensor)
-                filled = None if tensor.name in fused else tile * visits
+            if name in depth:
+                tile, visits = self._tile(nest.loops[: depth[name]], tensor)
+                room[name] = tile * self.buffer.slices_of(tensor)
+                filled = None if name in at_home - filled_here else tile * visits
                 moves = [(self.buffer, *self._moved(tensor, problem.macs, problem.macs, filled))]
                 if filled is not None:
                     moves.append((self.outer, *self._moved(tensor, filled, filled, None)))
@@ -166,20 +201,16 @@ class FusedLayer:
         cycles = max([cycles, *(limit.cycles for limit in port_limits((self.outer, self.buffer), moved))])
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        left, right = (self._outside(name, fused, nest) for name in (self.operand, problem.output.name))
-        shared = max((len(each) for each in (left, right) if each is not None), default=0)
-        outside = [0.0] * shared
-        inside = 0.0
+        shared = max((depth[name] for name in at_home), default=0)
+        outside, inside = [0.0] * shared, 0.0
         for name, words in room.items():
-            if name in fused:
-                continue
-            if depth[name] < shared:
+            if name not in at_home and depth[name] < shared:
                 outside[depth[name]] += words
-            else:
+            elif name not in at_home:
                 inside += words
-        live = room[self.operand] if self.operand in fused and self.operand else 0.0
-        made = room[problem.output.name] if problem.output.name in fused else 0.0
-        return Ends(left, right), Part(nest, energy, cycles, tuple(outside), inside, live, made)
+        loops = tuple((self.axes[dimension], size) for dimension, size in nest.loops[:shared])
+        homes = Homes(loops, tuple((each.name, depth[each.name]) for each in fused))
+        return homes, Part(nest, energy, cycles, tuple(outside), inside)
 
     def _moved(self, tensor: Tensor, read: int, written: int, filled: int | None) -> tuple[int, int, int]:
         """Return reads, fills and updates of a memory; the first partial sum of a word is not read."""
@@ -195,12 +226,6 @@ class FusedLayer:
             trips *= tile[dimension] // size
             tile[dimension] = size
         return math.prod(tile[at] for at in tensor.dimensions), trips
-
-    def _outside(self, name: str | None, fused: frozenset[str], nest: Nest) -> Loops | None:
-        if name is None or name not in fused:
-            return None
-        depth = nest.depths[nest.kept.index(name)]
-        return tuple((self.axes[dimension], size) for dimension, size in nest.loops[:depth])
 
 
 def undominated(rows: Floats) -> Ints:
