@@ -107,8 +107,8 @@ def _order(group: GroupMapping) -> list[str]:
 def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fusable]]:
     """Return (layer, dimension) -> axis, and the tensors that several layers use.
 
-    Dimensions are one axis if they are one coordinate of such a tensor. A tensor whose axes would make two
-    dimensions of a layer one axis has no `sizes`, and is not fused.
+    Dimensions are one axis if they are one coordinate of such a tensor, unless that made two dimensions of a layer
+    one axis. No loop is shared over such a coordinate.
     """
     problems, order = {problem.name: problem for problem in group.layers}, _order(group)
     same = {(layer, name): {(layer, name)} for layer in order for name in problems[layer].dimensions}
@@ -116,16 +116,14 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
     coordinates = dict[str, list[list[tuple[str, str]]]]()
     for tensor, users in used.items():
         ranks = [
-            [(layer, next(iter(r.terms))) for r in problems[layer].tensor(own).projection]
+            [(layer, next(iter(rank.terms))) for rank in problems[layer].tensor(own).projection]
             for layer, own in users.items()
         ]
         coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
-        before = dict(same)
         for together in coordinates[tensor]:
             joined = set().union(*(same[each] for each in together))
-            same |= dict.fromkeys(joined, joined)
-        if any(len({layer for layer, _ in each}) < len(each) for each in same.values()):
-            same, coordinates[tensor] = before, []
+            if len({layer for layer, _ in joined}) == len(joined):
+                same |= dict.fromkeys(joined, joined)
     axes, names = dict[tuple[str, str], str](), set[str]()
     for (layer, dimension), joined in same.items():
         if (layer, dimension) not in axes:
@@ -134,7 +132,11 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
             names.add(name)
     tensors = dict[str, Fusable]()
     for tensor, users in used.items():
-        sizes = {axes[each[0]]: problems[each[0][0]].dimensions[each[0][1]] for each in coordinates[tensor]}
+        sizes = dict[str, int]()
+        for number, together in enumerate(coordinates[tensor]):
+            layer, dimension = together[0]
+            axis = axes[layer, dimension] if len({axes[each] for each in together}) == 1 else f"{tensor}.{number}"
+            sizes[axis] = problems[layer].dimensions[dimension]
         positions = tuple(sorted(map(order.index, users)))
         first, own = next(iter(users.items()))
         width = group.architecture.memories[1].slices_of(problems[first].tensor(own))
@@ -149,7 +151,7 @@ def _layers(group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict
     for number, layer in enumerate(_order(group)):
         own = {dimension: axes[layer, dimension] for dimension in problems[layer].dimensions}
         names = {tensor.name: theirs[layer, tensor.name] for tensor in problems[layer].tensors}
-        alive = tuple(each for each in tensors.values() if each.sizes and each.first <= number <= each.last)
+        alive = tuple(each for each in tensors.values() if each.first <= number <= each.last)
         yield FusedLayer(problems[layer], group.architecture, number, own, names, alive)
 
 
