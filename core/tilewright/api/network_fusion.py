@@ -44,7 +44,7 @@ class FusionGain(Tabular):
     @property
     def gain(self) -> float:
         """Largest possible saving, as a fraction of the cost without fusion."""
-        return max(0.0, 1 - self.least / self.unfused) if self.unfused else 0.0
+        return max(0.0, 1 - self.least / self.unfused) if self.may_stay and self.unfused else 0.0
 
     def data(self) -> dict[str, Any]:
         return {
@@ -71,7 +71,9 @@ class FusionGain(Tabular):
 
     def _told(self) -> str:
         if self.home is None:
-            return "no on-chip memory may hold both operands and results: fusion saves nothing"
+            return "no single on-chip memory may hold both operands and results: none can stay"
+        if not self.may_stay:
+            return f"no result may stay in {self.home}: the workload does not tell which words layers read (reads)"
         return f"fusion in {self.home} saves at most {100 * self.gain:.1f} %; {len(self.may_stay)} results may stay"
 
 
@@ -115,7 +117,7 @@ class NetworkFusion(Tabular):
     @property
     def saved(self) -> float:
         """Saving against the cost without fusion, as a fraction."""
-        return 1 - self.value / self.gain.unfused
+        return 1 - self.value / self.gain.unfused if self.residents else 0.0
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map NET --fuse --json`."""
@@ -163,7 +165,7 @@ class NetworkFusion(Tabular):
         for each in self.residents:
             staying.add_row(each.maker, ", ".join(each.operands), each.words)
         told = f"proved among mappings whose results stay whole: {proof(self.gap)}"
-        return [table, told, *(["", staying] if self.residents else [])]
+        return [table, told, *(["", staying] if self.residents else [self.gain._told()])]
 
 
 def _column(objective: Objective) -> Column:

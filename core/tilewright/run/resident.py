@@ -20,6 +20,7 @@ from tilewright.plugin.group_report import port_limits
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer
 from tilewright.schema.architecture import Architecture, Memory, Network
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
 from tilewright.schema.workload import Layer, Workload
@@ -124,9 +125,7 @@ def intermediates(workload: Workload, width: Callable[[Problem, Tensor], float])
             continue
         if any(each.count != layer.count for each in between):
             continue
-        uses = [(layer.problem, layer.problem.output)]
-        uses += [(each.problem, each.problem.tensor(t)) for each in after for t in operands[each.name]]
-        words = max(problem.tensor_words(tensor) * width(problem, tensor) for problem, tensor in uses)
+        words = layer.problem.tensor_words(layer.problem.output) * width(layer.problem, layer.problem.output)
         found.append(Intermediate(layer.name, layer.problem.output.name, first, last, operands, words))
     return found
 
@@ -197,7 +196,8 @@ class ResidentNetwork:
             name = self.configuration.model.name
             reasons.append(Reason(code="groups", where=f"cost model {name}", message="group mappings are not accepted"))
         if reasons:
-            raise NotConformableError("the mapper of fused networks", tuple(reasons))
+            hint = "give --objective energy or --objective cycles" if objective == "edp" else None
+            raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
         self.home = home_of(architecture)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
         self.may_stay = [] if self.home is None else intermediates(self.workload, self._width)
@@ -347,6 +347,48 @@ class ResidentNetwork:
             states = new
         value, lives = states[frozenset()]
         return value, list(lives)
+
+
+def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
+    """Return the group mapping of a network: residents are at home above all layers.
+
+    None if no result is resident, a layer has no mapping, or an edge cannot express which words are read.
+    """
+    architecture, home, layers = network.configuration.architecture, network.home, network.workload.layers
+    names, edges = dict[tuple[str, str], str](), list[dict[str, object]]()
+    for number, each in enumerate(placed.residents):
+        pairs = [(reader, operand) for reader, operands in each.operands.items() for operand in operands]
+        reads = [read for layer, operand, read in network.workload.edges if (layer, operand) in pairs]
+        if any(len(layers[each.first].problem.output.projection) != len(read.offsets or ()) for read in reads):
+            return None
+        names |= dict.fromkeys([(each.maker, each.result), *pairs], f"T{number}")
+        offsets = {layer: read.offsets for (layer, _), read in zip(pairs, reads, strict=True)}
+        edges.append({"tensor": f"T{number}", "layers": {each.maker: each.result} | dict(pairs), "offsets": offsets})
+    mappings = [
+        None if cost.layer is None or cost.layer.result is None else cost.layer.result.best for cost in placed.costs
+    ]
+    if home is None or not edges or any(each is None for each in mappings):
+        return None
+    inner = architecture.cluster_of(home.name).name
+    branches = []
+    for layer, mapping in zip(layers, mappings, strict=True):
+        entries = [] if mapping is None else [each.model_dump(mode="json") for each in mapping.entries]
+        entries[0] |= {"target": inner, "keep": None}
+        branches.append({"layer": layer.name, "entries": entries})
+    others = [f"{each.name}.{t}" for each in layers for t in each.problem.tensor_names if (each.name, t) not in names]
+    outer = [
+        {"target": architecture.clusters[0].name, "keep": others},
+        {"target": inner, "keep": sorted(set(names.values()))},
+    ]
+    return GroupMapping.model_validate(
+        {
+            "name": network.workload.name,
+            "layers": [each.problem.model_dump(mode="json") for each in layers],
+            "edges": edges,
+            "tree": {"entries": outer, "branches": branches},
+            "architecture": architecture.model_dump(mode="json"),
+        }
+    )
 
 
 def _is_cheaper(home: Memory, architecture: Architecture) -> bool:

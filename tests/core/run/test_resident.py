@@ -1,0 +1,108 @@
+"""Networks whose results stay on chip: counts are those of executed groups, and no other choice costs less."""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from support.profiles import scaled
+from tilewright.api.keywords import settings_of
+from tilewright.api.plan import Plan
+from tilewright.api.settings import MapSettings
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.network import LayerSearch, MappedLayer, map_searches
+from tilewright.run.resident import ResidentNetwork, group_of
+
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+
+
+def product(name: str, m: int, k: int, n: int) -> dict[str, Any]:
+    tensors = [
+        {"name": "A", "role": "input", "projection": ["M", "K"]},
+        {"name": "B", "role": "weight", "projection": ["K", "N"]},
+        {"name": "C", "role": "output", "projection": ["M", "N"]},
+    ]
+    return {"name": name, "dimensions": {"M": m, "K": k, "N": n}, "tensors": tensors}
+
+
+def random_network(random: Random) -> tw.Workload:
+    """Products one after another; a later one may read an earlier result, too."""
+    m, sizes = random.choice([2, 4, 6]), [random.choice([1, 2, 4]) for _ in range(random.choice([3, 4, 5]))]
+    layers: list[dict[str, Any]] = []
+    for number in range(len(sizes) - 1):
+        makers = [at for at in range(number) if sizes[at + 1] == sizes[number]]
+        maker = random.choice(makers) if makers and random.random() < 0.4 else number - 1
+        layer: dict[str, Any] = {"problem": product(f"L{number}", m, sizes[number], sizes[number + 1])}
+        if number:
+            layer |= {"after": [f"L{maker}"], "reads": {"A": [{"maker": f"L{maker}"}]}}
+        layers.append(layer)
+    return tw.Workload.model_validate({"name": "random", "layers": layers})
+
+
+def random_architecture(random: Random) -> tw.Architecture:
+    def memory(name: str, **more: Any) -> dict[str, Any]:
+        energies = {"read_energy_pj": random.choice([1, 2, 8]), "write_energy_pj": random.choice([1, 2, 8])}
+        ports = {f"{each}_bandwidth_words_per_cycle": random.choice([None, 0.5, 1, 2]) for each in ("read", "write")}
+        return {"name": name} | energies | ports | more
+
+    leakage = random.choice([0.0, 0.0, 0.5])
+    clusters: list[dict[str, Any]] = [
+        {"name": "DRAM", "memories": [memory("DRAM", read_energy_pj=random.choice([4, 100]), write_energy_pj=50)]},
+        {
+            "name": "Buffer",
+            "memories": [memory("Buffer", capacity_words=random.choice([8, 12, 20, 40]), leakage_pj_per_cycle=leakage)],
+            "fanout": {"size": random.choice([1, 2, 4])},
+        },
+        {"name": "Reg", "memories": [memory("Reg", capacity_words=random.choice([3, 4, 8]))]},
+    ]
+    return tw.Architecture.model_validate(
+        {"name": "small", "clusters": clusters[: random.choice([2, 3, 3])], "compute": {"energy_per_operation_pj": 0.5}}
+    )
+
+
+def prepared(workload: tw.Workload, arch: tw.Architecture, objective: str) -> ResidentNetwork:
+    settings = {name: each.default for name, each in settings_of(MapSettings).items()}
+    plan, configuration = Plan.of_one(workload, arch, settings | {"objective": objective, "cache": False})  # type: ignore[arg-type]
+
+    def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
+        return map_searches(asked)
+
+    return ResidentNetwork(plan.workload, configuration, search)
+
+
+@pytest.mark.exhaustive
+@scaled(1)
+@given(st.integers(0, 2**32), st.sampled_from(["energy", "cycles"]))
+def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: int, objective: str) -> None:
+    random = Random(seed)
+    network = prepared(random_network(random), random_architecture(random), objective)
+    plain, least = network.gain()
+    if not math.isfinite(plain):
+        return
+    placed = network.place()
+    assert placed.bound <= placed.value * (1 + 1e-9) and placed.value <= plain * (1 + 1e-9)
+    for count in range(len(network.may_stay) + 1):
+        for chosen in itertools.combinations(range(len(network.may_stay)), count):
+            lives = [
+                frozenset(at for at in chosen if network.may_stay[at].first <= number <= network.may_stay[at].last)
+                for number in range(len(network.workload.layers))
+            ]
+            cases = [network.case(number, live) for number, live in enumerate(lives)]
+            network.ask(cases)
+            value = sum(network.costs[case].value for case in cases)
+            assert placed.bound <= value * (1 + 1e-9) and least <= value * (1 + 1e-9)
+            assert placed.value <= value * (1 + 1e-9) or placed.bound < placed.value * (1 - 1e-9)
+    group = group_of(network, placed)
+    if not placed.residents:
+        return
+    assert group is not None
+    for model in (TIMELOOP, ORACLE):
+        report = evaluate_group(model, group)
+        assert report.valid, report.reasons
+        assert (report.energy_pj, report.cycles) == pytest.approx((placed.energy_pj, placed.cycles), rel=1e-9)
