@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 from tilewright.api.call_arguments import checked
+from tilewright.api.fusion import write_in
 from tilewright.api.keywords import settings_of
 from tilewright.api.plan import Plan, Sources
 from tilewright.api.settings import MapSettings
 from tilewright.errors import CallError, NotConformableError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.run.network import LayerSearch, MappedLayer, map_searches
-from tilewright.run.resident import Cost, Intermediate, ResidentNetwork
+from tilewright.run.resident import Cost, Intermediate, ResidentNetwork, group_of
+from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 from tilewright.tables import Column, Table, Tabular, numbers
 
-UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "folder", "force", "resume", "uneven")
+UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "force", "resume", "uneven")
 """Settings of `map` that fused networks do not take."""
 
 
@@ -87,6 +90,7 @@ class NetworkFusion(Tabular):
         costs: cost of each layer of the workload, in order.
         energy_pj, cycles: of the whole network.
         bound: lower bound on the objective over all choices of residents.
+        group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
     """
 
     gain: FusionGain
@@ -96,6 +100,7 @@ class NetworkFusion(Tabular):
     energy_pj: float
     cycles: float
     bound: float
+    group: GroupMapping | None
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -201,17 +206,25 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
 
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
-        **settings: Those of `map`, with the objective energy or cycles.
+        **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
+            `group.yaml`, which `evaluate` reads, if a group mapping can express the network.
 
     Raises:
         NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
         CallError, InputError, UnknownNameError: An argument is invalid.
+        OutputError: The folder cannot be written to.
     """
     network, plan = _prepared(workload, arch, settings)
     gain = _gain(network)
     placed = network.place()
     names = tuple(layer.name for layer in plan.workload.layers)
-    return NetworkFusion(gain, names, placed.residents, placed.costs, placed.energy_pj, placed.cycles, placed.bound)
+    figures = placed.energy_pj, placed.cycles, placed.bound
+    found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    if settings["folder"] is not None:
+        write_in(settings["folder"], "network.json", json.dumps(found.data(), indent=1) + "\n")
+        if found.group is not None:
+            write_in(settings["folder"], "group.yaml", found.group.to_yaml())
+    return found
 
 
 def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:

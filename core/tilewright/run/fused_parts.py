@@ -175,30 +175,20 @@ class FusedLayer:
 
     def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
         problem, room = self.problem, dict[str, float]()
-        reads, writes, energy = Counter[str](), Counter[str](), 0.0
+        energy, slices = 0.0, [0, 0, 0, 0]
         depth = dict(zip(nest.kept, nest.depths, strict=True))
         at_home = {each.name for each in fused}
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for tensor in problem.tensors:
-            name = self.names[tensor.name]
-            moves = [(self.outer, *self._moved(tensor, problem.macs, problem.macs, None))]
+            name, filled = self.names[tensor.name], None
             if name in depth:
                 tile, visits = self._tile(nest.loops[: depth[name]], tensor)
                 room[name] = tile * self.buffer.slices_of(tensor)
-                filled = None if name in at_home - filled_here else tile * visits
-                moves = [(self.buffer, *self._moved(tensor, problem.macs, problem.macs, filled))]
-                if filled is not None:
-                    moves.append((self.outer, *self._moved(tensor, filled, filled, None)))
-            for memory, read, fills, updates in moves:
-                energy += energy_of(memory, tensor, read, fills, updates)
-                reads[memory.name] += read * memory.slices_of(tensor)
-                writes[memory.name] += (fills + updates) * memory.slices_of(tensor)
-        moved = {
-            each.name: (Counter({0: reads[each.name]}), Counter({0: writes[each.name]}))
-            for each in (self.outer, self.buffer)
-        }
-        cycles = problem.macs * self.architecture.compute.cycles_per_operation
-        cycles = max([cycles, *(limit.cycles for limit in port_limits((self.outer, self.buffer), moved))])
+                filled = 0 if name in at_home - filled_here else tile * visits
+            pj, *own = self._moves(tensor.name, filled)
+            energy += pj
+            slices = [a + b for a, b in zip(slices, own, strict=True)]
+        cycles = max(problem.macs * self.architecture.compute.cycles_per_operation, self._port_cycles(tuple(slices)))
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
         shared = max((depth[name] for name in at_home), default=0)
@@ -211,6 +201,44 @@ class FusedLayer:
         loops = tuple((self.axes[dimension], size) for dimension, size in nest.loops[:shared])
         homes = Homes(loops, tuple((each.name, depth[each.name]) for each in fused))
         return homes, Part(nest, energy, cycles, tuple(outside), inside)
+
+    def _moves(self, name: str, filled: int | None) -> tuple[float, int, int, int, int]:
+        """Return pJ, and the slices that the outermost memory reads and writes, then the buffer.
+
+        Args:
+            filled: words between the outermost memory and the buffer; 0: the tensor is at home in the buffer;
+                None: the buffer does not keep it.
+        """
+        if (name, filled) not in self._known_moves:
+            tensor, macs = self.problem.tensor(name), self.problem.macs
+            near = self.outer if filled is None else self.buffer
+            moves = [(near, *self._moved(tensor, macs, macs, filled or None))]
+            if filled:
+                moves.append((self.outer, *self._moved(tensor, filled, filled, None)))
+            energy, slices = 0.0, Counter[tuple[str, bool]]()
+            for memory, read, fills, updates in moves:
+                energy += energy_of(memory, tensor, read, fills, updates)
+                slices[memory.name, False] += read * memory.slices_of(tensor)
+                slices[memory.name, True] += (fills + updates) * memory.slices_of(tensor)
+            (a, b), (c, d) = ((slices[each.name, False], slices[each.name, True]) for each in (self.outer, self.buffer))
+            self._known_moves[name, filled] = energy, a, b, c, d
+        return self._known_moves[name, filled]
+
+    @cached_property
+    def _known_moves(self) -> dict[tuple[str, int | None], tuple[float, int, int, int, int]]:
+        return {}
+
+    def _port_cycles(self, slices: tuple[int, ...]) -> int:
+        """Return the cycles that the bandwidths require; `slices` as in `_moves`."""
+        if slices not in self._known_cycles:
+            memories, counts = (self.outer, self.buffer), [Counter({0: each}) for each in slices]
+            moved = {self.outer.name: (counts[0], counts[1]), self.buffer.name: (counts[2], counts[3])}
+            self._known_cycles[slices] = max((each.cycles for each in port_limits(memories, moved)), default=0)
+        return self._known_cycles[slices]
+
+    @cached_property
+    def _known_cycles(self) -> dict[tuple[int, ...], int]:
+        return {}
 
     def _moved(self, tensor: Tensor, read: int, written: int, filled: int | None) -> tuple[int, int, int]:
         """Return reads, fills and updates of a memory; the first partial sum of a word is not read."""
