@@ -21,7 +21,7 @@ from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.problem import MAX_PARTS, Problem, Tensor
 from tilewright.schema.read import shape_of
 from tilewright.schema.workload import Layer, Workload
 
@@ -100,41 +100,68 @@ def home_of(architecture: Architecture) -> Memory | None:
     return None
 
 
-def intermediates(workload: Workload, width: Callable[[Problem, Tensor], float]) -> list[Intermediate]:
+def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], float]) -> list[Intermediate]:
     """Return the results that may be resident.
 
-    All readers must be known, and read nothing else in that operand but padding. The maker, the readers and the layers
-    between must be repeated equally often.
+    All readers must be known, and read nothing else in that operand but padding. The home must hold the result in the
+    roles that it has for maker and readers. The maker, the readers and the layers between must be repeated equally often.
+    Several makers of one operand add to one sum, which the last of them completes. The sum before lives until then.
 
     Args:
         width: words of one value in the home.
     """
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    sums, unknown = _sums(workload)
+    completed = Counter(max(makers, key=order.__getitem__) for makers in sums)
     found = []
-    for layer in workload.layers:
-        after = [each for each in workload.layers if layer.name in each.after]
-        operands = {
-            each.name: tuple(t for t, reads in each.reads.items() if any(read.maker == layer.name for read in reads))
-            for each in after
-        }
-        if not after or not all(all(_whole(workload, each, t) for t in operands[each.name]) for each in after):
+    for makers, readers in sums.items():
+        maker = workload.layer(max(makers, key=order.__getitem__))
+        later = [each for each in sums if makers < each and each - makers == {max(each, key=order.__getitem__)}]
+        first = order[maker.name]
+        uses = [order[reader] for reader in readers] + [order[max(each, key=order.__getitem__)] for each in later]
+        if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
             continue
-        first, last = order[layer.name], max(order[each.name] for each in after)
-        between = workload.layers[first : last + 1]
-        if not all(operands.values()) or min(order[each.name] for each in after) <= first:
+        held = [workload.layer(reader).problem.tensor(t) for reader, operands in readers.items() for t in operands]
+        if not all(map(home.may_hold, (maker.problem.output, *held))):
             continue
-        if any(each.count != layer.count for each in between):
+        if any(each.count != maker.count for each in workload.layers[first : max(uses) + 1]):
             continue
-        words = layer.problem.tensor_words(layer.problem.output) * width(layer.problem, layer.problem.output)
-        found.append(Intermediate(layer.name, layer.problem.output.name, first, last, operands, words))
+        words = maker.problem.tensor_words(maker.problem.output) * width(maker.problem, maker.problem.output)
+        operands = {reader: tuple(each) for reader, each in readers.items()}
+        found.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, words))
     return found
 
 
-def _whole(workload: Workload, layer: Layer, operand: str) -> bool:
-    """Return whether all words of an operand are one layer's, apart from padding."""
-    if len(layer.reads[operand]) > 1 or layer.reads[operand][0].cut is not None:
+def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]], set[str]]:
+    """Return the makers of each sum -> its readers, with their operands; and the layers whose results have other uses.
+
+    A single result is a sum of one. A result that only a later sum reads has no readers.
+    """
+    sums, unknown = dict[frozenset[str], dict[str, list[str]]](), set[str]()
+    for layer in workload.layers:
+        unknown |= set(layer.after) - {read.maker for reads in layer.reads.values() for read in reads}
+        for operand, reads in layer.reads.items():
+            makers = frozenset(read.maker for read in reads)
+            if len(makers) < len(reads) or not all(_whole(workload, layer, operand, each) for each in makers):
+                unknown |= makers
+            else:
+                sums.setdefault(makers, {}).setdefault(layer.name, []).append(operand)
+    order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    for makers in list(sums):
+        first = frozenset({min(makers, key=order.__getitem__)})
+        if len(makers) == 2:
+            sums.setdefault(first, {})
+        before = makers - {max(makers, key=order.__getitem__)}
+        if before and before not in sums:
+            unknown |= makers
+    return sums, unknown
+
+
+def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
+    """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
+    read = next(each for name, t, each in workload.edges if (name, t, each.maker) == (layer.name, operand, maker))
+    if read.cut is not None:
         return False
-    read = next(each for name, t, each in workload.edges if (name, t) == (layer.name, operand))
     ranks = layer.problem.tensor(operand).projection
     for index, size, rank in zip(read.read or (), shape_of(layer.problem, operand), ranks, strict=True):
         padded = len(rank.terms) > 1 or set(rank.terms.values()) != {1}
@@ -200,7 +227,7 @@ class ResidentNetwork:
             raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
         self.home = home_of(architecture)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
-        self.may_stay = [] if self.home is None else intermediates(self.workload, self._width)
+        self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
         self.shrinks = self.home is not None and _is_cheaper(self.home, architecture)
 
     def _width(self, problem: Problem, tensor: Tensor) -> float:
@@ -352,13 +379,16 @@ class ResidentNetwork:
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
     """Return the group mapping of a network: residents are at home above all layers.
 
-    None if no result is resident, a layer has no mapping, or an edge cannot express which words are read.
+    None if no result is resident, a layer has no mapping, or the group cannot express which words are read: those of a
+    sum, or those with other coordinates than the maker's.
     """
     architecture, home, layers = network.configuration.architecture, network.home, network.workload.layers
     names, edges = dict[tuple[str, str], str](), list[dict[str, object]]()
     for number, each in enumerate(placed.residents):
         pairs = [(reader, operand) for reader, operands in each.operands.items() for operand in operands]
         reads = [read for layer, operand, read in network.workload.edges if (layer, operand) in pairs]
+        if len(reads) != len(pairs) or not reads:
+            return None
         if any(len(layers[each.first].problem.output.projection) != len(read.offsets or ()) for read in reads):
             return None
         names |= dict.fromkeys([(each.maker, each.result), *pairs], f"T{number}")
@@ -367,7 +397,7 @@ def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None
     mappings = [
         None if cost.layer is None or cost.layer.result is None else cost.layer.result.best for cost in placed.costs
     ]
-    if home is None or not edges or any(each is None for each in mappings):
+    if home is None or not edges or len(layers) > MAX_PARTS or any(each is None for each in mappings):
         return None
     inner = architecture.cluster_of(home.name).name
     branches = []

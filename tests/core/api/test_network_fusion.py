@@ -42,3 +42,10 @@ def test_what_is_not_covered_is_refused() -> None:
         tw.fusion_gain(products(M, SIZES), "union_edge", objective="energy", model="maestro", progress=False)
     with pytest.raises(CallError, match="--algorithms"):
         tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", algorithms="native", progress=False)
+
+
+def test_a_result_that_is_read_as_a_weight_does_not_stay_where_weights_cannot() -> None:
+    data = products(M, SIZES)
+    for tensor, role in zip(data["layers"][1]["problem"]["tensors"], ("weight", "input"), strict=False):
+        tensor["role"] = role
+    assert tw.fusion_gain(data, "eyeriss", objective="energy", progress=False).may_stay == ()
