@@ -29,12 +29,15 @@ Loops = tuple[tuple[str, int], ...]
 class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
-    `depths` has for each node how many loops are outside it.
+    For each node, `depths` has how many loops are outside it, `visits` the product of their trips, and `slices` its
+    tile's in the buffer.
     """
 
-    loops: Loops
-    kept: tuple[str, ...]
-    depths: tuple[int, ...]
+    loops: Loops = ()
+    kept: tuple[str, ...] = ()
+    depths: tuple[int, ...] = ()
+    visits: tuple[int, ...] = ()
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Fusable:
     sizes: dict[str, int]
     users: tuple[int, ...]
     made: bool
-    width: float
+    width: int
 
     @property
     def first(self) -> int:
@@ -85,7 +88,7 @@ class Fusable:
     def last(self) -> int:
         return self.users[-1]
 
-    def slices(self, loops: Loops) -> float:
+    def slices(self, loops: Loops) -> int:
         """Return the slices of the tile inside some loops."""
         return self.width * math.prod((self.sizes | dict(loops))[axis] for axis in self.sizes)
 
@@ -122,11 +125,7 @@ class FusedLayer:
             for fused in itertools.combinations(self.alive, count):
                 for nest in self._nests(frozenset(each.name for each in fused)):
                     homes, part = self._priced(fused, nest)
-                    room = sum(
-                        each.slices(homes.loops[:depth]) for each, (_, depth) in zip(fused, homes.depths, strict=True)
-                    )
-                    if sum(part.outside) + part.inside + room <= self.buffer.usable_slices:
-                        found.setdefault(homes, []).append(part)
+                    found.setdefault(homes, []).append(part)
         for homes, parts in found.items():
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
             found[homes] = [parts[at] for at in undominated(np.array(columns))]
@@ -138,16 +137,17 @@ class FusedLayer:
             for more in itertools.combinations(others, count):
                 for order in itertools.permutations(sorted(fused.union(more))):
                     last = max((at for at, name in enumerate(order) if name in fused), default=-1)
-                    yield from self._filled(fused, order, last, 0, dict(self.problem.dimensions), Nest((), order, ()))
+                    yield from self._filled(fused, order, last, dict(self.problem.dimensions), Nest())
 
     def _filled(
-        self, fused: frozenset[str], order: tuple[str, ...], last: int, at: int, tile: dict[str, int], nest: Nest
+        self, fused: frozenset[str], order: tuple[str, ...], last: int, tile: dict[str, int], nest: Nest
     ) -> Iterator[Nest]:
-        """Yield the nests with all loops in front of nodes from `at` on.
+        """Yield the nests that fit, with all loops in front of the nodes that are still missing.
 
         A node moves in through loops that move it, since it then needs less room. Behind the last
         home a node moves out through other loops, since it is then filled less often.
         """
+        at = len(nest.kept)
         if at == len(order):
             yield nest
             return
@@ -161,9 +161,36 @@ class FusedLayer:
         options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
         for chosen in itertools.product(*options):
             loops = [each for each in chosen if each is not None]
+            inner = tile | dict(loops)
+            slices = self._slices(order[at], inner)
+            if sum(nest.slices) + slices > self.buffer.usable_slices:
+                continue
+            visits = math.prod(tile[dimension] // size for dimension, size in loops)
             for ordered in itertools.permutations(loops) if at <= last else [tuple(loops)]:
-                inner = Nest((*nest.loops, *ordered), order, (*nest.depths, len(nest.loops) + len(ordered)))
-                yield from self._filled(fused, order, last, at + 1, tile | dict(loops), inner)
+                more = Nest(
+                    (*nest.loops, *ordered),
+                    order[: at + 1],
+                    (*nest.depths, len(nest.loops) + len(ordered)),
+                    (*nest.visits, math.prod(nest.visits[-1:]) * visits),
+                    (*nest.slices, slices),
+                )
+                yield from self._filled(fused, order, last, inner, more)
+
+    def _slices(self, name: str, tile: dict[str, int]) -> int:
+        """Return the slices of a tensor's tile in the buffer."""
+        width, whole = self._sizes[name]
+        return width * whole * math.prod(tile[dimension] for dimension in self._moving[name])
+
+    @cached_property
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """Tensor of the group -> slices of a word, and the words along coordinates that no dimension of the layer moves."""
+        own = {self.names[each.name]: (self.buffer.slices_of(each), 1) for each in self.problem.tensors}
+        known = set(self.axes.values())
+        passing = {
+            each.name: (each.width, math.prod(size for axis, size in each.sizes.items() if axis not in known))
+            for each in self.alive
+        }
+        return passing | own
 
     @cached_property
     def _moving(self) -> dict[str, set[str]]:
@@ -174,17 +201,17 @@ class FusedLayer:
         return {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors} | moving
 
     def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
-        problem, room = self.problem, dict[str, float]()
-        energy, slices = 0.0, [0, 0, 0, 0]
+        problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]
         depth = dict(zip(nest.kept, nest.depths, strict=True))
+        fills = {
+            name: words // self._sizes[name][0] * visits
+            for name, words, visits in zip(nest.kept, nest.slices, nest.visits, strict=True)
+        }
         at_home = {each.name for each in fused}
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for tensor in problem.tensors:
-            name, filled = self.names[tensor.name], None
-            if name in depth:
-                tile, visits = self._tile(nest.loops[: depth[name]], tensor)
-                room[name] = tile * self.buffer.slices_of(tensor)
-                filled = 0 if name in at_home - filled_here else tile * visits
+            name = self.names[tensor.name]
+            filled = fills.get(name) if name not in at_home or name in filled_here else 0
             pj, *own = self._moves(tensor.name, filled)
             energy += pj
             slices = [a + b for a, b in zip(slices, own, strict=True)]
@@ -193,7 +220,7 @@ class FusedLayer:
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
         shared = max((depth[name] for name in at_home), default=0)
         outside, inside = [0.0] * shared, 0.0
-        for name, words in room.items():
+        for name, words in zip(nest.kept, nest.slices, strict=True):
             if name not in at_home and depth[name] < shared:
                 outside[depth[name]] += words
             elif name not in at_home:
@@ -246,14 +273,6 @@ class FusedLayer:
             return read, filled or 0, 0
         words = self.problem.tensor_words(tensor)
         return read - words, 0 if filled is None else filled - words, written
-
-    def _tile(self, loops: Loops, tensor: Tensor) -> tuple[int, int]:
-        """Return the words of the tile inside some loops, and how often they bring one."""
-        tile, trips = dict(self.problem.dimensions), 1
-        for dimension, size in loops:
-            trips *= tile[dimension] // size
-            tile[dimension] = size
-        return math.prod(tile[at] for at in tensor.dimensions), trips
 
 
 def undominated(rows: Floats) -> Ints:
