@@ -43,7 +43,7 @@ class _Network:
 def transformer(
     name: str, tokens: int, hidden: int, heads: int, mlp: int, count: int, shared: int = 1, gated: bool = False
 ) -> tw.Workload:
-    """Return a block that runs `count` times; `shared` heads have one key and one value."""
+    """Return `count` equal blocks; `shared` heads have one key and one value."""
     network, head, groups = _Network(name, count), hidden // heads, heads // shared
     sizes = {"G": groups, "H": shared, "T": tokens, "S": tokens, "D": head}
     grid = {"g": groups, "h": shared, "t": tokens, "d": head}
@@ -130,10 +130,10 @@ def _read(network: _Network, maker: str, reader: Problem, pad: int) -> dict[str,
 
 
 NETWORKS: dict[str, Callable[[], tw.Workload]] = {
-    "gpt3_6.7b block, 2,048 tokens": lambda: transformer("gpt3_6.7b", 2048, 4096, 32, 16384, 32),
+    "gpt3_6.7b, 2,048 tokens": lambda: transformer("gpt3_6.7b", 2048, 4096, 32, 16384, 32),
     "bert_base, 512 tokens": lambda: transformer("bert_base", 512, 768, 12, 3072, 12),
     "bert_base, 128 tokens": lambda: transformer("bert_base", 128, 768, 12, 3072, 12),
-    "llama3_8b prefill, 2,048 tokens": lambda: transformer("llama3_8b", 2048, 4096, 32, 14336, 32, 4, True),
+    "llama3_8b, 2,048 tokens": lambda: transformer("llama3_8b", 2048, 4096, 32, 14336, 32, 4, True),
     "mobilenetv2": mobilenetv2,
     "resnet50": lambda: tw.load("resnet50"),
     "shufflenet": lambda: tw.load("shufflenet"),

@@ -28,7 +28,7 @@ from tilewright.schema.workload import Layer, Workload
 Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
 """Maps problems, each with a configuration of its own, in order."""
 HOME = "_resident"
-"""Suffix of the memory that stands for the home of resident tensors while one layer is mapped."""
+"""Suffix of the copy of the home that keeps resident tensors while one layer is mapped."""
 
 
 @dataclass(frozen=True)
