@@ -153,7 +153,7 @@ class FusedLayer:
             return
         able = set(self.problem.dimensions)
         for name in order[at:]:
-            able &= self._moving[name] if name in fused else able
+            able &= self._shared[name] if name in fused else able
         if at and order[at - 1] not in fused:
             able -= self._moving[order[at - 1]]
         if at > last:
@@ -195,10 +195,14 @@ class FusedLayer:
     @cached_property
     def _moving(self) -> dict[str, set[str]]:
         """Tensor of the group -> dimensions of the layer that move it."""
-        moving = {
+        return self._shared | {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors}
+
+    @cached_property
+    def _shared(self) -> dict[str, set[str]]:
+        """Tensor that may be fused -> dimensions of the layer whose loops may be outside its home."""
+        return {
             each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
         }
-        return {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors} | moving
 
     def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
         problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]

@@ -23,14 +23,14 @@ from tilewright.run.resident import ResidentNetwork, group_of
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 
 
-def random_network(random: Random) -> tw.Workload:
-    """Return products one after another; a later one may read an earlier result."""
+def random_network(random: Random, visits: int = 1) -> tw.Workload:
+    """Return products one after another, with the rows of one of several visits; a later one may read an earlier result."""
     sizes = [random.choice([1, 2, 4]) for _ in range(random.choice([3, 4, 5]))]
     makers = []
     for number in range(1, len(sizes) - 1):
         able = [at for at in range(number) if sizes[at + 1] == sizes[number]]
         makers.append(random.choice(able) if random.random() < 0.4 else number - 1)
-    return tw.Workload.model_validate(products(random.choice([2, 4, 6]), sizes, makers))
+    return tw.Workload.model_validate(products(random.choice([2, 4, 6]) // visits, sizes, makers))
 
 
 def random_architecture(random: Random) -> tw.Architecture:
@@ -74,6 +74,9 @@ def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: 
     plain, least = network.gain()
     if not math.isfinite(plain):
         return
+    random = Random(seed)
+    tiled = prepared(random_network(random, visits=2), random_architecture(random), objective)
+    assert 2 * tiled.gain()[1] >= least * (1 - 1e-9)  # all layers on one half of the rows, then on the other
     placed = network.place()
     assert placed.bound <= placed.value * (1 + 1e-9) and placed.value <= plain * (1 + 1e-9)
     for count in range(len(network.may_stay) + 1):
@@ -93,9 +96,8 @@ def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: 
     assert group is not None
     counted, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
     assert counted.valid and executed.valid, (counted.reasons, executed.reasons)
-    assert counted.energy_pj == pytest.approx(placed.energy_pj, rel=1e-9)
-    assert counted.cycles == pytest.approx(
-        placed.cycles, abs=len(placed.costs)
-    )  # instances of unequal counts are rounded
+    layers = len(placed.costs)  # where instances have unequal counts, each layer rounds their mean
+    assert counted.energy_pj == pytest.approx(placed.energy_pj, abs=8 * layers)
+    assert counted.cycles == pytest.approx(placed.cycles, abs=layers)
     if group.architecture.compute_instances == 1:
         assert (executed.energy_pj, executed.cycles) == pytest.approx((placed.energy_pj, placed.cycles), rel=1e-9)
