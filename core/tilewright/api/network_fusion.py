@@ -76,7 +76,7 @@ class FusionGain(Tabular):
         if self.home is None:
             return "no single on-chip memory may hold both operands and results: none can stay"
         if not self.may_stay:
-            return f"no result may stay in {self.home}: the workload does not tell which words layers read (reads)"
+            return f"no result may stay in {self.home}: the workload states none that layers read whole (reads)"
         return f"fusion in {self.home} saves at most {100 * self.gain:.1f} %; {len(self.may_stay)} results may stay"
 
 
