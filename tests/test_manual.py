@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "docs/tutorial.md",
     "docs/reports.md",
+    "docs/fusion.md",
     "docs/python.md",
     "docs/mapspace.md",
     "docs/library.md",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilewright.api.load import load
     from tilewright.api.mapping import map, space
     from tilewright.api.mapping_report import MappingReport
+    from tilewright.api.network_fusion import FusionGain, NetworkFusion, fuse_network, fusion_gain
     from tilewright.api.page.writing import page
     from tilewright.api.plotting import plot
     from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
@@ -71,6 +72,7 @@ __all__ = [
     "ExplorationReport",
     "FitReport",
     "FrontReport",
+    "FusionGain",
     "FusionReport",
     "GroupMapping",
     "MapSpace",
@@ -78,6 +80,7 @@ __all__ = [
     "MappedProblem",
     "Mapping",
     "MappingReport",
+    "NetworkFusion",
     "Problem",
     "RecordedReport",
     "Registry",
@@ -101,6 +104,8 @@ __all__ = [
     "fit",
     "front",
     "fuse",
+    "fuse_network",
+    "fusion_gain",
     "installed",
     "library",
     "load",

@@ -32,7 +32,10 @@ Words = tuple[int, int, int, int]
 
 
 class Chain:
-    """Random products one after another: layer i is `T{i}[m, d{i}] * W{i}[d{i}, d{i+1}] -> T{i+1}`."""
+    """Random products one after another: layer i is `T{i}[m, d{i}] * W{i}[d{i}, d{i+1}] -> T{i+1}`.
+
+    Of `siblings`, both read `T0`.
+    """
 
     def __init__(self, seed: int) -> None:
         random = Random(seed)
@@ -43,10 +46,12 @@ class Chain:
         self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
         self.bandwidths = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
         self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        self.siblings = self.count == 2 and random.random() < 0.3
 
     def tensors(self, layer: int) -> dict[str, tuple[str, str]]:
-        a, b = f"d{layer}", f"d{layer + 1}"
-        return {f"T{layer}": ("m", a), f"W{layer}": (a, b), f"T{layer + 1}": ("m", b)}
+        first = 0 if self.siblings else layer
+        a, b = f"d{first}", f"d{layer + 1}"
+        return {f"T{first}": ("m", a), f"W{layer}": (a, b), f"T{layer + 1}": ("m", b)}
 
     def group(self) -> GroupMapping:
         names = ("read_energy_pj", "write_energy_pj")
@@ -61,7 +66,7 @@ class Chain:
         layers = [
             {
                 "name": f"L{i}",
-                "dimensions": {at: self.sizes[at] for at in ("m", f"d{i}", f"d{i + 1}")},
+                "dimensions": {at: self.sizes[at] for ranks in self.tensors(i).values() for at in ranks},
                 "tensors": [
                     {"name": name, "role": "output" if name == f"T{i + 1}" else "input", "projection": list(ranks)}
                     for name, ranks in self.tensors(i).items()
@@ -69,14 +74,13 @@ class Chain:
             }
             for i in range(self.count)
         ]
-        edges = [{"tensor": f"T{i}", "layers": {f"L{i - 1}": f"T{i}", f"L{i}": f"T{i}"}} for i in range(1, self.count)]
-        own = [
-            {
-                "target": "DRAM",
-                "keep": [*(f"L{i}.W{i}" for i in range(self.count)), "L0.T0", f"L{self.count - 1}.T{self.count}"],
-            }
-        ]
-        own[0]["keep"] += [each["tensor"] for each in edges]  # type: ignore[operator]
+        users: dict[str, list[str]] = {}
+        for i in range(self.count):
+            for name in self.tensors(i):
+                users.setdefault(name, []).append(f"L{i}")
+        edges = [{"tensor": name, "layers": dict.fromkeys(own, name)} for name, own in users.items() if len(own) > 1]
+        kept = [name if len(own) > 1 else f"{own[0]}.{name}" for name, own in users.items()]
+        own = [{"target": "DRAM", "keep": kept}]
         inner = {"target": "Buffer"}
         return GroupMapping.model_validate(
             {
@@ -114,6 +118,8 @@ class Layer:
     def __init__(self, chain: Chain, number: int) -> None:
         self.chain, self.tensors = chain, chain.tensors(number)
         self.operand, self.weight, self.result = self.tensors
+        self.handed = self.operand if chain.siblings else self.result
+        self.filled = {self.operand} if chain.siblings and number == 0 else set[str]()
         self.sizes = {at: chain.sizes[at] for ranks in self.tensors.values() for at in ranks}
         self.macs = math.prod(self.sizes.values())
         self.words = cache(self._words)
@@ -183,7 +189,7 @@ class Layer:
         for name in self.tensors:
             depth = depths.get(name)
             apart = max((each for each in shared if depth is not None and each <= depth), default=0)
-            moved = self.words(name, None if depth is None else loops[:depth], apart, name in fused)
+            moved = self.words(name, None if depth is None else loops[:depth], apart, name in fused - self.filled)
             total = [a + b for a, b in zip(total, moved, strict=True)]
         energy = self.macs * 0.5 + sum(a * b for a, b in zip(total, self.chain.energies, strict=True))
         ports = [math.ceil(a / b) for a, b in zip(total, self.chain.bandwidths, strict=True) if b is not None]
@@ -201,7 +207,7 @@ State = tuple[Loops | None, Loops | None, tuple[int, int], tuple[tuple[int, int]
 def states(layer: Layer, left: bool, right: bool) -> set[State]:
     """Return the nests of a layer as far as its neighbours matter; equal ones once."""
     found = set[State]()
-    choices = [(None, layer.operand)[: 1 + left], (None, layer.result)[: 1 + right]]
+    choices = [(None, layer.operand)[: 1 + left], (None, layer.handed)[: 1 + right]]
     for ends in itertools.product(*choices):
         fused = frozenset(each for each in ends if each)
         for loops, depths in layer.nests(fused):
@@ -312,7 +318,9 @@ def main() -> int:
             print(f"seed {seed}, {chain.objective}: {executed} found, {brute} by brute force", flush=True)
             counts["WRONG"] += 1
         else:
-            counts[f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {chain.count} layers"] += 1
+            counts[
+                f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {f'{chain.count} layers' if not chain.siblings else 'siblings'}"
+            ] += 1
         if sum(counts.values()) % 50 == 0:
             print(
                 f"{sum(counts.values())} chains, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True

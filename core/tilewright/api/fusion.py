@@ -1,4 +1,4 @@
-"""`fuse`: the optimal group mapping of layers that form a chain."""
+"""`fuse`: the optimal group mapping of layers that share loops."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def fuse(
     model_options: MappingOf[str, Any] | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> FusionReport:
-    """Find the optimal group mapping of layers that form a chain, as `tilewright map --fuse` does.
+    """Find the optimal group mapping of several layers, as `tilewright map --fuse` does.
 
     Args:
         group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
@@ -142,9 +142,14 @@ def fuse(
     told = ((fused.energy_pj, chain.energy_pj), (fused.cycles, chain.cycles))
     proved = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
     if folder is not None:
-        try:
-            os.makedirs(folder, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
-        write_text(Path(folder, "group.yaml"), chain.group.to_yaml())
+        write_in(folder, "group.yaml", chain.group.to_yaml())
     return FusionReport(chain.group, fused, unfused, objective, proved)
+
+
+def write_in(folder: str | os.PathLike[str], name: str, text: str) -> None:
+    """Write a file in a folder, which is made if needed. Raises OutputError."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
+    write_text(Path(folder, name), text)

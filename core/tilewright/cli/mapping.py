@@ -31,7 +31,11 @@ def map_command(
         bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
     fuse: Annotated[
-        bool, typer.Option("--fuse", help="map the layers of a group file, a chain, so that they share loops")
+        bool,
+        typer.Option(
+            "--fuse",
+            help="keep intermediate results on chip: of a network, or of a group file whose layers share loops",
+        ),
     ] = False,
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
@@ -68,19 +72,26 @@ def map_command(
 
 
 def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool) -> NoReturn:
-    """Print the optimal group mapping of a group file, and write it. Raises CallError, and Exit."""
+    """Print the fused mapping of a group file or a network, and write that of a group. Raises CallError, and Exit."""
     import tilewright as tw
+    from tilewright.api.load.kinds import is_group_file
     from tilewright.cli.common import print_result
 
-    used = ("objective", "model", "model_options", "folder")
+    if others:
+        raise tw.errors.CallError("--fuse excludes --pareto and --graph")
     settings, known = flags.settings(), settings_of(MapSettings)
+    if not any(map(is_group_file, workload)):
+        network = tw.fuse_network(flags.loaded(workload), arch, **settings)
+        print_result(network, flags.json, flags.quiet)
+        raise typer.Exit(0)
+    used = ("objective", "model", "model_options", "folder")
     given = [
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
     ]
     odd = [known[name].spelled[0] for name in given if name not in used]
-    if len(workload) != 1 or len(arch) != 1 or others or odd:
-        what = "--fuse takes one group file, one architecture, --objective, --model and --output"
-        raise tw.errors.CallError(f"{what}; not {', '.join(odd) or '--pareto and --graph'}")
+    if len(workload) != 1 or len(arch) != 1 or odd:
+        what = "--fuse of a group takes one group file, one architecture, --objective, --model and --output"
+        raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
     found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used})
     print_result(found, flags.json, flags.quiet)
     raise typer.Exit(0)

@@ -1,8 +1,8 @@
-"""Optimal group mapping of a chain of layers on two memories, by exact joining of partial mappings.
+"""Optimal group mapping of layers on two memories, by exact joining of partial mappings.
 
-Later layers depend on two facts. The first is the *class*: the loops outside the home of the tensor that is alive.
-The second is the words kept per depth of these loops. Of joined parts that agree in the class, those
-that another one beats in every figure are dropped. This is exact, since costs and room only grow.
+Later layers depend on two facts. The first is the *class*: the homes of the fused tensors that are alive, and the
+loops outside them. The second is the words kept per depth of these loops. Of joined parts that agree in the class,
+those that another one beats in every figure are dropped. This is exact, since costs and room only grow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.run.fused_parts import Ends, FusedLayer, Loops, Part, undominated
+from tilewright.run.fused_parts import Fusable, FusedLayer, Homes, Part, undominated
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
@@ -24,7 +24,7 @@ from tilewright.schema.report import Objective
 class Joined:
     """Joined parts of the layers so far.
 
-    `outside` are words per depth of the live tensor's loops that stay while deeper loops run.
+    `outside` are words per depth of the shared loops that stay while deeper loops run.
     `inside` are, per depth, the most words that a finished branch there took below it.
     """
 
@@ -32,7 +32,7 @@ class Joined:
     cycles: float
     outside: tuple[float, ...]
     inside: tuple[float, ...]
-    parts: tuple[tuple[Ends, Part], ...]
+    parts: tuple[tuple[Homes, Part], ...]
 
     def of(self, objective: Objective, energy_pj: float = 0.0, cycles: float = 0.0) -> float:
         """Return the objective after adding energy and cycles."""
@@ -42,7 +42,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class FusedChain:
-    """Optimum of a chain with its costs, and the optimum without fusion."""
+    """Optimum of a group with its costs, and the optimum without fusion."""
 
     group: GroupMapping
     energy_pj: float
@@ -53,7 +53,7 @@ class FusedChain:
 def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChain:
     """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
-    Only a tensor that a layer makes for the next one alone is fused. All tiles divide.
+    A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
 
     Raises:
         NotConformableError: The architecture does not have two memories without a fanout, a
@@ -62,22 +62,21 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the mapper of fused chains", reasons)
-    axes = _axes(group)
-    found = [layer.parts() for layer in _layers(group, axes)]
-    ends = Ends(None, None)
-    if any(ends not in each for each in found):
+    axes, tensors = _axes(group)
+    found = [layer.parts() for layer in _layers(group, axes, tensors)]
+    if any(Homes() not in each for each in found):
         reason = Reason(code="capacity", where=group.name, message="some layer does not fit the buffer")
         raise NotConformableError("the mapper of fused chains", (reason,))
     capacity = group.architecture.memories[1].usable_slices
-    unfused = _joined([{ends: each[ends]} for each in found], objective, capacity, math.inf)
+    unfused = _joined([{Homes(): each[Homes()]} for each in found], tensors, objective, capacity, math.inf)
     plain = min(unfused, key=lambda each: each.of(objective))
-    states = _joined(found, objective, capacity, plain.of(objective))
+    states = _joined(found, tensors, objective, capacity, plain.of(objective))
     best = min(states, key=lambda each: each.of(objective), default=plain)
     return FusedChain(
-        group=_group(group, axes, best.parts),
+        group=_group(group, axes, tensors, best.parts),
         energy_pj=best.energy_pj,
         cycles=best.cycles,
-        unfused=_group(group, axes, plain.parts),
+        unfused=_group(group, axes, tensors, plain.parts),
     )
 
 
@@ -105,54 +104,67 @@ def _order(group: GroupMapping) -> list[str]:
     return list(group.tree.layers())
 
 
-def _fusable(group: GroupMapping) -> dict[str, str]:
-    """Return the tensors that a layer makes for the next one alone -> the layer."""
-    order = _order(group)
-    found = {}
-    for tensor, users in group.users.items():
-        layers, maker = list(users), group.maker(tensor)
-        if len(layers) == 2 and maker == layers[0] and order.index(layers[1]) == order.index(maker) + 1:
-            found[tensor] = maker
-    return found
+def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fusable]]:
+    """Return (layer, dimension) -> axis, and the tensors that several layers use.
+
+    Dimensions are one axis if they are one coordinate of such a tensor, unless that made two dimensions of a layer
+    one axis. No loop is shared over such a coordinate.
+    """
+    problems, order = {problem.name: problem for problem in group.layers}, _order(group)
+    same = {(layer, name): {(layer, name)} for layer in order for name in problems[layer].dimensions}
+    used = {tensor: users for tensor, users in group.users.items() if len(users) > 1}
+    coordinates = dict[str, list[list[tuple[str, str]]]]()
+    for tensor, users in used.items():
+        ranks = [
+            [(layer, next(iter(rank.terms))) for rank in problems[layer].tensor(own).projection]
+            for layer, own in users.items()
+        ]
+        coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
+        for together in coordinates[tensor]:
+            joined = set().union(*(same[each] for each in together))
+            if len({layer for layer, _ in joined}) == len(joined):
+                same |= dict.fromkeys(joined, joined)
+    axes, names = dict[tuple[str, str], str](), set[str]()
+    for (layer, dimension), joined in same.items():
+        if (layer, dimension) not in axes:
+            name = next(n for n in (dimension, *(f"{dimension}{i}" for i in range(len(names) + 1))) if n not in names)
+            axes |= dict.fromkeys(joined, name)
+            names.add(name)
+    tensors = dict[str, Fusable]()
+    for tensor, users in used.items():
+        sizes = dict[str, int]()
+        for number, together in enumerate(coordinates[tensor]):
+            layer, dimension = together[0]
+            axis = axes[layer, dimension] if len({axes[each] for each in together}) == 1 else f"{tensor}.{number}"
+            sizes[axis] = problems[layer].dimensions[dimension]
+        positions = tuple(sorted(map(order.index, users)))
+        first, own = next(iter(users.items()))
+        width = group.architecture.memories[1].slices_of(problems[first].tensor(own))
+        made = group.maker(tensor) is not None
+        tensors[tensor] = Fusable(tensor, sizes, positions, made, width)
+    return axes, tensors
 
 
-def _axes(group: GroupMapping) -> dict[tuple[str, str], str]:
-    """Return (layer, dimension) -> axis. Dimensions are one axis if they are one coordinate of a fusable tensor."""
+def _layers(group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict[str, Fusable]) -> Iterator[FusedLayer]:
     problems = {problem.name: problem for problem in group.layers}
-    axes, used = dict[tuple[str, str], str](), set[str]()
-    order = _order(group)
-    for layer in order:
-        before = [t for t, maker in _fusable(group).items() if layer in group.users[t] and maker != layer]
-        for tensor in before:
-            maker = _fusable(group)[tensor]
-            pairs = zip(
-                problems[maker].tensor(group.users[tensor][maker]).projection,
-                problems[layer].tensor(group.users[tensor][layer]).projection,
-                strict=True,
-            )
-            for ours, theirs in pairs:
-                axes[layer, next(iter(theirs.terms))] = axes[maker, next(iter(ours.terms))]
-        for dimension in problems[layer].dimensions:
-            if (layer, dimension) not in axes:
-                name = next(n for n in (dimension, *(f"{dimension}{i}" for i in range(len(used) + 1))) if n not in used)
-                axes[layer, dimension] = name
-                used.add(name)
-    return axes
-
-
-def _layers(group: GroupMapping, axes: dict[tuple[str, str], str]) -> Iterator[FusedLayer]:
-    problems = {problem.name: problem for problem in group.layers}
-    fusable = _fusable(group)
-    for layer in _order(group):
+    theirs = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
+    for number, layer in enumerate(_order(group)):
         own = {dimension: axes[layer, dimension] for dimension in problems[layer].dimensions}
-        operand = next(
-            (group.users[t][layer] for t, m in fusable.items() if layer in group.users[t] and m != layer), None
-        )
-        yield FusedLayer(problems[layer], group.architecture, own, operand, layer in fusable.values())
+        names = {tensor.name: theirs[layer, tensor.name] for tensor in problems[layer].tensors}
+        alive = tuple(each for each in tensors.values() if each.first <= number <= each.last)
+        yield FusedLayer(problems[layer], group.architecture, number, own, names, alive)
+
+
+Class = tuple[Homes, tuple[tuple[str, int], ...]]
+"""Homes of the live tensors; and of every tensor with later readers, how many loops its maker shares with these."""
 
 
 def _joined(
-    found: Sequence[dict[Ends, list[Part]]], objective: Objective, capacity: float, most: float
+    found: Sequence[dict[Homes, list[Part]]],
+    tensors: dict[str, Fusable],
+    objective: Objective,
+    capacity: float,
+    most: float,
 ) -> list[Joined]:
     """Return the undominated mappings of all layers.
 
@@ -161,39 +173,72 @@ def _joined(
     """
     least_energy = [min(part.energy_pj for parts in each.values() for part in parts) for each in found]
     least_cycles = [min(part.cycles for parts in each.values() for part in parts) for each in found]
-    states: dict[Loops | None, list[Joined]] = {None: [Joined(0.0, 0.0, (), (0.0,), ())]}
+    states: dict[Class, list[Joined]] = {(Homes(), ()): [Joined(0.0, 0.0, (), (0.0,), ())]}
     for number, classes in enumerate(found):
         later = sum(least_energy[number + 1 :]), sum(least_cycles[number + 1 :])
-        new: dict[Loops | None, list[Joined]] = {}
-        for ends, parts in classes.items():
-            for state in states.get(ends.left, ()):
-                for part in parts:
-                    joined = _join(state, ends, part, capacity)
-                    if joined is not None and joined.of(objective, *later) <= most * (1 + 1e-9):
-                        new.setdefault(ends.right, []).append(joined)
+        new: dict[Class, list[Joined]] = {}
+        by_left: dict[Homes, list[tuple[Homes, list[Part]]]] = {}
+        for homes, parts in classes.items():
+            by_left.setdefault(_crossing(homes, tensors, number - 1), []).append((homes, parts))
+        for (left, shared), rows in states.items():
+            for homes, parts in by_left.get(left, ()):
+                right = _crossing(homes, tensors, number)
+                kept = _shared(left, shared, tensors, number, len(right.loops))
+                if kept is None:
+                    continue
+                fused = [(tensors[name], depth) for name, depth in homes.depths]
+                for state in rows:
+                    for part in parts:
+                        joined = _join(state, left, homes, right, fused, part, capacity)
+                        if joined is not None and joined.of(objective, *later) <= most * (1 + 1e-9):
+                            new.setdefault((right, kept), []).append(joined)
         states = {}
-        for key, rows in new.items():
+        for key, joins in new.items():
             figures = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[objective]
             columns = [
-                (each.energy_pj * figures[0], each.cycles * figures[1], *each.outside, *each.inside) for each in rows
+                (each.energy_pj * figures[0], each.cycles * figures[1], *each.outside, *each.inside) for each in joins
             ]
-            states[key] = [rows[at] for at in undominated(np.array(columns))]
-    return states.get(None, [])
+            states[key] = [joins[at] for at in undominated(np.array(columns))]
+    return [each for rows in states.values() for each in rows]
 
 
-def _join(state: Joined, ends: Ends, part: Part, capacity: float) -> Joined | None:
+def _crossing(homes: Homes, tensors: dict[str, Fusable], number: int) -> Homes:
+    """Return the homes of the tensors that live from layer `number`, or before, to a later one."""
+    depths = tuple(each for each in homes.depths if tensors[each[0]].first <= number < tensors[each[0]].last)
+    return Homes(homes.loops[: max((depth for _, depth in depths), default=0)], depths)
+
+
+def _shared(
+    left: Homes, shared: tuple[tuple[str, int], ...], tensors: dict[str, Fusable], number: int, after: int
+) -> tuple[tuple[str, int], ...] | None:
+    """Return how many loops makers share with later readers, or None if a layer reads unfinished sums."""
+    for name, count in shared:
+        if number in tensors[name].users and any(axis not in tensors[name].sizes for axis, _ in left.loops[:count]):
+            return None
+    counts = dict(shared) | {each.name: after for each in tensors.values() if each.made and each.first == number}
+    return tuple((name, min(count, after)) for name, count in counts.items() if tensors[name].last > number)
+
+
+def _join(
+    state: Joined,
+    left: Homes,
+    homes: Homes,
+    right: Homes,
+    fused: Sequence[tuple[Fusable, int]],
+    part: Part,
+    capacity: float,
+) -> Joined | None:
     """Return the state after one more layer, or None if it does not fit."""
-    before, after = len(ends.left or ()), len(ends.right or ())
-    depth = max(before, after)
-    outside = [a + b for a, b in zip(_padded(state.outside, depth), _padded(part.outside, depth), strict=True)]
+    before, depth, after = len(left.loops) if left.depths else -1, len(homes.loops), len(right.loops)
+    known = {name for name, _ in left.depths}
+    outside = [a + b for a, b in zip(_padded(state.outside, depth), part.outside, strict=True)]
     inside = _padded(state.inside, depth + 1)
     own = part.inside
-    for fused, words, at in ((ends.left, part.live, before), (ends.right, part.made, after)):
-        if fused is None:
-            continue
+    for tensor, at in fused:
+        words = tensor.slices(homes.loops[:at])
         if at == depth:
             own += words
-        else:  # it stays while the deeper shared loops run
+        elif tensor.name not in known or at == before:  # it stays while the deeper shared loops run
             outside[at] += words
     inside[depth] = max(inside[depth], own)
     for at in range(depth, after, -1):
@@ -201,14 +246,14 @@ def _join(state: Joined, ends: Ends, part: Part, capacity: float) -> Joined | No
     outside, inside = outside[:after], inside[: after + 1]
     if max(sum(outside[:at]) + each for at, each in enumerate(inside)) > capacity:
         return None
-    if ends.right is None:
+    if not right.depths:
         inside = [0.0]  # nothing is alive: what follows has the whole buffer
     return Joined(
         state.energy_pj + part.energy_pj,
         state.cycles + part.cycles,
         tuple(outside),
         tuple(inside),
-        (*state.parts, (ends, part)),
+        (*state.parts, (homes, part)),
     )
 
 
@@ -216,9 +261,14 @@ def _padded(values: Sequence[float], count: int) -> list[float]:
     return [*values, *[0.0] * (count - len(values))]
 
 
-def _group(group: GroupMapping, axes: dict[tuple[str, str], str], parts: Sequence[tuple[Ends, Part]]) -> GroupMapping:
+def _group(
+    group: GroupMapping,
+    axes: dict[tuple[str, str], str],
+    tensors: dict[str, Fusable],
+    parts: Sequence[tuple[Homes, Part]],
+) -> GroupMapping:
     """Return the group mapping that the parts of all layers form."""
-    tree = _Tree(group, axes, parts).part(0, len(parts) - 1, 0)
+    tree = _Tree(group, axes, tensors, parts).part(0, len(parts) - 1, 0)
     shared: dict[str, dict[str, str]] = {}
     for (layer, dimension), axis in axes.items():
         shared.setdefault(axis, {})[layer] = dimension
@@ -228,23 +278,22 @@ def _group(group: GroupMapping, axes: dict[tuple[str, str], str], parts: Sequenc
 
 class _Tree:
     def __init__(
-        self, group: GroupMapping, axes: dict[tuple[str, str], str], parts: Sequence[tuple[Ends, Part]]
+        self,
+        group: GroupMapping,
+        axes: dict[tuple[str, str], str],
+        tensors: dict[str, Fusable],
+        parts: Sequence[tuple[Homes, Part]],
     ) -> None:
-        self.group, self.axes, self.parts = group, axes, parts
+        self.group, self.axes, self.tensors, self.parts = group, axes, tensors, parts
         self.outer, self.inner = (group.architecture.cluster_of(each.name).name for each in group.architecture.memories)
         self.layers = _order(group)
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
-        self.results = {p.name: p.output.name for p in group.layers}
-        self.homes = {
-            self.names[layer, self.results[layer]]
-            for layer, (ends, _) in zip(self.layers, parts, strict=True)
-            if ends.right is not None
-        }
+        self.homes = dict(each for homes, _ in parts for each in homes.depths)
 
     def depth(self, number: int) -> int:
-        """Return how many loops a layer shares with the next one; -1: it is not fused."""
-        right = self.parts[number][0].right
-        return -1 if right is None else len(right)
+        """Return how many loops a layer shares with the next one; -1: no fused tensor lives on."""
+        right = _crossing(self.parts[number][0], self.tensors, number)
+        return len(right.loops) if right.depths else -1
 
     def part(self, first: int, last: int, depth: int, root: bool = True) -> dict[str, Any]:
         """Return the part of some layers, inside of `depth` shared loops."""
@@ -255,45 +304,45 @@ class _Tree:
             entries += self._leaf(first, depth)
             return {"layer": self.layers[first], "entries": entries}
         shared = max(0, min(self.depth(number) for number in range(first, last)))
+        cuts = [number for number in range(first, last) if self.depth(number) in (shared, -1)]
+        starts, ends = [first, *(each + 1 for each in cuts)], [*cuts, last]
         loops = self.parts[first][1].nest.loops
         for at in range(depth, shared + 1):
+            nests = [self.parts[number][1].nest for number in range(first, last + 1)]
             kept = [
-                self.names[self.layers[number], name]
-                for number in range(first, last + 1)
-                for name, outside in zip(
-                    self.parts[number][1].nest.kept, self.parts[number][1].nest.depths, strict=True
-                )
-                if outside == at < shared and self.names[self.layers[number], name] not in self.homes
+                name
+                for nest in nests
+                for name, outside in zip(nest.kept, nest.depths, strict=True)
+                if outside == at < shared and name not in self.homes
             ]
-            if at == shared:
-                kept = [
-                    self.names[self.layers[number], self.results[self.layers[number]]]
-                    for number in range(first, last)
-                    if self.depth(number) == shared
-                ]
+            kept += [
+                name
+                for name, outside in self.homes.items()
+                if outside == at and first <= self.tensors[name].first and self.tensors[name].last <= last
+                if at < shared or any(self.tensors[name].first <= cut < self.tensors[name].last for cut in cuts)
+            ]
             entry: dict[str, Any] = {"target": self.inner, "keep": kept}
             if at > depth:
                 dimension, size = loops[at - 1]
                 entry["temporal_tile_sizes"] = {self.axes[self.layers[first], dimension]: size}
             entries.append(entry)
-        cuts = [number for number in range(first, last) if self.depth(number) in (shared, -1)]
-        starts, ends = [first, *(each + 1 for each in cuts)], [*cuts, last]
         branches = [self.part(a, b, shared, root=False) for a, b in zip(starts, ends, strict=True)]
         return {"entries": entries, "branches": branches}
 
     def _outermost(self, alone: int | None) -> list[str]:
         if alone is not None:
             return [own for layer, own in self.names if layer == self.layers[alone]]
-        return [tensor for tensor in self.group.users if tensor not in self.homes]
+        return [tensor for tensor in self.group.users if tensor not in self.homes or not self.tensors[tensor].made]
 
     def _leaf(self, number: int, depth: int) -> Iterator[dict[str, Any]]:
         layer, nest = self.layers[number], self.parts[number][1].nest
         problem = next(each for each in self.group.layers if each.name == layer)
+        own = {self.names[layer, tensor.name]: tensor.name for tensor in problem.tensors}
         for at in range(depth, len(nest.loops) + 1):
             kept = [
-                name
+                own[name]
                 for name, outside in zip(nest.kept, nest.depths, strict=True)
-                if outside == at and self.names[layer, name] not in self.homes
+                if outside == at and name not in self.homes
             ]
             entry: dict[str, Any] = {"target": self.inner, "keep": kept}
             if at > depth:

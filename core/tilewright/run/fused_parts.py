@@ -1,4 +1,4 @@
-"""Partial mappings of one layer in a fused chain: all nests on two memories, priced and thinned.
+"""Partial mappings of one layer in a fused group: all nests on two memories, priced and thinned.
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
 tile: where a tile would stay, another nest keeps it in an outer place at the same price. docs/fusion.md
@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,12 +29,15 @@ Loops = tuple[tuple[str, int], ...]
 class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
-    `depths` has for each node how many loops are outside it.
+    For each node, `depths` has how many loops are outside it, `visits` the product of their trips, and `slices` its
+    tile's in the buffer.
     """
 
-    loops: Loops
-    kept: tuple[str, ...]
-    depths: tuple[int, ...]
+    loops: Loops = ()
+    kept: tuple[str, ...] = ()
+    depths: tuple[int, ...] = ()
+    visits: tuple[int, ...] = ()
+    slices: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,7 @@ class Part:
     """A partial mapping: its costs, and the words that it keeps.
 
     `outside` are words per depth that stay while deeper shared loops run, without fused tensors.
-    `inside` are words that only this layer's branch keeps. `live` and `made` are the words of the
-    fused input's and output's tiles.
+    `inside` are words that only this layer's branch keeps.
     """
 
     nest: Nest
@@ -50,33 +53,62 @@ class Part:
     cycles: float
     outside: tuple[float, ...]
     inside: float
-    live: float
-    made: float
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Loops outside the homes of a layer's input and output, by axis; None: it is not fused."""
+class Homes:
+    """Homes of the fused tensors that are alive while a layer runs: (tensor, loops outside), by name.
 
-    left: Loops | None
-    right: Loops | None
+    `loops` are those outside the innermost home, by axis.
+    """
+
+    loops: Loops = ()
+    depths: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Fusable:
+    """A tensor that several layers use, or that is alive while they run.
+
+    `users` are the positions of its layers. `made`: the first one makes it. Otherwise it is an input of the group, and
+    the first one fills it. `sizes`: axis -> size. `width`: slices of a word in the buffer.
+    """
+
+    name: str
+    sizes: dict[str, int]
+    users: tuple[int, ...]
+    made: bool
+    width: int
+
+    @property
+    def first(self) -> int:
+        return self.users[0]
+
+    @property
+    def last(self) -> int:
+        return self.users[-1]
+
+    def slices(self, loops: Loops) -> int:
+        """Return the slices of the tile inside some loops."""
+        return self.width * math.prod((self.sizes | dict(loops))[axis] for axis in self.sizes)
 
 
 @dataclass(frozen=True)
 class FusedLayer:
-    """A layer of a chain, on an architecture of two memories.
+    """A layer of a group, on an architecture of two memories.
 
     Args:
-        axes: dimension -> axis of the chain.
-        operand: the operand that the layer before makes, or None.
-        feeds: the layer after reads the result.
+        axes: dimension -> axis of the group.
+        names: tensor -> its name in the group.
+        alive: the tensors that may be fused and are alive while the layer runs.
     """
 
     problem: Problem
     architecture: Architecture
+    number: int
     axes: dict[str, str]
-    operand: str | None
-    feeds: bool
+    names: dict[str, str]
+    alive: tuple[Fusable, ...]
 
     @property
     def outer(self) -> Memory:
@@ -86,100 +118,158 @@ class FusedLayer:
     def buffer(self) -> Memory:
         return self.architecture.memories[1]
 
-    def parts(self) -> dict[Ends, list[Part]]:
+    def parts(self) -> dict[Homes, list[Part]]:
         """Return the partial mappings that no other one of their class beats."""
-        found: dict[tuple[Ends, float, float], list[Part]] = {}
-        for fused in self._choices():
-            for nest in self._nests(fused):
-                ends, part = self._priced(fused, nest)
-                if sum(part.outside) + part.inside + part.live + part.made <= self.buffer.usable_slices:
-                    found.setdefault((ends, part.live, part.made), []).append(part)
-        classes: dict[Ends, list[Part]] = {}
-        for (ends, _, _), parts in found.items():
+        found: dict[Homes, list[Part]] = {}
+        for count in range(len(self.alive) + 1):
+            for fused in itertools.combinations(self.alive, count):
+                for nest in self._nests(frozenset(each.name for each in fused)):
+                    homes, part = self._priced(fused, nest)
+                    found.setdefault(homes, []).append(part)
+        for homes, parts in found.items():
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
-            classes.setdefault(ends, []).extend(parts[at] for at in undominated(np.array(columns)))
-        return classes
-
-    def _choices(self) -> Iterator[frozenset[str]]:
-        ends = [name for name in (self.operand, self.problem.output.name if self.feeds else None) if name]
-        for count in range(len(ends) + 1):
-            yield from map(frozenset, itertools.combinations(ends, count))
+            found[homes] = [parts[at] for at in undominated(np.array(columns))]
+        return found
 
     def _nests(self, fused: frozenset[str]) -> Iterator[Nest]:
-        others = [tensor.name for tensor in self.problem.tensors if tensor.name not in fused]
+        others = [name for name in self.names.values() if name not in fused]
         for count in range(len(others) + 1):
             for more in itertools.combinations(others, count):
                 for order in itertools.permutations(sorted(fused.union(more))):
                     last = max((at for at, name in enumerate(order) if name in fused), default=-1)
-                    yield from self._filled(fused, order, last, 0, dict(self.problem.dimensions), Nest((), order, ()))
+                    yield from self._filled(fused, order, last, dict(self.problem.dimensions), Nest())
 
     def _filled(
-        self, fused: frozenset[str], order: tuple[str, ...], last: int, at: int, tile: dict[str, int], nest: Nest
+        self, fused: frozenset[str], order: tuple[str, ...], last: int, tile: dict[str, int], nest: Nest
     ) -> Iterator[Nest]:
-        """Yield the nests with all loops in front of nodes from `at` on.
+        """Yield the nests that fit, with all loops in front of the nodes that are still missing.
 
         A node moves in through loops that move it, since it then needs less room. Behind the last
         home a node moves out through other loops, since it is then filled less often.
         """
+        at = len(nest.kept)
         if at == len(order):
             yield nest
             return
         able = set(self.problem.dimensions)
         for name in order[at:]:
-            able &= self._dimensions(name) if name in fused else able
+            able &= self._shared[name] if name in fused else able
         if at and order[at - 1] not in fused:
-            able -= self._dimensions(order[at - 1])
+            able -= self._moving[order[at - 1]]
         if at > last:
-            able &= self._dimensions(order[at])
+            able &= self._moving[order[at]]
         options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
         for chosen in itertools.product(*options):
             loops = [each for each in chosen if each is not None]
+            inner = tile | dict(loops)
+            slices = self._slices(order[at], inner)
+            if sum(nest.slices) + slices > self.buffer.usable_slices:
+                continue
+            visits = math.prod(tile[dimension] // size for dimension, size in loops)
             for ordered in itertools.permutations(loops) if at <= last else [tuple(loops)]:
-                inner = Nest((*nest.loops, *ordered), order, (*nest.depths, len(nest.loops) + len(ordered)))
-                yield from self._filled(fused, order, last, at + 1, tile | dict(loops), inner)
+                more = Nest(
+                    (*nest.loops, *ordered),
+                    order[: at + 1],
+                    (*nest.depths, len(nest.loops) + len(ordered)),
+                    (*nest.visits, math.prod(nest.visits[-1:]) * visits),
+                    (*nest.slices, slices),
+                )
+                yield from self._filled(fused, order, last, inner, more)
 
-    def _dimensions(self, name: str) -> set[str]:
-        return set(self.problem.tensor(name).dimensions)
+    def _slices(self, name: str, tile: dict[str, int]) -> int:
+        """Return the slices of a tensor's tile in the buffer."""
+        width, whole = self._sizes[name]
+        return width * whole * math.prod(tile[dimension] for dimension in self._moving[name])
 
-    def _priced(self, fused: frozenset[str], nest: Nest) -> tuple[Ends, Part]:
-        problem, room = self.problem, dict[str, float]()
-        reads, writes, energy = Counter[str](), Counter[str](), 0.0
-        depth = dict(zip(nest.kept, nest.depths, strict=True))
-        for tensor in problem.tensors:
-            moves = [(self.outer, *self._moved(tensor, problem.macs, problem.macs, None))]
-            if tensor.name in depth:
-                tile, visits = self._tile(nest.loops[: depth[tensor.name]], tensor)
-                room[tensor.name] = tile * self.buffer.slices_of(tensor)
-                filled = None if tensor.name in fused else tile * visits
-                moves = [(self.buffer, *self._moved(tensor, problem.macs, problem.macs, filled))]
-                if filled is not None:
-                    moves.append((self.outer, *self._moved(tensor, filled, filled, None)))
-            for memory, read, fills, updates in moves:
-                energy += energy_of(memory, tensor, read, fills, updates)
-                reads[memory.name] += read * memory.slices_of(tensor)
-                writes[memory.name] += (fills + updates) * memory.slices_of(tensor)
-        moved = {
-            each.name: (Counter({0: reads[each.name]}), Counter({0: writes[each.name]}))
-            for each in (self.outer, self.buffer)
+    @cached_property
+    def _sizes(self) -> dict[str, tuple[int, int]]:
+        """Tensor of the group -> slices of a word, and the words along coordinates that no dimension of the layer moves."""
+        own = {self.names[each.name]: (self.buffer.slices_of(each), 1) for each in self.problem.tensors}
+        known = set(self.axes.values())
+        passing = {
+            each.name: (each.width, math.prod(size for axis, size in each.sizes.items() if axis not in known))
+            for each in self.alive
         }
-        cycles = problem.macs * self.architecture.compute.cycles_per_operation
-        cycles = max([cycles, *(limit.cycles for limit in port_limits((self.outer, self.buffer), moved))])
+        return passing | own
+
+    @cached_property
+    def _moving(self) -> dict[str, set[str]]:
+        """Tensor of the group -> dimensions of the layer that move it."""
+        return self._shared | {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors}
+
+    @cached_property
+    def _shared(self) -> dict[str, set[str]]:
+        """Tensor that may be fused -> dimensions of the layer whose loops may be outside its home."""
+        return {
+            each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
+        }
+
+    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
+        problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]
+        depth = dict(zip(nest.kept, nest.depths, strict=True))
+        fills = {
+            name: words // self._sizes[name][0] * visits
+            for name, words, visits in zip(nest.kept, nest.slices, nest.visits, strict=True)
+        }
+        at_home = {each.name for each in fused}
+        filled_here = {each.name for each in fused if not each.made and each.first == self.number}
+        for tensor in problem.tensors:
+            name = self.names[tensor.name]
+            filled = fills.get(name) if name not in at_home or name in filled_here else 0
+            pj, *own = self._moves(tensor.name, filled)
+            energy += pj
+            slices = [a + b for a, b in zip(slices, own, strict=True)]
+        cycles = max(problem.macs * self.architecture.compute.cycles_per_operation, self._port_cycles(tuple(slices)))
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        left, right = (self._outside(name, fused, nest) for name in (self.operand, problem.output.name))
-        shared = max((len(each) for each in (left, right) if each is not None), default=0)
-        outside = [0.0] * shared
-        inside = 0.0
-        for name, words in room.items():
-            if name in fused:
-                continue
-            if depth[name] < shared:
+        shared = max((depth[name] for name in at_home), default=0)
+        outside, inside = [0.0] * shared, 0.0
+        for name, words in zip(nest.kept, nest.slices, strict=True):
+            if name not in at_home and depth[name] < shared:
                 outside[depth[name]] += words
-            else:
+            elif name not in at_home:
                 inside += words
-        live = room[self.operand] if self.operand in fused and self.operand else 0.0
-        made = room[problem.output.name] if problem.output.name in fused else 0.0
-        return Ends(left, right), Part(nest, energy, cycles, tuple(outside), inside, live, made)
+        loops = tuple((self.axes[dimension], size) for dimension, size in nest.loops[:shared])
+        homes = Homes(loops, tuple((each.name, depth[each.name]) for each in fused))
+        return homes, Part(nest, energy, cycles, tuple(outside), inside)
+
+    def _moves(self, name: str, filled: int | None) -> tuple[float, int, int, int, int]:
+        """Return pJ, and the slices that the outermost memory reads and writes, then the buffer.
+
+        Args:
+            filled: words between the outermost memory and the buffer; 0: the tensor is at home in the buffer;
+                None: the buffer does not keep it.
+        """
+        if (name, filled) not in self._known_moves:
+            tensor, macs = self.problem.tensor(name), self.problem.macs
+            near = self.outer if filled is None else self.buffer
+            moves = [(near, *self._moved(tensor, macs, macs, filled or None))]
+            if filled:
+                moves.append((self.outer, *self._moved(tensor, filled, filled, None)))
+            energy, slices = 0.0, Counter[tuple[str, bool]]()
+            for memory, read, fills, updates in moves:
+                energy += energy_of(memory, tensor, read, fills, updates)
+                slices[memory.name, False] += read * memory.slices_of(tensor)
+                slices[memory.name, True] += (fills + updates) * memory.slices_of(tensor)
+            (a, b), (c, d) = ((slices[each.name, False], slices[each.name, True]) for each in (self.outer, self.buffer))
+            self._known_moves[name, filled] = energy, a, b, c, d
+        return self._known_moves[name, filled]
+
+    @cached_property
+    def _known_moves(self) -> dict[tuple[str, int | None], tuple[float, int, int, int, int]]:
+        return {}
+
+    def _port_cycles(self, slices: tuple[int, ...]) -> int:
+        """Return the cycles that the bandwidths require; `slices` as in `_moves`."""
+        if slices not in self._known_cycles:
+            memories, counts = (self.outer, self.buffer), [Counter({0: each}) for each in slices]
+            moved = {self.outer.name: (counts[0], counts[1]), self.buffer.name: (counts[2], counts[3])}
+            self._known_cycles[slices] = max((each.cycles for each in port_limits(memories, moved)), default=0)
+        return self._known_cycles[slices]
+
+    @cached_property
+    def _known_cycles(self) -> dict[tuple[int, ...], int]:
+        return {}
 
     def _moved(self, tensor: Tensor, read: int, written: int, filled: int | None) -> tuple[int, int, int]:
         """Return reads, fills and updates of a memory; the first partial sum of a word is not read."""
@@ -187,20 +277,6 @@ class FusedLayer:
             return read, filled or 0, 0
         words = self.problem.tensor_words(tensor)
         return read - words, 0 if filled is None else filled - words, written
-
-    def _tile(self, loops: Loops, tensor: Tensor) -> tuple[int, int]:
-        """Return the words of the tile inside some loops, and how often they bring one."""
-        tile, trips = dict(self.problem.dimensions), 1
-        for dimension, size in loops:
-            trips *= tile[dimension] // size
-            tile[dimension] = size
-        return math.prod(tile[at] for at in tensor.dimensions), trips
-
-    def _outside(self, name: str | None, fused: frozenset[str], nest: Nest) -> Loops | None:
-        if name is None or name not in fused:
-            return None
-        depth = nest.depths[nest.kept.index(name)]
-        return tuple((self.axes[dimension], size) for dimension, size in nest.loops[:depth])
 
 
 def undominated(rows: Floats) -> Ints:

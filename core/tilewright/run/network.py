@@ -132,8 +132,22 @@ def map_workload(
     After Ctrl-C no further search starts, and finished layers are yielded. Results in `cache` are reused, and new ones
     are stored. Observer plugins receive every finished search. Several calls may share `workers`.
     """
-    todo = workload.distinct()
-    ways = [chosen(distinct, configuration) for distinct in todo]
+    searches = [LayerSearch(distinct, configuration) for distinct in workload.distinct()]
+    return map_searches(searches, on_progress, jobs=jobs, cache=cache, engine=engine, workers=workers)
+
+
+def map_searches(
+    asked: Sequence[LayerSearch],
+    on_progress: Watch | None = None,
+    *,
+    jobs: int = 1,
+    cache: ResultCache | None = None,
+    engine: Engine | None = None,
+    workers: Workers | None = None,
+) -> Iterator[MappedLayer]:
+    """Map problems as `map_workload` does, each with a configuration of its own."""
+    todo = [each.distinct for each in asked]
+    ways = [chosen(each.distinct, each.configuration) for each in asked]
     memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, ways, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     if done:
@@ -152,9 +166,9 @@ def map_workload(
             if layer is not None:
                 done[missing[number]] = notify_observers(memories[missing[number]].kept(layer), silenced)
             while following in done:
-                yield _with_fallback(done.pop(following), ways[following], configuration)
+                yield _with_fallback(done.pop(following), ways[following], asked[following].configuration)
                 following += 1
-    yield from (_with_fallback(done[index], ways[index], configuration) for index in sorted(done))
+    yield from (_with_fallback(done[index], ways[index], asked[index].configuration) for index in sorted(done))
 
 
 def chosen(distinct: DistinctProblem, configuration: RunConfiguration) -> RunConfiguration:

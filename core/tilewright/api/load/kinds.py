@@ -74,6 +74,14 @@ def is_foreign(source: object) -> bool:
     return not isinstance(data, dict) or not (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
 
 
+def is_group_file(source: str) -> bool:
+    """Return whether the text names a file with a group mapping."""
+    if not is_file_name(source) or not is_file(source):
+        return False
+    data = read_document(source).data
+    return isinstance(data, dict) and (data.get("kind") == "group_mapping" or "tree" in data)
+
+
 def frontend_suffixes() -> tuple[str, ...]:
     """Return the suffixes of the files that frontends read."""
     specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]

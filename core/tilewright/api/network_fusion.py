@@ -1,0 +1,264 @@
+"""`fuse_network` and `fusion_gain`: intermediate results of a network that stay on chip between layers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from tilewright.api.call_arguments import checked
+from tilewright.api.fusion import write_in
+from tilewright.api.keywords import settings_of
+from tilewright.api.plan import Plan, Sources
+from tilewright.api.settings import MapSettings
+from tilewright.errors import CallError, NotConformableError, Reason
+from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
+from tilewright.run.network import LayerSearch, MappedLayer, map_searches
+from tilewright.run.resident import Cost, Intermediate, ResidentNetwork, group_of
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective
+from tilewright.tables import Column, Table, Tabular, numbers
+
+UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "force", "resume", "uneven")
+"""Settings of `map` that fused networks do not take."""
+
+
+@dataclass(frozen=True, repr=False)
+class FusionGain(Tabular):
+    """Bound on the gain of fusion, in the objective over the whole network.
+
+    `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles. `may_stay` are
+    the layers whose results could stay there.
+    """
+
+    network: str
+    architecture: str
+    objective: Objective
+    unfused: float
+    least: float
+    home: str | None
+    may_stay: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<FusionGain of {self.network} on {self.architecture}: at most {100 * self.gain:.1f} %>"
+
+    @property
+    def gain(self) -> float:
+        """Largest possible saving, as a fraction of the cost without fusion."""
+        return max(0.0, 1 - self.least / self.unfused) if self.may_stay and self.unfused else 0.0
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "schema_version": 1,
+            "workload": self.network,
+            "architecture": self.architecture,
+            "objective": self.objective,
+            "unfused": self.unfused,
+            "least": self.least,
+            "gain": self.gain,
+            "home": self.home,
+            "may_stay": list(self.may_stay),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict."""
+        return [{key: value for key, value in self.data().items() if key not in ("schema_version", "may_stay")}]
+
+    def tables(self) -> Sequence[Table | str]:
+        table = Table("mapping", _column(self.objective), title=f"{self.network} on {self.architecture}")
+        table.add_row("unfused", self.unfused)
+        table.add_row("fused, at least", self.least)
+        return [table, self._told()]
+
+    def _told(self) -> str:
+        if self.home is None:
+            return "no single on-chip memory may hold both operands and results: none can stay"
+        if not self.may_stay:
+            return f"no result may stay in {self.home}: the workload states none that layers read whole (reads)"
+        return f"fusion in {self.home} saves at most {100 * self.gain:.1f} %; {len(self.may_stay)} results may stay"
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkFusion(Tabular):
+    """Network whose intermediate results stay on chip where that costs least.
+
+    Attributes:
+        gain: the bound before the search of residents.
+        residents: the results that stay in `gain.home`.
+        costs: cost of each layer of the workload, in order.
+        energy_pj, cycles: of the whole network.
+        bound: lower bound on the objective over all choices of residents.
+        group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
+    """
+
+    gain: FusionGain
+    layers: tuple[str, ...]
+    residents: tuple[Intermediate, ...]
+    costs: tuple[Cost, ...]
+    energy_pj: float
+    cycles: float
+    bound: float
+    group: GroupMapping | None
+
+    def __repr__(self) -> str:
+        return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
+
+    @property
+    def value(self) -> float:
+        """The objective over the whole network."""
+        return self.energy_pj if self.gain.objective == "energy" else self.cycles
+
+    @property
+    def gap(self) -> float | None:
+        """Largest possible further saving among all choices of whole residents, as a fraction."""
+        return max(0.0, gap_of(self.value, self.bound) or 0.0)
+
+    @property
+    def proved(self) -> bool:
+        return (self.gap or 0.0) < PROOF_TOLERANCE
+
+    @property
+    def saved(self) -> float:
+        """Saving against the cost without fusion, as a fraction."""
+        return 1 - self.value / self.gain.unfused if self.residents else 0.0
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `map NET --fuse --json`."""
+        return self.gain.data() | {
+            "fused": self.value,
+            "saved": self.saved,
+            "energy_pj": self.energy_pj,
+            "cycles": self.cycles,
+            "bound": self.bound,
+            "gap": self.gap,
+            "proved": self.proved,
+            "residents": [
+                {"maker": each.maker, "readers": list(each.operands), "words": each.words} for each in self.residents
+            ],
+            "layers": [
+                {
+                    "name": name,
+                    "energy_pj": cost.energy_pj,
+                    "cycles": cost.cycles,
+                    "mapping": None
+                    if cost.layer is None or cost.layer.mapping is None
+                    else cost.layer.mapping.to_data(),
+                }
+                for name, cost in zip(self.layers, self.costs, strict=True)
+            ],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per layer."""
+        staying = {each.maker for each in self.residents}
+        return [
+            {"layer": name, "energy_pj": cost.energy_pj, "cycles": cost.cycles, "result_stays": name in staying}
+            for name, cost in zip(self.layers, self.costs, strict=True)
+        ]
+
+    def tables(self) -> Sequence[Table | str]:
+        column = _column(self.gain.objective)
+        table = Table(
+            "mapping", column, numbers("saved %", decimals=2), title=f"{self.gain.network} on {self.gain.architecture}"
+        )
+        table.add_row("unfused", self.gain.unfused, None)
+        table.add_row("fused", self.value, 100 * self.saved)
+        table.add_row("any fusion, at least", self.gain.least, 100 * self.gain.gain)
+        staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
+        for each in self.residents:
+            staying.add_row(each.maker, ", ".join(each.operands), each.words)
+        told = f"proved among mappings whose results stay whole: {proof(self.gap)}"
+        return [table, told, *(["", staying] if self.residents else [self.gain._told()])]
+
+
+def _column(objective: Objective) -> Column:
+    return numbers("energy", "pJ") if objective == "energy" else numbers("cycles")
+
+
+@checked
+def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings]) -> FusionGain:
+    """Return an upper bound on what fusion can save in a network, from two searches of each distinct layer.
+
+    One search is without fusion. In the other, all intermediate results start in the on-chip memory and take no
+    capacity there. So the bound holds for results that stay whole or in tiles, under the same constraints and the same
+    cost model, leakage included. It does not cover results that stay in other memories, or layers that change.
+
+    Args:
+        workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
+        **settings: Those of `map`, with the objective energy or cycles.
+
+    Raises:
+        NotConformableError: The objective, the hardware or the cost model is not covered.
+        CallError, InputError, UnknownNameError: An argument is invalid.
+    """
+    network, _ = _prepared(workload, arch, settings)
+    return _gain(network)
+
+
+@checked
+def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSettings]) -> NetworkFusion:
+    """Keep intermediate results of a network on chip where that costs least, as `tilewright map NET --fuse` does.
+
+    A result stays whole in one memory, from the layer that makes it to the last one that reads it. Layers are mapped in
+    sequence, each with the capacity that is left.
+
+    Args:
+        workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
+        **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
+            `group.yaml`, which `evaluate` reads, if a group mapping can express the network.
+
+    Raises:
+        NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
+        CallError, InputError, UnknownNameError: An argument is invalid.
+        OutputError: The folder cannot be written to.
+    """
+    network, plan = _prepared(workload, arch, settings)
+    gain = _gain(network)
+    placed = network.place()
+    names = tuple(layer.name for layer in plan.workload.layers)
+    figures = placed.energy_pj, placed.cycles, placed.bound
+    found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    if settings["folder"] is not None:
+        write_in(settings["folder"], "network.json", json.dumps(found.data(), indent=1) + "\n")
+        if found.group is not None:
+            write_in(settings["folder"], "group.yaml", found.group.to_yaml())
+    return found
+
+
+def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:
+    known = settings_of(MapSettings)
+    odd = [known[name].spelled[0] for name in UNUSED if (settings[name] or None) != (known[name].default or None)]  # type: ignore[literal-required]
+    if odd:
+        raise CallError(f"fused networks do not take {', '.join(odd)}")
+    plan, configuration = Plan.of_one(workload, arch, settings)
+
+    def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
+        return map_searches(asked, jobs=plan.jobs, cache=plan.results)
+
+    return ResidentNetwork(plan.workload, configuration, search), plan
+
+
+def _gain(network: ResidentNetwork) -> FusionGain:
+    plain, least = network.gain()
+    if not math.isfinite(plain):
+        failed = [cost.layer for cost in network.costs.values() if cost.layer is not None and cost.layer.report is None]
+        reasons = [
+            Reason(
+                code="mapping", where=each.name, message=f"no mapping without fusion: {each.error or 'none was found'}"
+            )
+            for each in failed
+            if each.architecture is None or each.architecture == network.configuration.architecture
+        ]
+        raise NotConformableError("the mapper of fused networks", tuple(reasons))
+    configuration = network.configuration
+    return FusionGain(
+        network.workload.name,
+        configuration.architecture.name,
+        configuration.objective,
+        plain,
+        min(plain, least),
+        None if network.home is None else network.home.name,
+        tuple(each.maker for each in network.may_stay),
+    )

@@ -1,0 +1,24 @@
+"""`tilewright map NET --fuse`: results of a network that stay on chip."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.command import Command
+from support.products import products
+
+M, SIZES = 16, (8, 32, 8)
+
+
+def test_map_fuse_of_a_network_prints_and_writes_what_stays(tilewright: Command, tmp_path: Path) -> None:
+    (tmp_path / "mlp.json").write_text(json.dumps(products(M, SIZES)), encoding="utf-8")
+    words = ("map", tmp_path / "mlp.json", "--arch", "eyeriss", "--fuse", "--objective", "energy")
+    ran = tilewright(*words, "-o", tmp_path / "out")
+    assert ran.code == 0 and "stay in GlobalBuffer" in ran.out
+    data = tilewright(*words, "--json").data
+    assert data["residents"] == [{"maker": "L0", "readers": ["L1"], "words": M * SIZES[1]}]
+    assert json.loads((tmp_path / "out" / "network.json").read_text(encoding="utf-8")) == data
+    again = tilewright("evaluate", tmp_path / "out" / "group.yaml", "--model", "timeloop", "--json").data["results"][0]
+    assert again["energy_pj"] == pytest.approx(data["energy_pj"], rel=1e-9)
+    assert tilewright(*words[:-2]).code != 0
