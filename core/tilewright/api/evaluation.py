@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tilewright.api.call_arguments import checked, names_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_evaluable, load_problem
-from tilewright.api.load.kinds import is_file_name
+from tilewright.api.load.kinds import is_file_name, is_foreign
 from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
 from tilewright.errors import InputError, UnsupportedError
@@ -340,7 +341,16 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
         return set_of(files, None if problem in files else problem, None if arch in files else arch)
     except InputError as unread:
         ours = is_file_name(os.fspath(mapping)) and not isinstance(unread, UnsupportedError)
-        raise (error if ours else unread) from None
+        raise (error if ours and not _is_other_tools(mapping, files) else unread) from None
+
+
+def _is_other_tools(mapping: Source, files: Sequence[str | os.PathLike[str]]) -> bool:
+    """Return whether the files are those of another tool, even if a part is missing."""
+    if is_foreign(mapping):
+        with suppress(InputError):
+            read(paths_of(files), None, installed())
+            return True
+    return False
 
 
 def _is_folder(mapping: object) -> bool:

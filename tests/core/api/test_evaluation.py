@@ -122,3 +122,8 @@ def test_a_layer_without_mapping_is_told() -> None:
     layer = tw.map("nk,kj,jm->nm; n=2 k=2 j=2 m=2", arch="eyeriss", model="maestro", evaluations=10).layers[0]
     with pytest.raises(errors.InputError, match="einsum has no mapping"):
         tw.evaluate(layer)
+
+
+def test_a_file_of_another_tool_without_a_mapping_is_no_mapping_of_ours() -> None:
+    with pytest.raises(errors.InputError, match="arch.yaml: no problem in these files"):
+        tw.evaluate(EXAMPLES / "timeloop" / "arch.yaml")
