@@ -26,7 +26,7 @@ from support.exported import node, program
 from support.mutations import mutated_bytes, mutated_model, mutated_text, mutated_yaml
 from support.onnx_models import model_of
 from support.recorded import maestro
-from support.sparse_triples import drawn
+from support.sparse_triples import SHAPES, drawn
 from support.templates import INSIDE, hostile_template, read_template
 from tilewright import library
 from tilewright.api.hardware.spaces import SpaceReport
@@ -229,6 +229,23 @@ def _sparse(name: str | None) -> list[Files]:
     return found
 
 
+def _problems_with_data(*, file: bool) -> list[Files]:
+    """Return problems with actual data: packed positions, or the path of a NumPy file next to them."""
+    found, content = list[Files](), io.BytesIO()
+    np.save(content, np.eye(4))
+    roles = {"A": "input", "B": "weight", "Z": "output"}
+    for shape in SHAPES[0], SHAPES[3]:
+        tensors: list[dict[str, Any]] = [
+            {"name": name, "role": roles[name], "projection": ranks} for name, ranks in shape.items()
+        ]
+        sizes = {name: 4 for ranks in shape.values() for name in ranks}
+        document = {"name": "p", "dimensions": sizes, "tensors": tensors}
+        tensors[1]["density"] = {"data": "weights.npy" if file else np.eye(4)}
+        text = json.dumps(document) if file else tw.Problem.model_validate(document).to_yaml()
+        found.append({"problem.yaml": text.encode()} | ({"weights.npy": content.getvalue()} if file else {}))
+    return found
+
+
 def _own(kind: str) -> list[Files]:
     folders = {"architecture": "architectures", "constraints": "constraints", "workload": "workloads"}
     library = ROOT / "core/tilewright/library"
@@ -347,6 +364,8 @@ def readers() -> dict[str, Reader]:
         found[f"{name} files"] = Reader(_rendered(name), partial(_adapter, name))
     for name in SPARSE:
         found[f"sparse {name}"] = Reader(_sparse(name), partial(_adapter, name))
+    found["sparse problem"] = Reader(_problems_with_data(file=False), partial(_schema, "problem"))
+    found["sparse data"] = Reader(_problems_with_data(file=True), partial(_schema, "problem"), binary=mutated_bytes)
     found["sparse architecture"] = Reader(_sparse(None), partial(_schema, "architecture"))
     recorded = [files for files in _texts(DATA / "timeloop/inputs", "*.yaml") if _size(files) < SMALL]
     found["timeloop inputs"] = Reader([*recorded, {"old.cfg": LIBCONFIG.encode()}], partial(_adapter, "timeloop"))
@@ -375,5 +394,5 @@ FIGURES = ("union_figure_5.yaml", "union_figure_7.yaml", "union_figure_9a.yaml",
 NAMES = (
     *KINDS, "certificate", "tilewright files", "timeloop files", "timeloop_v4 files", "loopnest files", "union files", "timeloop inputs",
     "union figures", "maestro files", "zigzag files", "accelforge files", "einsum", "onnx", "space", "pt2", "mlir", "templates",
-    *(f"sparse {name}" for name in (*SPARSE, "architecture")),
+    *(f"sparse {name}" for name in (*SPARSE, "problem", "data", "architecture")),
 )  # fmt: skip

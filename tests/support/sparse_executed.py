@@ -208,8 +208,9 @@ def bounds(
                 add(figure, "ranks", float(slack[key][rank, part, number, index].mean()))
                 add(figure, "metadata_not_scaled", float(counts.omitted[rank, part, index].mean()))
                 here = counts.metadata[rank, part, :, index].sum(axis=0)
-                if action == "reads" and ("metadata_reads_lost", name, level) in quirks:  # updates instead
-                    updates = counts.metadata[rank, part, :, UPDATE].sum(axis=0)
+                if action == "reads" and ("metadata_reads_lost", name, level) in quirks:  # inexact updates
+                    updates = (counts.metadata + slack[key])[rank, part, :, UPDATE].sum(axis=0)
+                    updates += counts.omitted[rank, part, UPDATE]
                     add(figure, "metadata_reads_lost", float(here.mean() + updates.mean()))
                 add(figure, "first_occupancy", float(here.mean()) * (("first_occupancy", name, level) in quirks))
     return found
@@ -241,7 +242,8 @@ def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str,
 
     The figure is between those with and without the action. If a tile stays for several tiles of its memory, or over loops
     outside that memory, Timeloop looks at one of them; it saves at most the share of operations with a zero condition. So it
-    does of windows: words stay for several tiles, and instances share them.
+    does of windows: words stay for several tiles, and instances share them. If a loop in time and one over units step both
+    tensors, the tile of the condition is too small (`second_coiteration`).
     """
     found = {key: _doubts(judged, key) for key in judged.savings()}
     doubtful = {key: doubts for key, doubts in found.items() if doubts}
@@ -249,7 +251,7 @@ def _of_actions(judged: Judged, figures: Figures) -> Iterator[tuple[Figure, str,
     for left_out in [*sets, *([list(doubtful)] if len(sets) > 1 else [])]:
         key = left_out[0]
         windows = any(len(rank.terms) > 1 for rank in judged.problem.tensor(key[1]).projection)
-        zeros = _zeros(judged, key) if windows or "stationary" in doubtful[key] else 0.0
+        zeros = _zeros(judged, key) if windows or {"stationary", "coiterated"} & {*doubtful[key]} else 0.0
         without = executed(judged.run(without=left_out), judged)
         for figure, values in without.items():
             place = figure[:-1] if figure[0] == "operations" else figure[:2]
@@ -288,12 +290,18 @@ def _doubts(judged: Judged, key: Key) -> list[str]:
     targets = {each.target for each in judged.mapping.entries[entry:child]}
     fanouts = sum(judged.architecture.cluster(target).fanout.size > 1 for target in targets)
     conditions = [problem.tensor(other) for option in candidates for other in option.when_empty]
+    shared = {
+        loop.dimension
+        for loop in inside
+        if loop.dimension in dimensions and any(loop.dimension in each.dimensions for each in conditions)
+    }
     densities = [tensor.density.distribution for tensor in conditions if tensor.density is not None]
     traits = {
         "nested": any(of == name and at != entry for at, of in judged.savings()),
         "alternatives": len(candidates) > 1,
         "unrolled": any(loop.dimension in dimensions for loop in unrolled) or (bool(unrolled) and fanouts > 1),
         "stationary": child != last and (slides or not any(loop.dimension in dimensions for loop in stepped)),
+        "coiterated": bool(unrolled) and len(shared) > 1,
         "structured": bool(unrolled) and "structured" in densities,
     }
     return [trait for trait, holds in traits.items() if holds]

@@ -102,6 +102,7 @@ def _unpacked(shape: tuple[int, ...], packed: tuple[str, ...]) -> NDArray[np.boo
 def _read_array(path: str) -> NDArray[Any]:
     """Read a .npy file without executing anything in it. Raises InputError."""
     import io
+    from tokenize import TokenError
 
     import numpy as np
 
@@ -113,7 +114,7 @@ def _read_array(path: str) -> NDArray[Any]:
         shape, by_columns, kind = read(stream)
         values = np.frombuffer(content, kind, offset=stream.tell())
         return values.reshape(shape, order="F" if by_columns else "C")
-    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, SyntaxError):
+    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, SyntaxError, TokenError):
         raise InputError(f"{path} is not a NumPy file of numbers; expected what numpy.save writes") from None
 
 

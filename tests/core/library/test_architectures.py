@@ -34,6 +34,9 @@ ARCHITECTURES = library.names("architectures")
         ("eyeriss_gating", 14 * 12),
         ("eyeriss_v2_pe", 1),
         ("sparse_tensor_core", 4 * 16 * 16),
+        ("scnn", 8 * 8 * 4 * 4),
+        ("extensor_like", 128),
+        ("dstc", 8 * 16),
     ],
 )
 def test_compute_units(name: str, units: int) -> None:

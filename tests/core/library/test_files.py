@@ -22,7 +22,7 @@ def test_what_comes_with_it() -> None:
         *("eyeriss", "simba", "tpu_v1", "gemmini", "union_edge", "union_cloud"),
         *("sunstone_conventional", "sunstone_simba", "sunstone_edge", "sunstone_edge_unified", "sunstone_datacenter"),
         *("cosa_simba", "cosa_simba_8x8", "cosa_simba_large_buffers", "diannao"),
-        *("eyeriss_gating", "eyeriss_v2_pe", "sparse_tensor_core"),
+        *("eyeriss_gating", "eyeriss_v2_pe", "sparse_tensor_core", "scnn", "extensor_like", "dstc"),
     }
     assert set(WORKLOADS) >= {
         *("quickflow_convs", "factorflow_gemms", "sunstone_kernels", "sunstone_layers"),

@@ -217,11 +217,12 @@ def test_data_of_any_length_come_back() -> None:
     [
         (None, r"there is no file .*a\.npy"),
         (b"no array", r"a\.npy is not a NumPy file of numbers"),
+        (b"\x93NUMPY\x01\x00\x02\x00{\n", r"a\.npy is not a NumPy file of numbers"),
         (np.ones((4, 5)), r"data of A are 4 x 5 values; expected 4 x 4, an axis for each of M, K"),
         (np.array([["x"] * 4] * 4), r"expected numbers.*found values of type <U1"),
         (np.array([[None] * 4] * 4), r"a\.npy is not a NumPy file of numbers"),
     ],
-    ids=["missing", "other", "shape", "text", "objects"],
+    ids=["missing", "other", "header", "shape", "text", "objects"],
 )
 def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_path: Path) -> None:
     if isinstance(values, bytes):
