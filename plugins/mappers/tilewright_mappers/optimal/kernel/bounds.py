@@ -176,8 +176,7 @@ def _compute_cycles(
 ) -> tuple[float, float]:
     """Return the usable sub-clusters, and the cycles of the operations on them (Lemma 11).
 
-    Writes tile counts (also of the dimensions that may be unrolled), usable sub-clusters per slot, and the words so far per port; clears the words
-    of memories.
+    Writes tile counts, usable sub-clusters per slot, and the words so far per port. Clears the words of memories.
     """
     problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
     units, cycles = 1.0, numbers[i, CYCLES]
