@@ -61,7 +61,7 @@ def draw_parts(rng: Random, problem: Document, architecture: Document, simple: b
             if not simple or cluster is clusters[-1]:
                 sparse["actions"] = _actions(rng, names, simple)
             memory["sparse"] = sparse
-            for name in RARE if simple else ():
+            for name in (*(RARE if simple else ()), "footprint"):
                 memory.pop(name, None)
             if simple and rng.random() < 0.6:
                 for name in [each for each in memory if "bandwidth" in each]:
