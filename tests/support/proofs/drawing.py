@@ -231,18 +231,23 @@ def draw_constraints(rng: Random, problem: Document, architecture: Document) -> 
             rules["keep"].append({"memory": name, **{way: found for way, found in ways.items() if found}})
     inner = [cluster for cluster in clusters[1:] if "memories" in cluster]
     if rng.random() < 0.3 and inner:
-        orders = storage_orders(problem, rng.choice(inner))
+        orders = storage_orders(problem, rng.choice(inner), {})
         rules["storage"] = [rng.choice(orders)] if orders else []
     return {"kind": "constraints", "name": "rules", "variants": [rules]}
 
 
-def storage_orders(problem: Document, cluster: Document) -> list[Document]:
-    """Return a rule for each order of the storage entries of a cluster; a tensor that no memory holds has none."""
+def storage_orders(problem: Document, cluster: Document, rules: Document) -> list[Document]:
+    """Return a rule for each order of the storage entries of a cluster.
+
+    A tensor has no entry in a memory that cannot hold it, or that has to be bypassed by `rules`.
+    """
+    bypassed = {(rule["memory"], name) for rule in rules.get("keep", ()) for name in rule.get("bypass", ())}
     pairs = [
         {"memory": memory["name"], "tensors": [tensor["name"]]}
         for memory in cluster["memories"]
         for tensor in problem["tensors"]
-        if "holds" not in memory or tensor["role"] in memory["holds"]
+        if ("holds" not in memory or tensor["role"] in memory["holds"])
+        and not {(memory["name"], tensor["name"]), (memory["name"], tensor["role"])} & bypassed
     ]
     return [{"cluster": cluster["name"], "entries": list(order)} for order in itertools.permutations(pairs) if order]
 
