@@ -102,7 +102,9 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
     """
     (rules,) = inputs.constraints["variants"]
     orders = [
-        storage_orders(inputs.problem, each, rules) for each in inputs.architecture["clusters"][1:] if "memories" in each
+        storage_orders(inputs.problem, each, rules)
+        for each in inputs.architecture["clusters"][1:]
+        if "memories" in each
     ]
     combinations = list(itertools.product(*(each for each in orders if each)))
     if len(combinations) > 40:
