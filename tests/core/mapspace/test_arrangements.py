@@ -141,13 +141,29 @@ def test_fewer_evaluations_than_arrangements_are_spent_one_by_one() -> None:
 @pytest.mark.parametrize(
     "seed",
     [
-        pytest.param(701273, id="the network of a cluster with empty entries"),
+        pytest.param(701273, id="tensors that a rule bypasses"),
         pytest.param(701993, id="a rule for loops of a memory that keeps nothing"),
     ],
 )
 def test_spaces_that_were_once_wrong_equal_the_enumerations(seed: int) -> None:
     verdict = check_uneven(draw(seed), 100_000)
     assert (verdict.status, verdict.wrong) == ("proved", ())
+
+
+def test_words_pass_the_network_of_a_cluster_once() -> None:
+    problem, arch = tw.load(GEMM, "problem"), tw.load("gemmini", "architecture")
+    name = arch.clusters[1].name
+    wired = arch.replace(
+        {f"{name}.fanout.network.energy_per_router_pj": 3.0, f"{name}.fanout.network.energy_per_ingress_pj": 1.0}
+    )
+    even = tw.map(problem, wired, constraints="none", cache=False).layers[0].mapping
+    assert even is not None
+    data = even.to_data()
+    at = next(index for index, entry in enumerate(data["entries"]) if entry["target"] == name)
+    data["entries"][at:at] = [{"target": name, "keep": []}]
+    reports = [tw.evaluate(each, problem, wired).reports[0] for each in (even, Mapping.model_validate(data))]
+    assert reports[0].energy_pj == reports[1].energy_pj
+    assert sum(each.energy_pj for each in reports[1].networks if each.name == name) > 0
 
 
 @pytest.mark.exhaustive
