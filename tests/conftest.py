@@ -39,11 +39,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Compile the most used kernels before pytest-xdist starts its workers, which would compile them each."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        search = (sys.executable, "-m", "tilewright", "map", "nk,km->nm; n=4 k=4 m=4", "--arch")
-        of_maestro = (*search, "union_edge", "--model", "maestro", "--mapper", "random", "--evaluations", "10")
-        beside = subprocess.Popen(of_maestro, stdout=subprocess.DEVNULL)
-        subprocess.run((*search, "eyeriss"), check=True, stdout=subprocess.DEVNULL)
-        assert beside.wait() == 0, of_maestro
+        limits = ("--evaluations", "10", "--no-cache")
+        search = (sys.executable, "-m", "tilewright", "map", "nk,km->nm; n=4 k=4 m=4", *limits, "--arch")
+        searches = (
+            ("eyeriss",),
+            ("union_edge", "--model", "maestro", "--mapper", "random"),
+            ("eyeriss", "--mapper", "random", "--factors", "ragged"),
+        )
+        processes = [subprocess.Popen((*search, *words), stdout=subprocess.DEVNULL) for words in searches]
+        for words, process in zip(searches, processes, strict=True):
+            assert process.wait() == 0, words
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

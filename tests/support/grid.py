@@ -136,6 +136,10 @@ OPTIONS: dict[str, dict[str, object]] = {
 """Options of mappers that would take long."""
 
 
+ONE_BY_ONE = ("oracle", "pipelined")
+"""Cost models that take each mapping of a batch by itself, so that 400 take long."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Result of one search. `exists`: whether a valid mapping is known; `refused`: the part that refused by name."""
@@ -157,7 +161,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class FirstValid:
-    """A mapper that ends with the first valid mapping: to execute more would take long."""
+    """A mapper that ends with the first valid mapping."""
 
     mapper: Mapper
 
@@ -199,16 +203,15 @@ def grid(model: str) -> tuple[Outcome, ...]:
 
 def searched(mapper: str, model: str, problem: Problem, architecture: Architecture, known: bool) -> Outcome:
     """One search, as a user starts it."""
-    spec, options = installed().find(CostModelSpec, model).spec, OPTIONS.get(mapper, {})
-    assert isinstance(spec, CostModelSpec)
+    options = OPTIONS.get(mapper, {})
     built = installed().make(MapperSpec, mapper, options)
     report = tw.map(
         problem,
         architecture,
-        mapper=FirstValid(built) if spec.executes else mapper,
+        mapper=FirstValid(built) if model in ONE_BY_ONE else mapper,
         model=model,
         evaluations=None if mapper == "exhaustive" else EVALUATIONS,
-        mapper_options=None if spec.executes else options,
+        mapper_options=None if model in ONE_BY_ONE else options,
         cache=False,
         progress=False,
     )
