@@ -151,8 +151,8 @@ def strange_fields(fields: dict[str, Cursor], known: Iterable[str], what: str) -
 
 
 def _arithmetic(value: object) -> str | None:
-    """Return a hint if the value looks like an expression that could not be evaluated."""
-    if not isinstance(value, str) or not any(sign in value for sign in "+-*/(%"):
+    """Return a hint if the value looks like a variable or expression that could not be evaluated."""
+    if not isinstance(value, str) or not (value.isidentifier() or any(sign in value for sign in "+-*/(%")):
         return None
     names = sorted(set(re.findall(r"\b[A-Za-z_]\w*", value)) - set(FUNCTIONS))
     given = f"{', '.join(names)}: give each a number, also by --set NAME=NUMBER; " if names else ""

@@ -107,6 +107,26 @@ def convolution(
     return problem_of(name, f"{kind}{len(axes)}d", sizes, tensors)
 
 
+def sampled_convolution(
+    name: str, batch: int, groups: int, channels: tuple[int, int], positions: Shape, window: Shape
+) -> Problem:
+    """Return a convolution of samples, which has one input word per position and offset.
+
+        Outputs[N, G, K, P, Q] += Inputs[N, G, C, P, Q, R, S] * Weights[G, K, C, R, S]
+
+    Arguments are those of `convolution`.
+    """
+    ones = [1] * len(positions)
+    found = convolution(name, batch, groups, channels, positions, window, ones, ones)
+    samples, *others = found.tensors
+    ranks = [dict(rank.terms) for rank in samples.projection]
+    split = [
+        {dimension: 1} for place in (0, 1) for rank in ranks if len(rank) == 2 for dimension in [list(rank)[place]]
+    ]
+    samples = tensor_of(samples.name, samples.role, [*(rank for rank in ranks if len(rank) == 1), *split])
+    return found.model_copy(update={"operation": None, "tensors": (samples, *others)})
+
+
 def check_axes(count: int) -> None:
     """Check the number of spatial axes. Raises Unsupported."""
     if count not in AXES:

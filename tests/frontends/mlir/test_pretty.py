@@ -382,3 +382,75 @@ def test_a_region_that_is_executed_once_is_read() -> None:
     """
     workload = read(text)
     assert [layer.problem.macs for layer in workload.layers] == [64, 24] and edges(workload) == [[], [0]]
+
+
+GENERIC = """#map = affine_map<(d0, d1, d2) -> (A)>
+#map1 = affine_map<(d0, d1, d2) -> (d2, d1)>
+#map2 = affine_map<(d0, d1, d2) -> (d0, d1)>
+#product = {
+  indexing_maps = [#map, #map1, #map2], // operands, then the result
+  iterator_types = ["parallel", "parallel", "reduction"]
+}
+func.func @f(%a: tensor<S>, %b: tensor<8x16xbf16>, %c: tensor<4x16xf32>) -> tensor<4x16xf32> {
+  %0 = linalg.generic ATTRIBUTES ins(%a, %b : tensor<S>, tensor<8x16xbf16>) outs(%c : tensor<4x16xf32>) {
+  ^bb0(%in: bf16, %in_0: bf16, %out: f32):
+    %1 = arith.extf %in : bf16 to f32
+    %2 = arith.extf %in_0 : bf16 to f32
+    %3 = arith.mulf %1, %2 : f32
+    %4 = arith.addf %out, %3 : f32
+    linalg.yield %4 : f32
+  } -> tensor<4x16xf32>
+  %5 = other.use %0 {of = 3} : tensor<4x16xf32>
+  return %5 : tensor<4x16xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "attributes", ["#product", '{indexing_maps = [#map, #map1, #map2], iterator_types = ["parallel"]}']
+)
+def test_maps_are_read_next_to_operations_that_xdsl_lacks(attributes: str) -> None:
+    """Modules of a split file have aliases of their own, and each keeps its line numbers."""
+    text = GENERIC.replace("ATTRIBUTES", attributes)
+    modules = [
+        text.replace("(A)", rank).replace("S>", size)
+        for rank, size in (("(d0, d2)", "4x8xbf16>"), ("(d2, d0)", "8x4xbf16>"))
+    ]
+    found = read("// -----\n\n".join(modules))
+    assert [str(layer.problem) for layer in found.layers] == [
+        "Z[M, N] += A[M, K] * B[K, N]; M=4 N=16 K=8",
+        "Z[M, N] += A[K, M] * B[K, N]; M=4 N=16 K=8",
+    ]
+    assert [[each.bits for each in layer.problem.tensors] for layer in found.layers] == [[16, 16, 32]] * 2
+    lines = text.count("\n")
+    assert [each.reason.partition(":")[0] for each in found.unmapped] == ["17", str(17 + lines + 2)]
+    with pytest.raises(InputError, match=r"net\.mlir:\d+:1: re-declaration of alias '#map'"):
+        read("\n".join(modules))
+    with pytest.raises(InputError, match=r"net\.mlir:9:3: indexing_maps of linalg\.generic"):
+        read(text.replace("(A)", "(d0 d2)"))
+
+
+@pytest.mark.parametrize("foreign", ["", "  other.use %a : memref<64x32xf32>\n"])
+@pytest.mark.parametrize(
+    ("loop", "times"),
+    [
+        ("scf.for %i = %c0 to %c64 step %c16 {\n scf.for %j = %c0 to %c64 step %c32 {\nBODY\n }\n }", 4 * 2),
+        ("scf.parallel (%i, %j) = (%c0, %c16) to (%c64, %c64) step (%c16, %c32) {\nBODY\n }", 4 * 2),
+        ("scf.for %i = %c64 to %c0 step %c16 {\nBODY\n }", 0),
+        ("scf.for %i = %c0 to %n step %c16 {\nBODY\n }", 0),
+    ],
+)
+def test_a_tiled_product_counts_as_often_as_its_loops_run(loop: str, times: int, foreign: str) -> None:
+    """By xdsl, and by this reader next to an operation that xdsl lacks. Loops of unknown length are listed."""
+    body = "linalg.matmul ins(%a, %b : memref<64x32xf32>, memref<32x8xf32>) outs(%c : memref<64x8xf32>)"
+    constants = "".join(f"  %c{each} = arith.constant {each} : index\n" for each in (0, 16, 32, 64))
+    text = (
+        "func.func @f(%a: memref<64x32xf32>, %b: memref<32x8xf32>, %c: memref<64x8xf32>, %n: index) {\n"
+        f"{constants}  {body}\n{foreign}  {loop.replace('BODY', body)}\n  return\n}}\n"
+    )
+    found = read(text)
+    assert found.macs == (1 + times) * 64 * 32 * 8
+    listed = [each.reason for each in found.unmapped if each.operator.startswith("scf")]
+    assert [each.partition(": ")[2] for each in listed] == (
+        [] if times else ["control flow: its contents are not read; they have linalg.matmul"]
+    )

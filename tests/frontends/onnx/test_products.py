@@ -322,10 +322,66 @@ def test_an_unknown_operator_may_contain_a_product(domain: str) -> None:
     assert found.operations is None
 
 
-def test_a_deformable_convolution_is_told() -> None:
-    shapes = {"x": (1, 4, 8, 8), "w": (6, 4, 3, 3), "o": (1, 18, 6, 6)}
-    (found,) = load(model_of([node("DeformConv", "x w o")], shapes, "y", opset=19)).unmapped
-    assert found.reason == "a convolution whose window positions are read from memory"
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_a_deformable_convolution_is_a_product_of_samples(groups: int) -> None:
+    """With the samples that offsets of zero take, the product is the ordinary convolution."""
+    shapes = {"x": (2, 4, 6, 5), "w": (8, 4 // groups, 3, 2), "o": (2, 12, 4, 4)}
+    found = load(model_of([node("DeformConv", "x w o", group=groups)], shapes, "y", opset=19))
+    (layer,), (samples,) = found.layers, found.unmapped
+    x, w = whole_numbers(*shapes["x"]), whole_numbers(*shapes["w"])
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 2), axis=(2, 3))  # N, C, P, Q, R, S
+    split = [groups, 4 // groups] if groups > 1 else [4]
+    kept = [each for each in split if each > 1]
+    made = walk(
+        layer.problem,
+        [
+            windows.reshape(2, *kept, 4, 4, 3, 2),
+            w.reshape(*([groups] if groups > 1 else []), 8 // groups, *([] if groups == 4 else [4 // groups]), 3, 2),
+        ],
+    )
+    ordinary = helper.make_model(
+        helper.make_graph(
+            [node("Conv", "x w", group=groups)],
+            "g",
+            [helper.make_tensor_value_info(each, TensorProto.INT64, shapes[each]) for each in "xw"],
+            [helper.make_tensor_value_info("y", TensorProto.INT64, None)],
+        )
+    )
+    (expected,) = ReferenceEvaluator(ordinary).run(None, {"x": x, "w": w})
+    assert np.array_equal(made.reshape(np.shape(expected)), expected)
+    assert (samples.name, samples.operator, samples.operations) == ("op.samples", "DeformConv", 8 * windows.size)
+    assert samples.reason == "reads the input at positions from memory, and interpolates"
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_a_gemm_with_batches_is_a_batched_product(turned: int) -> None:
+    """ONNX does not allow it, but programs write it."""
+    shapes = {"a": (3, 5, 4), "b": (5, 6) if turned else (4, 6)}
+    (layer,) = load(model_of([node("Gemm", "a b", transA=turned)], shapes, "y")).layers
+    m, k = (4, 5) if turned else (5, 4)
+    assert str(layer.problem).partition("; ")[2] == f"B0=3 M={m} N=6 K={k}"
+
+
+def test_values_have_the_bits_of_their_quantiser() -> None:
+    """QONNX: `Quant` says the bits in its fourth input, and `BipolarQuant` has one."""
+    domain = "qonnx.custom_op.general"
+    nodes = [
+        helper.make_node("Quant", ["x", "s", "z", "eight"], ["p"], "data", domain=domain),
+        helper.make_node("BipolarQuant", ["w", "s"], ["q"], "weights", domain=domain),
+        helper.make_node("Conv", ["p", "q"], ["r"], "conv"),
+        helper.make_node("Quant", ["r", "s", "z", "four"], ["y"], "result", domain=domain),
+    ]
+    numbers = {"s": 0.5, "z": 0.0, "eight": 8.0, "four": 4.0}
+    constants = {name: np.array(number, np.float32) for name, number in numbers.items()}
+    found = load(model_of(nodes, {"x": (1, 3, 8, 8), "w": (4, 3, 3, 3)}, "y", constants=constants, domains=[domain]))
+    (layer,) = found.layers
+    assert str(layer.problem).partition("; ")[2] == "N=1 K=4 C=3 P=6 Q=6 R=3 S=3"
+    assert [each.bits for each in layer.problem.tensors] == [8, 1, 4]
+    assert [(each.name, each.reason, each.operations) for each in found.unmapped] == [
+        ("data", "works element by element", 4 * 3 * 8 * 8),
+        ("weights", "works element by element", 4 * 4 * 3 * 3 * 3),
+        ("result", "works element by element", 4 * 4 * 6 * 6),
+    ]
 
 
 def test_weights_give_their_densities_on_request(tmp_path: Path) -> None:

@@ -374,6 +374,11 @@ def _ranged(cursor: Cursor) -> tuple[str, int]:
     """Return name and count: `PE[0..167]` -> PE, 168."""
     match = _NAME.fullmatch(cursor.text("a name"))
     if match is None or "[" in match[1]:
+        if "." in str(cursor.value):
+            raise cursor.error(
+                f"'{cursor.value}' is a component of a flattened architecture, an output of Accelergy",
+                hint="give the architecture that it was made from, with its subtrees",
+            )
         raise cursor.error(f"cannot read the name '{cursor.value}'", hint="write NAME or NAME[0..N]")
     if match[2] is None:
         return match[1], 1

@@ -10,7 +10,9 @@ from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.sections import SPARSE, Sections
 from tilewright_adapters.timeloop.reading.sparse import read_densities
 
-_IN_INSTANCE = {"type", "name", "version", "notes", "bitwidths"}
+_COMMON = ("commonBitwidth", "commonDatawidth")
+"""Keys of Timeloop's quantisation fork with the bits of a value of every tensor; the second is older."""
+_IN_INSTANCE = {"type", "name", "version", "notes", "bitwidths", *_COMMON}
 
 SHAPES = {
     "cnn-layer": """
@@ -100,14 +102,16 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
 
 
 def value_bits(section: Cursor, problem: Problem) -> dict[str, int]:
-    """Return the bits of one value by tensor, from `bitwidths` of Timeloop's quantisation fork. Raises InputError."""
+    """Return the bits of one value by tensor, as Timeloop's quantisation fork gives them. Raises InputError."""
     fields = section.fields("problem") if isinstance(section.value, dict) else {}
     given = fields["instance"].fields("instance") if "instance" in fields else fields
+    common = [given[key].whole(key) for key in _COMMON if key in given]
+    found = dict.fromkeys(problem.tensor_names, common[0]) if common else {}
     if "bitwidths" not in given:
-        return {}
+        return found
     widths = given["bitwidths"].fields("bitwidths")
     refuse_unknown(widths, problem.tensor_names, "bitwidths")
-    return {name: width.whole(f"bit width of {name}") for name, width in widths.items()}
+    return found | {name: width.whole(f"bit width of {name}") for name, width in widths.items()}
 
 
 def _size(name: str, given: Cursor) -> int:

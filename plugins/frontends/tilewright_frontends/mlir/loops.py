@@ -1,21 +1,26 @@
-"""Loops with a known number of iterations, as JAX writes `lax.scan` and `lax.fori_loop`."""
+"""Loops with a known number of iterations: those of JAX's `lax.scan` and `lax.fori_loop`, and of tiled linalg."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 from tilewright_frontends.mlir.tree import Block, Operation, Value
 
 ONCE = frozenset({"mhlo.fusion", "scf.execute_region"})
 """Operations that execute their region once."""
 
+COUNTED = frozenset({"scf.for", "scf.parallel"})
+"""Loops with bounds and steps as operands."""
+
 Makers = Callable[[Value], Operation | None]
 
 
 def iterations(operation: Operation, outside: Makers) -> int | None:
-    """Return the number of iterations of a `stablehlo.while`; None if it is none or not known.
+    """Return the number of iterations of a loop; None if it is none or not known.
 
-    A region that is executed once counts as one iteration. The number is known if a counter starts at a constant, grows by a constant and stays below a constant.
+    A region that is executed once counts as one iteration. The number of a `stablehlo.while` is known if
+    a counter starts at a constant, grows by a constant and stays below a constant.
 
     Args:
         operation: an operation with a condition and a body.
@@ -23,6 +28,16 @@ def iterations(operation: Operation, outside: Makers) -> int | None:
     """
     if operation.name in ONCE and len(operation.regions) == 1:
         return 1
+    if operation.name in COUNTED and len(operation.regions) == 1:
+        numbers = [_number(each, outside) for each in bounds(operation)]
+        count = len(numbers) // 3
+        return (
+            math.prod(
+                _steps(numbers[place], numbers[place + count], numbers[place + 2 * count]) or 0
+                for place in range(count)
+            )
+            or None
+        )
     if operation.kind != "while" or len(operation.regions) != 2:
         return None
     condition, body = operation.regions
@@ -39,9 +54,19 @@ def iterations(operation: Operation, outside: Makers) -> int | None:
         return None
     low, high = _number(operation.operands[place], outside), _number(limit, below)
     steps = [_number(each, after) for each in step.operands if each is not body.arguments[place]]
-    if low is None or high is None or len(steps) != 1 or not steps[0] or steps[0] < 1:
+    return _steps(low, high, steps[0]) if len(steps) == 1 else None
+
+
+def bounds(operation: Operation) -> Sequence[Value]:
+    """Return the lower bounds, upper bounds and steps of an `scf.for` or `scf.parallel`."""
+    loops = 1 if operation.name == "scf.for" else len(operation.operands) // 3
+    return operation.operands[: 3 * loops]
+
+
+def _steps(low: int | None, high: int | None, step: int | None) -> int | None:
+    if low is None or high is None or step is None or step < 1:
         return None
-    return max(0, -(-(high - low) // steps[0])) or None
+    return max(0, -(-(high - low) // step)) or None
 
 
 def _makers(block: Block, outside: Makers) -> Makers:

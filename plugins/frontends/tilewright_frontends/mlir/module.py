@@ -213,7 +213,11 @@ class _Reader:
 
     def _inside(self, block: Block, inner: _Call, operation: Operation, call: _Call, stack: tuple[str, ...]) -> None:
         """Read a block with the operation's operands as arguments, and relate its results."""
-        for argument, operand in zip(block.arguments, operation.operands, strict=False):
+        arguments, operands = block.arguments, operation.operands
+        if operation.name in loops.COUNTED:
+            operands = operands[len(loops.bounds(operation)) :]
+            arguments = arguments[len(arguments) - len(operands) :]
+        for argument, operand in zip(arguments, operands, strict=False):
             inner.origins[argument] = call.origins.get(operand, ())
             shape = call.shape(operand)
             if shape is not None and argument.shape is not None and len(shape) == len(argument.shape):

@@ -7,7 +7,7 @@ parsed with all dialects of xdsl; it lacks StableHLO, TOSA and torch, which `pre
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +44,8 @@ GENERIC = "mlir-opt {} --mlir-print-op-generic --mlir-elide-elementsattrs-if-lar
 
 _PROGRAMS = {"stablehlo": "stablehlo-opt", "chlo": "stablehlo-opt", "vhlo": "stablehlo-opt"}
 """Dialect -> tool that prints operations which mlir-opt does not support."""
+_SEPARATOR = re.compile(r"^// -----[ \t]*$", re.MULTILINE)
+"""Line between the modules of a split file (`mlir-opt --split-input-file`)."""
 _VERSIONED = re.compile(r"(?<![\w.])vhlo\.\w+_v\d")
 _OPERATION = re.compile(r"(?P<dialect>\w+)\.[\w.$]+\s*\Z")
 
@@ -65,7 +67,34 @@ def read(path: Path) -> Operation:
 
 
 def parse(text: str, name: str) -> Operation:
-    """Return the module in a text; `name` identifies it in messages. Raises InputError."""
+    """Return the module in a text; `name` identifies it in messages. Raises InputError.
+
+    A split file has several modules, each with its own aliases.
+    """
+    modules = list(_split(text))
+    if len(modules) < 2:
+        return _parse(text, name)
+    try:
+        found = tuple(_parse(each, name) for each in modules)
+    except InputError as error:
+        try:
+            return _parse(text, name)  # the lines may be comments in one module
+        except InputError:
+            raise error from None
+    return Operation("builtin.module", (), (), {}, (Block((), found),), 1, 1)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Yield the modules of a split file, with blank lines before them so that positions stay valid."""
+    start = 0
+    for end in (*(match.start() for match in _SEPARATOR.finditer(text)), len(text)):
+        if pretty.COMMENT.sub("", text[start:end]).strip():
+            yield "\n" * text.count("\n", 0, start) + text[start:end]
+        start = end
+
+
+def _parse(text: str, name: str) -> Operation:
+    """Return one module. Raises InputError."""
     generic = '"builtin.module"(' in text or '"func.func"(' in text
     if _VERSIONED.search(text):
         raise InputError(
@@ -73,7 +102,7 @@ def parse(text: str, name: str) -> Operation:
             hint=f"convert it: stablehlo-opt {name} --vhlo-legalize-to-stablehlo --mlir-print-op-generic",
         )
     if not generic and pretty.recognises(text):
-        return pretty.read(*readable(text, name, data=False), name)
+        return _pretty(text, name)
     blanked, labels = readable(text, name)
     context = Context(allow_unregistered=True)
     context.load_dialect(builtin.Builtin)
@@ -89,7 +118,7 @@ def parse(text: str, name: str) -> Operation:
         raise InputError(f"{name}: regions or types are nested too deeply") from None
     except ParseError as error:
         if not generic and pretty.suffices(text):
-            return pretty.read(*readable(text, name, data=False), name)
+            return _pretty(text, name)
         start, program = error.span.start, "mlir-opt"
         message = error.msg.strip().partition("\n")[0] or "unexpected text"
         named = _OPERATION.search(blanked, max(0, start - 200), start)
@@ -102,11 +131,28 @@ def parse(text: str, name: str) -> Operation:
     except MemoryError:
         raise  # reported by the function that limits this process
     except Exception as error:  # xdsl raises many exception types for text that is not MLIR
+        if not generic and pretty.suffices(text):
+            return _pretty(text, name)
         raise InputError(
             f"{name} is not readable MLIR: {type(error).__name__}: {error}",
             hint=f"print generic form: {GENERIC.format(name)}",
         ) from None
     return _Translation(blanked, labels, parser.spans).operation(module)
+
+
+def _pretty(text: str, name: str) -> Operation:
+    """Return a module in pretty form that xdsl cannot parse. Raises InputError."""
+    return pretty.read(*readable(text, name, data=False), name, _attribute)
+
+
+def _attribute(text: str) -> Attribute:
+    """Return an attribute of the builtin dialect. Raises ValueError."""
+    context = Context()
+    context.load_dialect(builtin.Builtin)
+    try:
+        return attribute_of(Parser(context, text).parse_attribute())
+    except ParseError as error:
+        raise ValueError(error.msg.strip().partition("\n")[0]) from None
 
 
 # -- linalg operators that xdsl lacks

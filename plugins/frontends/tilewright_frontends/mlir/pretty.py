@@ -9,7 +9,7 @@ It needs no syntax of single operations, because all follow one pattern:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tilewright.errors import InputError
@@ -17,38 +17,38 @@ from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, 
 from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
 
 _READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
-_COMMENT = re.compile(r"//[^\n]*")
+COMMENT = re.compile(r"//[^\n]*")
 _PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg)\.[a-z]")
 _LINALG = re.compile(r"(?<![\w.!#@%])linalg\.[a-z]")
-_WITH_MAPS = re.compile(
-    r"(?<![\w.!#@%])(?:affine\.|linalg\.(?:generic|contract|elementwise|map|reduce)\b|indexing_maps\b)"
-)
+_LOOPS = re.compile(r"(?<![\w.!#@%])affine\.(?:for|parallel)\b")
 
 
 def recognises(text: str) -> bool:
     """Return whether the text has pretty operations that only this reader reads."""
-    code = _COMMENT.sub("", text)
+    code = COMMENT.sub("", text)
     return _READ.search(code) is not None and _LINALG.search(code) is None and suffices(text)
 
 
 def suffices(text: str) -> bool:
-    """Return whether this reader can read a text in pretty form: it has products, and no operation has affine maps."""
-    code = _COMMENT.sub("", text)
-    return _PRODUCTS.search(code) is not None and _WITH_MAPS.search(code) is None
+    """Return whether this reader can read a text in pretty form: it has products, and no affine loops."""
+    code = COMMENT.sub("", text)
+    return _PRODUCTS.search(code) is not None and _LOOPS.search(code) is None
 
 
-def read(text: str, labels: list[tuple[int, int, str]], name: str) -> Operation:
+def read(text: str, labels: list[tuple[int, int, str]], name: str, attribute: Callable[[str], Attribute]) -> Operation:
     """Return the module.
 
     Args:
         text: the text without locations.
         labels: start, end and name of the locations.
         name: name of the file, for messages.
+        attribute: reads affine maps; it raises ValueError.
 
     Raises:
-        InputError: brackets do not match, or regions are nested too deeply.
+        InputError: brackets do not match, an alias has two meanings, a map is unreadable, or regions
+            are nested too deeply.
     """
-    reader = _Reader(text, Labels(text, labels), name)
+    reader = _Reader(text, Labels(text, labels), name, attribute)
     try:
         block = reader.block({})
     except RecursionError:
@@ -69,13 +69,16 @@ _NEXT = re.compile(
 )
 """The start of an operation, of a block, or of a definition, or the end of a region."""
 _AFTER_TYPES = re.compile(r"\b(?:cond|do|reducer|else|attributes)\b")
-_ALIAS = re.compile(r"^\s*(![\w.$]+)\s*=\s*(\S[^\n]*)$", re.MULTILINE)
+_ALIAS = re.compile(r"([!#][\w.$]+)\s*=\s*(.*)", re.DOTALL)
+_USED = re.compile(r"#[\w.$]++(?!\s*<)")
+_MAPS = re.compile(r"\bindexing_maps\s*=\s*\[")
 _NAME = r"%[\w$.\-]++"
 _STATEMENT = re.compile(rf'\s*((?:{_NAME}(?::\d+)?\s*+,?\s*+)+=)?\s*"?([\w.$]+)"?')
 _FUNCTION = re.compile(r'\s*(?:\w+\.)?func\s+(?:(public|private|nested)\s+)?@("[^"]*"|[\w$.\-]+)\s*\(')
 _ARGUMENT = re.compile(rf"\s*({_NAME})\s*:\s*(.*)", re.DOTALL)
 _OPERAND = re.compile(rf"({_NAME}(?:#\d++)?+)(?!\s*[:=])")
 _PARTS_OF_LINALG = re.compile(r"\b(?:ins|outs)\s*\(([^:()]*):")
+_COUNTERS = re.compile(r"^\s*\([^()]*\)\s*=(?=\s*\()")
 _INTO = re.compile(r"\s(?:to|into)\s")
 _BOUND = re.compile(rf"({_NAME})\s*=\s*({_NAME}(?:#\d+)?)")
 _CALLEE = re.compile(r'@("[^"]*"|[\w$.\-]+)')
@@ -90,14 +93,16 @@ class _Reader:
     text: str
     labels: Labels
     name: str
+    attribute: Callable[[str], Attribute]
     place: int = 0
     places: Places = field(init=False)
-    aliases: dict[str, str] = field(init=False)
-    """Name of a type -> the type."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    """Name of a type or attribute -> its text."""
+    known: dict[str, Attribute] = field(default_factory=dict)
+    """Text of affine maps -> the maps."""
 
     def __post_init__(self) -> None:
         self.places = Places(self.text)
-        self.aliases = dict(_ALIAS.findall(self.text))
 
     def value(self, kind: str) -> Value:
         return value_of(self.aliases.get(kind.strip(), kind))
@@ -118,6 +123,10 @@ class _Reader:
             if statement.startswith("^"):
                 found = self._arguments(statement.partition("(")[2].rpartition(")")[0], scope)
                 arguments = arguments or found  # those of the first block
+            elif alias := _ALIAS.match(statement):
+                found_text = COMMENT.sub("", alias[2]).strip()
+                if self.aliases.setdefault(alias[1], found_text) != found_text:
+                    raise self.error(f"re-declaration of alias '{alias[1]}'", start)
             elif not statement.startswith(("#", "!")):
                 operations.append(self._operation(start, statement, regions, scope))
 
@@ -156,8 +165,10 @@ class _Reader:
 
     def _continues(self, start: int, end: int) -> bool:
         """Return whether a statement continues after a line that ends at `end`."""
-        line = _COMMENT.sub("", self.text[max(start, self.text.rfind("\n", start, end)) : end]).rstrip()
+        line = COMMENT.sub("", self.text[max(start, self.text.rfind("\n", start, end)) : end]).rstrip()
         gap = _GAP.match(self.text, end)
+        if self.text[start] == "^" and line.endswith(":"):
+            return False  # a block begins
         return line.endswith((",", "=", ":", "->")) or not _NEXT.match(self.text, gap.end() if gap else end)
 
     def _region(self, head: str, scope: Scope, start: int) -> Block:
@@ -190,16 +201,34 @@ class _Reader:
             raise self.error(f"expected an operation, found '{text[:20].strip()}'", start)
         name = _PLAIN.get(match[2], match[2])
         rest, types = _typed(text[match.end() :])
-        read = ", ".join(_PARTS_OF_LINALG.findall(text)) if name.startswith("linalg.") else rest
-        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(read))
+        rest = _COUNTERS.sub("", rest)
+        read = ", ".join(_PARTS_OF_LINALG.findall(text)) if name.startswith("linalg.") else ""
+        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(read or rest))
         results = [(each, self.value(kind)) for each, kind in _results(match[1] or "", types)]
         scope |= dict(results)
         line, column = self.places.of(start + len(match[1] or "") + bool(match[1]))
-        attributes = _attributes(name, rest)
+        attributes = _attributes(name, rest) | self._maps(name, text, start)
         if function := _FUNCTION.match(text):
             attributes = {"sym_name": function[2].strip('"'), "sym_visibility": function[1]}
         values = tuple(value for _, value in results)
         return Operation(name, operands, values, attributes, tuple(regions), line, column, self.labels.of(self.place))
+
+    def _maps(self, name: str, text: str, start: int) -> dict[str, Attribute]:
+        """Return the affine maps of an operation of linalg, with aliases replaced by their text."""
+        if not name.startswith("linalg.") or not ("#" in text or "indexing_maps" in text):
+            return {}
+        for _ in range(2):  # an alias of all attributes, with aliases of maps inside
+            text = _USED.sub(lambda match: self.aliases.get(match[0], match[0]), text)
+        match = _MAPS.search(text)
+        if match is None:
+            return {}
+        maps = f"[{_bracketed(text[match.end() :])}]"
+        try:
+            if maps not in self.known:
+                self.known[maps] = self.attribute(maps)
+        except ValueError as error:
+            raise self.error(f"indexing_maps of {name}: {error}", start) from None
+        return {"indexing_maps": self.known[maps]}
 
 
 def _bracketed(text: str) -> str:
@@ -277,6 +306,7 @@ _IN_BRACKETS = re.compile(r"\b(pad|stride|dilation|out_pad)\(\[([-\d, ]*)\]\)")
 _LAYOUT = re.compile(r"dim_numbers = (\[[^\]]*\]x\[[^\]]*\]->\[[^\]]*\])")
 _WINDOW = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation"}
 _SCALAR = re.compile(r"\s*dense<(-?\d+)>\s*$")
+_WHOLE_NUMBER = re.compile(r"\s*(-?\d{1,18})\s*$")
 _DIRECTION = re.compile(r"\b(LT|LE|GT|GE|EQ|NE)\b")
 _CONSTANT = re.compile(rf"\s*(?:(-?\d+)|(true|false)|({STRING}))")
 
@@ -284,7 +314,7 @@ _CONSTANT = re.compile(rf"\s*(?:(-?\d+)|(true|false)|({STRING}))")
 def _attributes(name: str, text: str) -> dict[str, Attribute]:
     """Return the attributes that operators of `mlir` need, under the names of generic form."""
     if name.endswith((".constant", ".const", ".const_shape", ".literal")):
-        match = _SCALAR.match(text)
+        match = _SCALAR.match(text) or _WHOLE_NUMBER.match(text)
         return {"value": int(match[1])} if match else {}
     if name.endswith(".compare"):
         return {"comparison_direction": _DIRECTION.findall(text)[0] if _DIRECTION.search(text) else None}

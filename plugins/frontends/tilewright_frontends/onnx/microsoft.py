@@ -1,6 +1,6 @@
-"""Shapes of the results of `com.microsoft` operators, which onnx's inference does not know.
+"""Shapes of the results of `com.microsoft` operators and of quantisers, which onnx's inference does not know.
 
-Sources: ONNX Runtime's list of contributed operators (docs/ContribOperators.md).
+Sources: ONNX Runtime's list of contributed operators (docs/ContribOperators.md), QONNX's (docs/qonnx-custom-ops).
 """
 
 from __future__ import annotations
@@ -18,10 +18,15 @@ DOMAINS = ("com.microsoft", "")
 """Domains of the operators; ONNX Runtime writes some into ONNX's own domain."""
 BLOCKED = "com.microsoft.nchwc"
 """Domain of operators on blocks of channels, which are padded to a multiple of the block."""
-SAME = frozenset(
-    "Gelu FastGelu QuickGelu BiasGelu BiasAdd BiasSoftmax BiasDropout LayerNormalization SkipLayerNormalization "
-    "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization GroupNorm SkipGroupNorm RotaryEmbedding "
-    "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QuantizeLinear DequantizeLinear Inverse Swish".split()
+QUANTISERS = frozenset("Quant IntQuant BipolarQuant Trunc FloatQuant MultiThreshold".split())
+"""Operators of QONNX and Brevitas whose floating-point results are those of few bits."""
+SAME = (
+    frozenset(
+        "Gelu FastGelu QuickGelu BiasGelu BiasAdd BiasSoftmax BiasDropout LayerNormalization SkipLayerNormalization "
+        "SimplifiedLayerNormalization SkipSimplifiedLayerNormalization GroupNorm SkipGroupNorm RotaryEmbedding "
+        "QLinearSigmoid QLinearLeakyRelu QLinearSoftmax QuantizeLinear DequantizeLinear Inverse Swish".split()
+    )
+    | QUANTISERS
 )
 """Operators whose first result (and fourth, a sum) has the shape of the first input."""
 STANDARD = {
@@ -64,7 +69,7 @@ def inferred(node: NodeProto, types: Mapping[str, TypeProto]) -> Mapping[str, Ty
         typed = types[node.input[0]].tensor_type.elem_type
         if node.domain == BLOCKED:
             shapes = [_of_blocks(node, inputs)]
-        elif node.domain not in DOMAINS:
+        elif node.domain not in DOMAINS and kind not in QUANTISERS:
             return {}
         elif kind in STANDARD:
             standard, places = STANDARD[kind]

@@ -101,6 +101,22 @@ def _pads(
     return tuple((each + (mode == b"SAME_LOWER")) // 2 for each in spare)
 
 
+def _deformed(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return the sampling of the input at computed positions, and the product of samples and weights."""
+    data, weight, result = *(graph.shape(value) for value in node.input[:2]), graph.shape(node.output[0])
+    groups = int(attributes_of(node).get("group", 1))
+    equal(data[1], groups * weight[1], "channels of the input and of the weights differ")
+    equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
+    channels = weight[0] // groups, weight[1]
+    positions, window = result[2:], weight[2:]
+    nests.check_axes(len(positions))
+    samples = data[0] * data[1] * math.prod(positions) * math.prod(window)
+    reason = "reads the input at positions from memory, and interpolates"
+    sampling = Unmapped(name=f"{name}.samples", operator=operator_of(node), reason=reason, operations=8 * samples)
+    problem = nests.sampled_convolution(name, data[0], groups, channels, positions, window)
+    return [sampling, Product(problem, ("", node.input[1], node.output[0]), layouts={"Outputs": Layout()})]
+
+
 def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     data, weight = (graph.shape(value) for value in _operands(node))
     groups = int(attributes_of(node).get("group", 1))
@@ -131,13 +147,19 @@ def _unsupported(reason: str) -> Builder:
 
 
 def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
-    """Return a matrix product; the attributes may transpose either matrix."""
+    """Return a matrix product; the attributes may transpose either matrix.
+
+    Some programs give it batches, which ONNX does not allow; they are those of MatMul.
+    """
     a, b = (graph.shape(value) for value in _operands(node))
     attributes = attributes_of(node)
-    equal(len(a), 2, "Gemm needs matrices; dimensions found and expected")
-    equal(len(b), 2, "Gemm needs matrices; dimensions found and expected")
     turned = [bool(attributes.get(each)) for each in ("transA", "transB")]
-    a, b = (shape[::-1] if turn else shape for shape, turn in zip((a, b), turned, strict=True))
+    if len(a) < 2 or len(b) < 2:
+        raise ValueError(f"Gemm needs matrices; found {len(a)} and {len(b)} dimensions")
+    a, b = ((*shape[:-2], *shape[:-3:-1]) if turn else shape for shape, turn in zip((a, b), turned, strict=True))
+    if max(len(a), len(b)) > 2:
+        problem = nests.matmul(name, a, b)
+        return _product(node, problem, {} if any(turned) else _in_order(problem))
     problem = nests.gemm(name, a, b)
     layouts = {each: Layout(order=(1, 0)) for each, turn in zip("AB", turned, strict=True) if turn}
     return _product(node, problem, _in_order(problem, **layouts))
@@ -341,7 +363,7 @@ _MICROSOFT: dict[str, Builder] = {
 _ONNX: dict[str, Builder] = {
     **dict.fromkeys(("Conv", "QLinearConv", "ConvInteger", "CausalConvWithState"), _conv),
     "ConvTranspose": _conv_transpose,
-    "DeformConv": _unsupported("a convolution whose window positions are read from memory"),
+    "DeformConv": _deformed,
     "LinearAttention": _unsupported("products in a recurrence, which are not mapped"),
     "Gemm": _gemm,
     **dict.fromkeys(("MatMul", "QLinearMatMul", "MatMulInteger"), _matmul),

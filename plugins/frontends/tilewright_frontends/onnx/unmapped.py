@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, defs
 
+from tilewright_frontends.onnx.microsoft import QUANTISERS
 from tilewright_frontends.onnx.node import attributes_of, graphs_of, is_standard, operator_of, operators_within
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
         return "a window without weights", None if result is None else result * window
     if operator in WORK:
         return "works element by element", None if result is None else result * WORK[operator]
+    if node.op_type in QUANTISERS:
+        return "works element by element", None if result is None else result * WORK["DynamicQuantizeLinear"]
     if not is_standard(node):
         return f"an unknown operator of the domain '{node.domain}'; it may contain a product of tensors", None
     if not defs.has(node.op_type):

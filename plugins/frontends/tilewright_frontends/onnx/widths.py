@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
-from onnx import TensorProto
+from onnx import NodeProto, TensorProto, numpy_helper
 
 from tilewright.schema.problem import Problem
 from tilewright_frontends.onnx.graph import Graph
+from tilewright_frontends.onnx.microsoft import QUANTISERS
 from tilewright_frontends.onnx.operators import Product
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
@@ -41,6 +42,8 @@ def with_widths(graph: Graph, product: Product) -> Problem:
 def _of_operand(graph: Graph, value: str) -> int | None:
     for _ in range(len(graph.nodes)):
         maker = graph.makers.get(value)
+        if maker is not None and maker.op_type in QUANTISERS:
+            return _of_quantiser(graph, maker)
         if maker is None or maker.op_type not in (*MOVES, DEQUANTIZE):
             break
         value = maker.input[0]
@@ -53,7 +56,18 @@ def _of_result(graph: Graph, value: str) -> int | None:
     readers = graph.readers.get(value, ())
     if readers and all(each.op_type == QUANTIZE for each in readers):
         value = readers[0].output[0]
+    if readers and all(each.op_type in QUANTISERS for each in readers):
+        return _of_quantiser(graph, readers[0])
     return _of_element(graph, value)
+
+
+def _of_quantiser(graph: Graph, node: NodeProto) -> int | None:
+    """Return the bits of a result of `Quant` or `BipolarQuant`; None if they are not known."""
+    if node.op_type == "BipolarQuant":
+        return 1
+    known = graph.values.get(node.input[3]) if node.op_type in ("Quant", "IntQuant") and len(node.input) > 3 else None
+    bits = 0 if known is None else float(numpy_helper.to_array(known).reshape(-1)[0])
+    return int(bits) if bits in range(1, 65) else None
 
 
 def _of_element(graph: Graph, value: str) -> int | None:

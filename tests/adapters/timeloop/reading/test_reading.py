@@ -267,6 +267,13 @@ def test_bit_widths_of_the_quantisation_fork_narrow_the_values(tmp_path: Path) -
     assert {memory.word_bits: dict(memory.bits_per_value) for memory in found.architecture.memories} == {
         16: {"Weights": 4, "Inputs": 8}
     }
+    common = read(tmp_path, ALL.replace("Pstride: 2}", "Pstride: 2, commonBitwidth: 4, bitwidths: {Inputs: 8}}"))
+    assert common.architecture is not None
+    assert {name: bits for each in common.architecture.memories for name, bits in each.bits_per_value.items()} == {
+        "Weights": 4,
+        "Inputs": 8,
+        "Outputs": 4,
+    }
     text = ALL.replace("Pstride: 2}", "Pstride: 2, bitwidths: {Weight: 3}}")
     assert "did you mean 'Weights'" in complaint(tmp_path, text)
 
