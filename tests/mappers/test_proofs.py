@@ -38,6 +38,12 @@ def test_no_mapping_costs_less_than_the_bound_of_a_narrow_search(seed: int, widt
     assert not verdict.wrong
 
 
+@scaled(0.2)
+@given(st.integers(0, 2**32), st.sampled_from(KINDS))
+def test_no_mapping_costs_less_than_a_proof_with_first_fills(seed: int, kind: Kind) -> None:
+    assert not check(draw(seed, kind, first_fills=True), LIMIT).wrong
+
+
 @pytest.mark.parametrize("file", WRONG_ONCE, ids=lambda file: file.stem)
 def test_proofs_that_were_wrong_once_are_right(file: Path) -> None:
     """Each file records a task and the cost of its best mapping; version 1 of the prover proved more."""

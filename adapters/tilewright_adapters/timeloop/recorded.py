@@ -28,7 +28,7 @@ from tilewright_notations.timeloop.stats import Stats, Unreadable, read_stats
 FIRST_FILLS = Reason(
     code="first_fills",
     where="Timeloop before version 3 (May 2023)",
-    message="the first writes of outputs are counted as fills",
+    message="the first writes of outputs are counted as fills; compare with --model-option first_fills=true",
 )
 ONE_ENERGY = Reason(
     code="one_energy",

@@ -35,6 +35,10 @@ class Options(Model):
     Give each a default and a `Field(description=...)`.
     """
 
+    def narrowed(self, capabilities: Capabilities) -> Capabilities:
+        """Return the capabilities of a plugin with these options: the declared ones, or fewer."""
+        return capabilities
+
 
 class NoOptions(Options):
     """Options of plugins without options."""

@@ -66,13 +66,16 @@ def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = Non
         if not callable(getattr(name, "bind", None)) or options:
             raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
         own = type(name).__name__
-        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, Owner(CostModelSpec.kind, own)))
+        able = Capabilities(groups=isinstance(name, GroupModel))
+        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, Owner(CostModelSpec.kind, own)), able)
     record, capabilities = PluginRecord(name=name), Capabilities()
     try:
         registration = installed().find(CostModelSpec, name)
         capabilities = registration.spec.capabilities
         record = record_of(registration, options or {})
-        return BuiltModel(name, record, installed().make(CostModelSpec, name, options or {}), capabilities)
+        built = installed().make(CostModelSpec, name, options or {})
+        capabilities = check_options(registration, options or {}).narrowed(capabilities)
+        return BuiltModel(name, record, built, capabilities)
     except PluginError as error:
         return BuiltModel(name, record, None, capabilities, error)
 
@@ -183,7 +186,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
     try:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
-        if not (model.capabilities.groups or isinstance(model.model, GroupModel)):
+        if not model.capabilities.groups:
             able = [each.name for each in installed().of_kind(CostModelSpec) if _takes_groups(each)]
             text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
             reason = Reason(code="groups", where=group.name, message=text)

@@ -10,7 +10,20 @@ from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
 
 
-class TimeloopOptions(Options):
+class FillOptions(Options):
+    """Option of the models that count first writes of outputs."""
+
+    first_fills: bool = Field(
+        default=False, description="first writes of outputs count as fills, as in Timeloop before version 3"
+    )
+
+    def narrowed(self, capabilities: Capabilities) -> Capabilities:
+        """Return the capabilities; first fills are counted on dense hardware, for one layer at a time."""
+        without = {"sparse": False, "groups": False}
+        return capabilities.model_copy(update=without) if self.first_fills else capabilities
+
+
+class TimeloopOptions(FillOptions):
     """Options of `timeloop`."""
 
     link_transfers: bool = Field(
@@ -18,7 +31,7 @@ class TimeloopOptions(Options):
     )
 
 
-class OracleOptions(Options):
+class OracleOptions(FillOptions):
     """Options of `oracle`."""
 
     max_operations: int = Field(

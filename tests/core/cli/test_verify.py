@@ -186,7 +186,7 @@ def test_what_timeloop_itself_reported_is_laid_beside_ours(tilewright: Command, 
     ran = tilewright("diff-stats", recorded, *files)
     assert ran.code == 0 and "62 of 67 values are equal" in ran.out
     assert (
-        "first_fills: in Timeloop before version 3 (May 2023) the first writes of outputs are counted as fills"
+        "first_fills: in Timeloop before version 3 (May 2023) the first writes of outputs are counted as fills; compare with"
         in ran.out
     )
     data = tilewright("diff-stats", recorded, *files, "--json").data

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
 from tilewright.run.differences import differences
+from tilewright.run.evaluation import build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -162,6 +163,31 @@ def test_timeloop_is_exact_where_tiles_are_equal_or_disjoint(case: Case) -> None
     for tensor in case[0].tensors:
         if is_plain(tensor):
             assert counts(found, tensor.name) == counts(really, tensor.name), tensor
+
+
+@given(cases(plain=True) | ragged())
+def test_first_fills_are_the_first_writes_of_outputs(case: Case) -> None:
+    """`timeloop` and `oracle` agree about them, and everything else stays."""
+    problem, architecture, mapping = case
+    options = TimeloopOptions(link_transfers=False, first_fills=True)
+    found = TimeloopModel(options).bind(problem, architecture).explain(mapping)
+    really = OracleModel(OracleOptions(first_fills=True)).bind(problem, architecture).explain(mapping)
+    for tensor in problem.tensors:
+        with_fills, without = counts(found, tensor.name), counts(timeloop(case), tensor.name)
+        if is_plain(tensor):
+            assert with_fills == counts(really, tensor.name)
+        outermost = next(iter(without))
+        for level, (reads, fills, updates, instances) in without.items():
+            more = with_fills[level][1] - fills
+            assert with_fills[level] == (reads, fills + more, updates, instances)
+            assert more > 0 if tensor.is_output and level != outermost else more == 0
+
+
+def test_first_fills_are_refused_where_they_are_not_counted() -> None:
+    for name in ("timeloop", "oracle"):
+        every, fewer = (build_model(name, {"first_fills": each}).capabilities for each in (False, True))
+        assert (every.sparse, every.groups, fewer.sparse, fewer.groups) == (True, True, False, False)
+        assert every == fewer.model_copy(update={"sparse": True, "groups": True})
 
 
 @given(cases(plain=True))

@@ -31,10 +31,10 @@ def priced(draw: st.DrawFn, roomy: bool = True) -> tuple[Problem, Architecture, 
 
 
 @scaled(2.5)
-@given(case=priced(), links=st.booleans())
-def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], links: bool) -> None:
+@given(case=priced(), options=st.builds(TimeloopOptions))
+def test_batch_equals_scalar(case: tuple[Problem, Architecture, list[Mapping]], options: TimeloopOptions) -> None:
     problem, architecture, found = case
-    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).bind(problem, architecture)
+    evaluator = TimeloopModel(options).bind(problem, architecture)
     costs = evaluator.evaluate_batch(MappingBatch.pack(problem, found))
     for index, mapping in enumerate(found):
         report = evaluator.explain(mapping)

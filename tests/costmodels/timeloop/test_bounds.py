@@ -41,8 +41,10 @@ def check(evaluator: Bounder, batch: MappingBatch, costs: Costs) -> None:
         assert not (costs.valid & ~bounds.valid).any()
 
 
-@given(problems(), architectures(widths=True), st.booleans(), st.booleans())
-def test_no_completion_costs_less(problem: Problem, architecture: Architecture, links: bool, outermost: bool) -> None:
+@given(problems(), architectures(widths=True), st.builds(TimeloopOptions), st.booleans())
+def test_no_completion_costs_less(
+    problem: Problem, architecture: Architecture, options: TimeloopOptions, outermost: bool
+) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.size <= MOST)
     batch = Candidates.join(list(space.enumerate())).batch()
@@ -50,7 +52,7 @@ def test_no_completion_costs_less(problem: Problem, architecture: Architecture, 
         keep = batch.keep.copy()
         keep[:, 0, 0] = False
         batch = replace(batch, keep=keep)
-    evaluator = TimeloopModel(TimeloopOptions(link_transfers=links)).dense(problem, architecture)
+    evaluator = TimeloopModel(options).dense(problem, architecture)
     check(evaluator, batch, evaluator.evaluate_batch(batch))
 
 

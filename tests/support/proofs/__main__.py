@@ -26,6 +26,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=KINDS, help="family of sizes; any by default")
     parser.add_argument("--sparse", choices=("any", "simple"), help="sparse hardware; simple: constant savings")
     parser.add_argument("--links", choices=("on", "off"), help="link transfers; either by default")
+    parser.add_argument("--first-fills", action="store_true", help="first writes of outputs are fills")
     parser.add_argument("--factors", choices=("perfect", "ragged"), help="either by default")
     parser.add_argument("--uneven", action="store_true", help="all orders of storage entries")
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--save", type=Path, help="folder for the inputs of wrong proofs")
     arguments = parser.parse_args()
     fixed = {"link_transfers": arguments.links == "on"} if arguments.links else {}
+    fixed |= {"first_fills": True} if arguments.first_fills else {}
     ragged = None if arguments.factors is None else arguments.factors == "ragged"
     counts: Counter[str] = Counter()
     started = time.monotonic()

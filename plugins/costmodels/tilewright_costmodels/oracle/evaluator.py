@@ -42,10 +42,12 @@ class OperationCounts:
 class OracleEvaluator(ScalarEvaluator):
     """The oracle, bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, max_operations: int) -> None:
+    def __init__(
+        self, problem: Problem, architecture: Architecture, max_operations: int, first_fills: bool = False
+    ) -> None:
         self.problem = problem
         self.architecture = self.legal_architecture = architecture
-        self.max_operations = max_operations
+        self.max_operations, self.first_fills = max_operations, first_fills
         self._words = {tensor.name: Words(problem, tensor) for tensor in problem.tensors}
 
     def explain(self, mapping: Mapping) -> Report:
@@ -71,7 +73,7 @@ class OracleEvaluator(ScalarEvaluator):
     def _count(self, report: Report, mapping: Mapping, operations: OperationTrace, iterations: Ints) -> Report:
         """Add the costs of a mapping that executes correctly."""
         touched = {name: words.of_iteration[iterations] for name, words in self._words.items()}
-        residencies = run(self.problem, self.architecture, mapping, operations, touched)
+        residencies = run(self.problem, self.architecture, mapping, operations, touched, self.first_fills)
         steps = len(np.unique(operations.time_steps))
         return self._priced(
             report, mapping, operations, residencies, OperationCounts(self.problem.macs, steps, self.problem.macs)

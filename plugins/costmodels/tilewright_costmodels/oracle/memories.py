@@ -33,6 +33,8 @@ class MemoryTraffic:
     tile_words: int = 0
     reads: Counter[int] = field(default_factory=Counter)
     fills: Counter[int] = field(default_factory=Counter)
+    first_writes: Counter[int] = field(default_factory=Counter)
+    """Words of an output that are new to an instance, and need no fill."""
     updates: Counter[int] = field(default_factory=Counter)
     served: Counter[int] = field(default_factory=Counter)
 
@@ -209,6 +211,7 @@ def _collect(uses: Uses, connection: Connection, inner: MemoryTraffic, steps_per
             before = held.get(subcluster, set())
             leaving[subcluster], new = before - tile, tile - before
             inner.fills[subcluster] += len(new & received[subcluster])
+            inner.first_writes[subcluster] += len(new - received[subcluster])
             received[subcluster] |= new
             held[subcluster] = tile
         connection.add_sums(connection.count_receivers(leaving))

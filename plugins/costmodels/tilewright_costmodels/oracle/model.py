@@ -21,7 +21,7 @@ class OracleModel:
     """
 
     def __init__(self, options: OracleOptions) -> None:
-        self.max_operations = options.max_operations
+        self.max_operations, self.first_fills = options.max_operations, options.first_fills
         self.draws, self.seed = options.draws, options.seed
 
     def bind(self, problem: Problem, architecture: Architecture) -> OracleEvaluator:
@@ -40,7 +40,7 @@ class OracleModel:
             raise NotConformableError("cost model oracle", (reason,))
         if architecture.sparse_parts:
             return SparseOracleEvaluator(problem, architecture, self.max_operations, self.draws, self.seed)
-        return OracleEvaluator(problem, architecture, self.max_operations)
+        return OracleEvaluator(problem, architecture, self.max_operations, self.first_fills)
 
     def explain_group(self, group: GroupMapping) -> Report:
         """Return the report of a group mapping; its `reasons` say why it cannot be executed."""

@@ -115,13 +115,19 @@ def sharing(architecture: Architecture, mapping: Mapping, tensor: Tensor) -> Cal
 
 
 def run(
-    problem: Problem, architecture: Architecture, mapping: Mapping, trace: OperationTrace, touched: dict[str, Ints]
+    problem: Problem,
+    architecture: Architecture,
+    mapping: Mapping,
+    trace: OperationTrace,
+    touched: dict[str, Ints],
+    first_fills: bool = False,
 ) -> list[TensorResidency]:
     """Execute all tensors of a legal mapping that covers every iteration once.
 
     Args:
         trace: the operations.
         touched: tensor -> index of the word that each operation touches, [n].
+        first_fills: first writes of outputs are fills.
     """
     residencies = []
     for tensor in problem.tensors:
@@ -132,6 +138,8 @@ def run(
             cluster = architecture.cluster(mapping.entries[traffic.entry].target)
             memory = cluster.memory_for(tensor)
             assert memory is not None, "legality has been checked"
+            if first_fills:
+                traffic.fills.update(traffic.first_writes)
             residencies.append(TensorResidency(memory, cluster, tensor, traffic))
     return residencies
 

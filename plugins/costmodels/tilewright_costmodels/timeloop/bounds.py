@@ -167,7 +167,7 @@ class _DecidedPart:
             # otherwise smaller tiles may save overlaps and holes, and Timeloop averages forwarding
             # over unequal tiles: a word may appear to move less than once
             words = self.counts.fills[:, level, number]
-            if tensor.is_output:  # first partial sums are not filled
+            if tensor.is_output and not self.tables.hardware.first_fills:  # first partial sums are not filled
                 words = words + self.counts.partition_words[:, level, number]
             # words that an edge tile leaves in an idle sub-cluster may stay there
             once = self.counts.partition_words[:, level, number] if tensor.is_output else 0.0

@@ -230,9 +230,12 @@ def _write_ragged_accesses(
         first_partition = lanes(pieces.first_partition[tensor, level])
         if info.may_overlap:
             partition = first_partition = lanes(counts.partition_words[group, level, tensor])
-        reads, fills, updates = np.maximum(reads - partition, 0.0), np.maximum(entered - partition, 0.0), content
+        reads, updates = np.maximum(reads - partition, 0.0), content
         busiest_reads = np.maximum(busiest_reads - first_partition, 0.0)
-        busiest_writes = np.maximum(first_entered - first_partition, 0.0) + first_content
+        if not inputs.hardware.first_fills:
+            fills = np.maximum(entered - partition, 0.0)
+            busiest_writes = np.maximum(first_entered - first_partition, 0.0)
+        busiest_writes = busiest_writes + first_content
     counts.reads[group, level, tensor][:], counts.fills[group, level, tensor][:] = reads, fills
     counts.updates[group, level, tensor][:] = updates
     counts.busiest_reads[group, level, tensor][:] = np.where(keeps, busiest_reads, 0.0)
@@ -269,7 +272,8 @@ def _write_accesses(
         # holes contains more words than exist, hence the maximum
         partition = lanes(counts.partition_words[group, level, tensor])
         reads = np.maximum(np.floor(content + peer - partition + 0.5), 0.0)
-        fills = np.maximum(np.floor(received + peer - partition + 0.5), 0.0)
+        if not inputs.hardware.first_fills:
+            fills = np.maximum(np.floor(received + peer - partition + 0.5), 0.0)
         updates = np.floor(content + 0.5)
     if pieces is not None:
         ragged = lanes(counts.ragged[group])

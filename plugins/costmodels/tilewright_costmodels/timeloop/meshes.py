@@ -40,7 +40,7 @@ class MeshedTimeloop:
         """
         evaluator = self.plain.bind(problem, architecture)
         is_meshed = any(cluster.fanout.network.meshes for cluster in architecture.clusters)
-        return MeshedEvaluator(problem, architecture) if is_meshed else evaluator
+        return MeshedEvaluator(problem, architecture, self.plain.options) if is_meshed else evaluator
 
 
 class MeshedEvaluator(ScalarEvaluator):
@@ -50,14 +50,14 @@ class MeshedEvaluator(ScalarEvaluator):
     of Timeloop's network.
     """
 
-    def __init__(self, problem: Problem, architecture: Architecture) -> None:
+    def __init__(self, problem: Problem, architecture: Architecture, options: TimeloopOptions) -> None:
         """Bind the model.
 
         Raises:
             NotConformableError: a mesh is below DRAM, or some hardware is sparse.
         """
         self.problem, self.architecture = problem, architecture
-        self.inner = TimeloopEvaluator(problem, architecture, link_transfers=False)
+        self.inner = TimeloopEvaluator(problem, architecture, options.model_copy(update={"link_transfers": False}))
         reasons = [
             Reason(code="mesh", where=part, message="sparse hardware on an architecture with meshes is not counted")
             for part in architecture.sparse_parts

@@ -46,7 +46,7 @@ class TimeloopModel:
     """
 
     def __init__(self, options: TimeloopOptions) -> None:
-        self.link_transfers = options.link_transfers
+        self.options = options
 
     def bind(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator | SparseEvaluator:
         """Bind the model to a problem and an architecture.
@@ -67,7 +67,7 @@ class TimeloopModel:
         reasons = tuple(_refusals(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
-        return TimeloopEvaluator(problem, architecture, self.link_transfers)
+        return TimeloopEvaluator(problem, architecture, self.options)
 
 
 class SkeletonKernel:
@@ -128,16 +128,17 @@ class SkeletonKernel:
 class TimeloopEvaluator(BatchEvaluator):
     """Timeloop's model, bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture, link_transfers: bool) -> None:
+    def __init__(self, problem: Problem, architecture: Architecture, options: TimeloopOptions) -> None:
         self.problem = problem
         self.architecture = architecture
-        self.link_transfers = link_transfers
+        self.options = options
+        self.link_transfers = options.link_transfers
         self._kernels: dict[tuple[object, ...], SkeletonKernel | None] = {}
         self._last: tuple[object, SkeletonKernel | None] = None, None
         self._lock = threading.Lock()  # one thread at a time may use the scratch arrays
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.problem, self.architecture, self.link_transfers)
+        return type(self), (self.problem, self.architecture, self.options)
 
     def kernel(
         self, skeleton: Skeleton, slots: Sequence[Slot], placed: bool = False, detailed: bool = False
@@ -150,7 +151,8 @@ class TimeloopEvaluator(BatchEvaluator):
         """
         key = (skeleton, tuple((slot.entry, slot.spatial) for slot in slots), placed, detailed)
         if key not in self._kernels:
-            tables = tables_of(self.problem, self.architecture, skeleton, slots, placed)
+            first_fills = self.options.first_fills
+            tables = tables_of(self.problem, self.architecture, skeleton, slots, placed, first_fills)
             self._kernels[key] = None if tables is None else SkeletonKernel(tables, detailed)
         return self._kernels[key]
 
@@ -212,7 +214,7 @@ class TimeloopEvaluator(BatchEvaluator):
 
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds (see `Relaxable`)."""
-        tables = tables_of(self.problem, self.architecture, skeleton, (), False)
+        tables = tables_of(self.problem, self.architecture, skeleton, (), False, self.options.first_fills)
         if tables is None or not tables.hardware.may_link.all():
             return None
         return relaxation_of(self.problem, self.architecture, skeleton, tables, self.link_transfers)

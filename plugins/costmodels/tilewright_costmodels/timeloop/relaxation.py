@@ -17,7 +17,7 @@ def relaxation_of(
     """Return the least costs of words: a part of a block costs that part of it, and networks cost nothing.
 
     Timeloop charges at most as many instances as there are complete macros. So the least part of the accesses that it charges
-    is the one of a fanout in full use: complete macros over instances.
+    is the one of a fanout in full use: complete macros over instances. First fills are omitted.
     """
     memories, rows = architecture.memories, tables.hardware.memory
     per_word = np.array([memory.slices_per_word for memory in memories], dtype=np.float64)
@@ -40,7 +40,7 @@ def relaxation_of(
         gate=rows["gate"],
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,
-        exact=not tables.has_network_energy
+        exact=not (tables.has_network_energy or tables.hardware.first_fills)
         and bool((charged == 1).all() and (tables.rules.slices % per_word[:, None] == 0).all()),
         whole_cycles=True,
     )

@@ -80,6 +80,8 @@ class Hardware(NamedTuple):
     compute_energy_pj: float
     """Energy of all operations."""
     cycles_per_operation: float
+    first_fills: bool
+    """Count first writes of outputs as fills."""
 
 
 @passed_by_pointer
@@ -239,13 +241,19 @@ def _window_groups(matrix: Ints, windowed: Ints) -> list[int]:
 
 
 def tables_of(
-    problem: Problem, architecture: Architecture, skeleton: Skeleton, slots: Sequence[Slot], placed: bool
+    problem: Problem,
+    architecture: Architecture,
+    skeleton: Skeleton,
+    slots: Sequence[Slot],
+    placed: bool,
+    first_fills: bool,
 ) -> Tables | None:
     """Return the tables for mappings over a skeleton, or None if no mapping over it can be legal.
 
     Args:
         slots: where trips may exceed one.
         placed: mappings order their spatial loops, one row per entry after the rows of the temporal slots.
+        first_fills: see `Hardware`.
     """
     index = architecture.cluster_index
     if not skeleton.entries[0].holds or any(entry.target not in index for entry in skeleton.entries):
@@ -325,6 +333,7 @@ def tables_of(
         memory=memory,
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
+        first_fills=first_fills,
     )
     return Tables(
         rules=rules,
