@@ -22,6 +22,7 @@ from tilewright_adapters.timeloop.reading.clusters import (
     with_areas,
     with_unlinked,
     with_widths,
+    with_wires,
 )
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives, unlinked
 from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
@@ -230,5 +231,6 @@ def _architecture(
             f"the energy table (ERT) lacks 'read' or 'write' of {', '.join(partial)}: "
             "Timeloop's estimates are used for them, as in Timeloop"
         )
-    found = with_areas(build(tree.levels, energies, unrolled), areas, records)
+    found = with_wires(build(tree.levels, energies, unrolled), tree.levels, energies, areas)
+    found = with_areas(found, areas, records)
     return with_sparse(found, tree.levels, problem, energies, sections)

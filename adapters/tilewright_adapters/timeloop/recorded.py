@@ -21,7 +21,10 @@ from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import LevelReport, Report, SparseCounts, TensorCounts
+from tilewright.schema.report import LevelReport, NetworkReport, Report, SparseCounts, TensorCounts
+from tilewright_adapters.timeloop import sparse_causes
+from tilewright_adapters.timeloop.reading.sparse import ignored_groups
+from tilewright_adapters.timeloop.sparse_causes import close
 from tilewright_notations.timeloop.report import report_of
 from tilewright_notations.timeloop.stats import Stats, Unreadable, read_stats
 
@@ -49,6 +52,11 @@ LINKS = Reason(
     code="links",
     where="this run",
     message="link transfers are switched off; compare with --model-option link_transfers=false",
+)
+HOPS = Reason(
+    code="hops",
+    where="Timeloop before version 3.0.3 (October 2023)",
+    message="the hops of a network are those of a mean route, and 0.5 where nothing fans out",
 )
 BYTES = Reason(
     code="bytes",
@@ -79,7 +87,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
             location=Location(str(recorded)),
             hint="give the stats.txt first, then Timeloop's input files",
         ) from None
-    beside = _Comparison(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping)
+    beside = _Comparison(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping, inputs.warnings)
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
     found = (*parts, *beside.totals(parts))
@@ -94,6 +102,8 @@ class _Comparison:
     problem: Problem
     architecture: Architecture
     mapping: Mapping
+    warnings: tuple[str, ...] = ()
+    """Warnings of the inputs."""
 
     @cached_property
     def unlinked(self) -> frozenset[str]:
@@ -124,17 +134,30 @@ class _Comparison:
                 causes[name] = _joined(causes.get(name, ()), why)
                 told = f"dense_{figure}" if self.both_sparse and figure in ACCESSES else figure
                 yield RecordedFigure(theirs.name, name, told, recorded, counted, recorded == counted, why or ())
+            groups = ignored_groups(self.warnings, name)
+            emptied = any(
+                f"{name} in {theirs.name}" in told and told.endswith("[no_instance]") for told in self.ours.warnings
+            )
             for figure, recorded, counted in _sparse_figures(counts, own) if self.both_sparse else ():
                 same = recorded == counted or (figure == "average_instances" and abs(recorded - counted) <= 0.0051)
-                why = () if same else next((reasons[each] for each in ACCESSES if each in figure), None) or None
+                why = () if same else next((reasons[each] for each in ACCESSES if each in figure), None)
+                if not same and not why:
+                    why = (
+                        sparse_causes.of_count(figure, recorded, counted, counts, groups=groups, emptied=emptied)
+                        or None
+                    )
                 causes[name] = _joined(causes[name], why)
                 yield RecordedFigure(theirs.name, name, figure, recorded, counted, same, why or ())
-            why = causes[name] or None if self.both_sparse else self._why_energy(theirs.name, dense, causes[name])
+            if self.both_sparse:
+                why = self._why_sparse_energy(theirs.name, name, counts, own, causes[name])
+            else:
+                why = self._why_energy(theirs.name, dense, causes[name])
             yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, own.energy_pj, 3, why)
         if theirs.leakage_pj or ours.leakage_pj:
             yield _energy(theirs.name, None, "leakage_pj", theirs.leakage_pj, ours.leakage_pj, 1, None)
         same = theirs.cycles == ours.cycles
-        why = None if same else self._why_cycles(theirs, _joined(*causes.values()))
+        counted_why = _joined(*causes.values())
+        why = None if same else (self._why_sparse_cycles if self.both_sparse else self._why_cycles)(theirs, counted_why)
         yield RecordedFigure(theirs.name, None, "cycles", theirs.cycles, ours.cycles, same, () if same else why or ())
 
     def networks(self) -> Iterator[RecordedFigure]:
@@ -147,22 +170,27 @@ class _Comparison:
             why: Causes = None
             if theirs.tensor in self.unlinked:
                 why = (LINKS,)
+            elif self._has_mean_hops(theirs):
+                why = (HOPS,)
             elif _has_windows(self.problem.tensor(theirs.tensor)):
                 why = (WINDOWS,)
             for figure in ("ingresses", "link_transfers", "spatial_reductions"):
                 recorded, counted = getattr(theirs, figure), getattr(ours, figure)
                 same = recorded == counted
-                causes = why if why == (LINKS,) or figure == "ingresses" else None
+                causes = why if why == (LINKS,) or (figure == "ingresses" and why != (HOPS,)) else None
                 yield RecordedFigure(name, theirs.tensor, figure, recorded, counted, same, () if same else causes or ())
             yield _energy(name, theirs.tensor, "energy_pj", theirs.energy_pj, ours.energy_pj, 3, why)
 
     def compute(self) -> Iterator[RecordedFigure]:
         name = self.architecture.compute.name
         recorded, counted = self.theirs.compute_energy_pj or 0.0, self.ours.compute_energy_pj or 0.0
-        yield _energy(name, None, "energy_pj", recorded, counted, 1, None)
-        for figure in OPERATIONS if self.both_sparse else ():
-            theirs, ours = getattr(self.theirs, figure), getattr(self.ours, figure)
-            yield RecordedFigure(name, None, figure, theirs, ours, theirs == ours)
+        counts = [
+            (each, getattr(self.theirs, each), getattr(self.ours, each)) for each in OPERATIONS if self.both_sparse
+        ]
+        yield _energy(name, None, "energy_pj", recorded, counted, 1, self._why_operations(recorded - counted))
+        for figure, theirs, ours in counts:
+            why = (sparse_causes.ROUNDING,) if abs(theirs - ours) <= sparse_causes.MOST else ()
+            yield RecordedFigure(name, None, figure, theirs, ours, theirs == ours, () if theirs == ours else why)
 
     def totals(self, parts: list[RecordedFigure]) -> Iterator[RecordedFigure]:
         """Yield the totals of the run.
@@ -215,9 +243,60 @@ class _Comparison:
         existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
         clusters = min(theirs.instances, existing // memory.instances_per_macro)
         for energy, why in ((_of_each(memory, theirs), ()), (_of_all(memory, theirs), (ONE_ENERGY,))):
-            if _close(theirs.energy_pj, energy * clusters, 3):
+            if close(theirs.energy_pj, energy * clusters, 3):
                 return _joined(counted, why)
         return None
+
+    def _why_sparse_energy(
+        self, level: str, tensor: str, theirs: TensorCounts, ours: TensorCounts, counted: Causes
+    ) -> Causes:
+        """Return why an energy of sparse hardware differs: other counts, or skipped metadata that cost more."""
+        cluster = self.architecture.cluster_of(level)
+        memory = next(each for each in cluster.memories if each.name == level)
+        existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
+        clusters = min(ours.instances, existing // memory.instances_per_macro)
+        outer = [each.name for each in self.theirs.levels if tensor in each.tensors]
+        parent = outer[max(outer.index(level) - 1, 0)]
+        declared = self.problem.tensor(tensor)
+        decompressed = self._compresses(parent, declared) and not self._compresses(level, declared)
+        why = sparse_causes.of_energy(memory, declared, theirs, ours, clusters, decompressed)
+        return _joined(counted, why)
+
+    def _compresses(self, level: str, tensor: Tensor) -> bool:
+        memory = next(each for each in self.architecture.memories if each.name == level)
+        found = None if memory.sparse is None else memory.sparse.format_of(tensor)
+        return found is not None and found.is_compressed
+
+    def _why_sparse_cycles(self, level: LevelReport, counted: Causes) -> Causes:
+        """Return why a level's cycles differ: other counts of accesses or of operations."""
+        memory = next(each for each in self.architecture.memories if each.name == level.name)
+        computing = _cycles_of(self.theirs, "compute")
+        words = [sparse_causes.moved(memory, self.problem.tensor(name), each) for name, each in level.tensors.items()]
+        read, written = (sum(each) for each in zip(*words, strict=True)) if words else (0, 0)
+        ports = memory.demands(read / memory.slices_per_word, written / memory.slices_per_word)
+        cycles = max([computing, *(math.ceil(moved / bandwidth) for _, moved, bandwidth in ports if bandwidth)])
+        if abs(cycles - level.cycles) > sparse_causes.MOST:
+            return None
+        rounded = computing != _cycles_of(self.ours, "compute")
+        return _joined(counted, (sparse_causes.ROUNDING,) if rounded else ())
+
+    def _why_operations(self, energy_pj: float) -> Causes:
+        """Return whether a difference in energy is that of operations that are rounded otherwise."""
+        unit = self.architecture.compute
+        prices = (unit.sparse.gated_pj, unit.sparse.skipped_pj) if unit.sparse else (0.0, 0.0)
+        dear = max(unit.energy_per_operation_pj, *prices)
+        rounded = self.both_sparse and abs(energy_pj) <= 2 * sparse_causes.MOST * dear + 0.01
+        return (sparse_causes.ROUNDING,) if rounded else None
+
+    def _has_mean_hops(self, theirs: NetworkReport) -> bool:
+        """Return whether the energy of a network is that of the hops that Timeloop prints."""
+        cluster = self.architecture.cluster_of(theirs.name)
+        inside = [math.prod(units.values()) for _, units in self.mapping.factors()]
+        first = [entry.target for entry in self.mapping.entries].index(theirs.name)
+        instances = math.prod(inside[:first])
+        hop = cluster.fanout.network.energy_per_hop_pj
+        steps = abs(0.0051 * theirs.ingresses * hop * instances)
+        return hop > 0 and abs(theirs.energy_pj - theirs.ingresses * theirs.hops * hop * instances) <= steps
 
     def _why_cycles(self, level: LevelReport, counted: Causes) -> Causes:
         """Return why a level's cycles differ: different counts, or bandwidths in bytes."""
@@ -231,6 +310,10 @@ class _Comparison:
             if abs(cycles - level.cycles) <= 1:
                 return _joined(counted, why)
         return None
+
+
+def _cycles_of(report: Report, name: str) -> int:
+    return next((each.cycles for each in report.limits if each.name == name), 0)
 
 
 def _dense(counts: TensorCounts) -> TensorCounts:
@@ -266,7 +349,7 @@ def _leaves(counts: SparseCounts) -> dict[str, float]:
 def _energy(
     level: str, tensor: str | None, figure: str, recorded: float, ours: float, lines: int, why: Causes
 ) -> RecordedFigure:
-    same = _close(recorded, ours, lines)
+    same = close(recorded, ours, lines)
     return RecordedFigure(level, tensor, figure, recorded, ours, same, () if same else why or ())
 
 
@@ -277,11 +360,6 @@ def _of_sparse(figure: RecordedFigure) -> RecordedFigure:
     """
     differs = not figure.equal and not figure.causes and figure.figure not in COUNTS
     return replace(figure, causes=(SPARSE,)) if differs else figure
-
-
-def _close(recorded: float, ours: float, lines: int) -> bool:
-    """Return whether values are equal, given two printed decimals on each of `lines` lines."""
-    return math.isclose(recorded, ours, rel_tol=2e-6, abs_tol=0.0051 * lines)
 
 
 def _known(figure: RecordedFigure) -> Causes:

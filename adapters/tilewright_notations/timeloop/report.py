@@ -47,6 +47,11 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
     networks = tuple(_networks(stats, titles, problem))
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
+    streamed = [
+        f"{name} in {each.title}" for each in stats.levels.values() for name in each.tensors if "(Streamed)" in name
+    ]
+    if streamed:
+        raise Unreadable(f"they count {', '.join(streamed)}; no public version of Timeloop streams tensors")
     if not math.isclose(total, stats.energy_pj, rel_tol=0.01, abs_tol=2 * stats.energy_step_pj):
         raise Unreadable(f"energies add up to {total:g} pJ; the summary has {stats.energy_pj:g} pJ")
     operations = _operations(stats.levels[0]) if stats.is_sparse else {}
@@ -183,6 +188,7 @@ def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterato
                 ingresses=count(fields, "Ingresses") if "Ingresses" in fields else 0,
                 link_transfers=count(fields, "Link transfers") if "Link transfers" in fields else 0,
                 spatial_reductions=count(fields, "Spatial reductions") if "Spatial reductions" in fields else 0,
+                hops=number(fields.get("Average number of hops", "0")),
                 energy_pj=energy(fields, network=True),
             )
 

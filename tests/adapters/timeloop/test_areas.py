@@ -1,5 +1,6 @@
 """Accelergy's area reference table: read next to the energy table, written from known areas, and read back."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,25 @@ def test_areas_are_written_and_come_back(name: str, tmp_path: Path) -> None:
 def test_an_odd_area_is_told_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"art.yaml:5:\d+: .*area"):
         read(tmp_path, arch=ARCH, ert=ERT, art=ART.replace("209046", "-1"))
+
+
+WIRE = "  - {name: system.wire, actions: [{name: transfer_random, energy: 0.24}]}\n"
+
+
+def test_wires_are_as_long_as_the_side_of_what_is_inside(tmp_path: Path) -> None:
+    found = read(tmp_path, arch=ARCH, ert=ERT + WIRE, art=ART)
+    hops = [cluster.fanout.network.energy_per_hop_pj for cluster in found.clusters]
+    sides = [math.sqrt(209046 + 16 * 783.2) / 1000, math.sqrt(783.2) / 1000]  # in mm
+
+    assert hops == pytest.approx([16 * 0.24 * side for side in sides])
+    own = ARCH.replace("depth: 8192", "depth: 8192, energy-per-hop: 0.5")
+    hop = read(tmp_path, arch=own, ert=ERT + WIRE, art=ART).clusters[1].fanout.network.energy_per_hop_pj
+    assert hop == 0.5
+    free = read(tmp_path, arch=ARCH, ert=ERT + WIRE.replace("0.24", "0"), art=ART)
+    assert free == read(tmp_path, arch=ARCH, ert=ERT, art=ART)
+
+
+def test_wires_without_areas_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="MAC has no area") as raised:
+        read(tmp_path, arch=ARCH, ert=ERT + WIRE)
+    assert raised.value.location is not None and raised.value.hint is not None and "ART" in raised.value.hint

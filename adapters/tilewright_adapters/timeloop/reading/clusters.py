@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
@@ -14,6 +15,7 @@ from tilewright_adapters.timeloop.reading.energies import (
     LEAK,
     READ,
     UPDATE,
+    WIRE,
     WRITE,
     Energies,
     dram_pj,
@@ -61,6 +63,44 @@ def with_areas(
 
     compute = architecture.compute.model_copy(update=told(architecture.compute.name))
     return architecture.with_memories(with_records).model_copy(update={"compute": compute})
+
+
+def with_wires(
+    architecture: Architecture, levels: Hierarchy, energies: Energies | None, areas: Mapping[str, float]
+) -> Architecture:
+    """Return a copy with energies per hop, if an energy table gives the energy of wires per bit and millimetre.
+
+    A hop is as long as the side of a square with the area of everything inside it. A level's own `energy_per_hop` counts first.
+
+    Raises:
+        InputError: an area is not known.
+    """
+    table = energies or {}
+    energy = pick(table.get("wire", table.get("Wire", {})), WIRE)
+    if not energy:
+        return architecture
+    hops: dict[str, float] = {}
+    inside = 0.0
+    for index in reversed(range(len(levels.storage))):
+        level, inner = levels.storage[index], (*levels.storage, levels.compute)[index + 1]
+        if not inner.is_dummy and inner.name not in areas:
+            raise levels.where.error(
+                f"the energy table (ERT) has energies of wires, but {inner.name} has no area, which gives their length",
+                hint="add Accelergy's area table (ART), or omit 'wire' from the ERT",
+            )
+        around = 0 if inner is levels.compute else math.prod(levels.fanout(index + 1))
+        inside = areas.get(inner.name, 0.0) + inside * around
+        if level.number("energy_per_hop") is None:
+            hops[level.name] = level.whole(WORD_BITS, 16) * math.sqrt(inside) / 1000 * energy
+
+    def with_hop(cluster: Cluster) -> Cluster:
+        hop = hops.get(cluster.name)
+        if hop is None:
+            return cluster
+        network = cluster.fanout.network.model_copy(update={"energy_per_hop_pj": hop})
+        return cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": network})})
+
+    return architecture.model_copy(update={"clusters": tuple(map(with_hop, architecture.clusters))})
 
 
 def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architecture:

@@ -14,6 +14,7 @@ READ = ("random_read", "read")
 WRITE = ("random_fill", "random_write", "fill", "write")
 UPDATE = ("random_update", "random_write", "update", "write")
 LEAK = ("leak",)
+WIRE = ("transfer_random",)
 COMPUTE = ("mac_random", "mult_random", "mac", "mult", "compute")
 """Timeloop's action names; the first one in the table counts."""
 
@@ -29,13 +30,11 @@ def read_energies(section: Cursor) -> Energies:
     if "tables" not in fields:
         raise section.error("the energy table has no 'tables'")
     result: Energies = {}
-    for name, cursor, actions in _tables(fields["tables"]):
+    for name, actions in _tables(fields["tables"]):
         component = _component(name)
         energies: dict[str, float] = {}
         for action, energy in actions:
             energies[action] = max(energies.get(action, 0.0), energy)
-        if component.lower() == "wire" and any(energies.values()):
-            raise cursor.error("energy per wire length is not supported; give energy-per-hop")
         result[component] = energies
     return result
 
@@ -69,16 +68,16 @@ def _component(name: str) -> str:
     return re.sub(r"\[[^\[\]]*+\]", "", name).rpartition(".")[2]
 
 
-def _tables(tables: Cursor) -> Iterator[tuple[str, Cursor, Iterator[tuple[str, float]]]]:
+def _tables(tables: Cursor) -> Iterator[tuple[str, Iterator[tuple[str, float]]]]:
     if isinstance(tables.value, dict):  # version 0.2
         for key in tables.value:
-            yield key, tables.child(key), _actions_by_name(tables.child(key))
+            yield key, _actions_by_name(tables.child(key))
         return
     for table in tables.items("tables"):
         fields = table.fields("an energy table")
         if "name" not in fields or "actions" not in fields:
             raise table.error("an energy table needs 'name' and 'actions'")
-        yield fields["name"].text("a component's name"), table, _actions_listed(fields["actions"])
+        yield fields["name"].text("a component's name"), _actions_listed(fields["actions"])
 
 
 def _actions_listed(actions: Cursor) -> Iterator[tuple[str, float]]:

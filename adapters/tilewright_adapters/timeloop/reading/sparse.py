@@ -66,6 +66,14 @@ def _names_of_actions() -> Iterator[tuple[SparseAction, tuple[str, ...]]]:
     yield "compression", ("compression_count",)
 
 
+_GROUPS = "Timeloop before 2024 ignores 'flattened_rankIDs' of {name} beside other keys with hyphens; read as stated"
+
+
+def ignored_groups(warnings: Iterable[str], name: str) -> bool:
+    """Return whether a file spells groups of dimensions of a tensor in the way that older versions ignore."""
+    return any(told.endswith(_GROUPS.format(name=name)) for told in warnings)
+
+
 ACTIONS = dict(_names_of_actions())
 """Sparse actions of a memory -> their names in an energy table. The first name is written."""
 
@@ -315,7 +323,10 @@ class _Reader:
             fill = "outer_to_inner"
             if "rank_application_order" in parts:
                 fill = _word(parts["rank_application_order"]).choice("rank_application_order", _FILLS)
-            ranks = tuple(self._rank(rank) for rank in parts["ranks"].items("ranks"))
+            listed = parts["ranks"].items("ranks")
+            if "data-spaces" in section.value and any("flattened_rankIDs" in (rank.value or ()) for rank in listed):
+                self.sections.warnings.append(f"{each.document.locate(each.path)}: {_GROUPS.format(name=name)}")
+            ranks = tuple(self._rank(rank) for rank in listed)
             with each.checked():
                 found[name] = TensorFormat(ranks=ranks, fill=_FILLS[fill])
         return found

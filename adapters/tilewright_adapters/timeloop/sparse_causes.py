@@ -1,0 +1,177 @@
+"""Causes of differences between recorded counts of sparse hardware and the model's: rules of other versions of Timeloop."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.errors import Reason
+from tilewright.schema.architecture import Memory
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import AccessCounts, TensorCounts
+from tilewright.schema.sparse import SparseMemory
+
+ROUNDING = Reason(
+    code="rounding",
+    where="this sparse run",
+    message="counts are products with probabilities, rounded to whole numbers; two programs differ by at most 2",
+)
+COORDINATES = Reason(
+    code="coordinates",
+    where="the program of Sparseloop's artifact (2022)",
+    message="the innermost rank has one piece of metadata for each nonzero; public versions round by fiber",
+)
+GROUPS = Reason(
+    code="flattened_ranks",
+    where="Timeloop before 2024",
+    message="'flattened_rankIDs' has no effect; only 'flattened-rankIDs' has",
+)
+OCCUPANCY = Reason(
+    code="first_occupancy",
+    where="Timeloop's public versions",
+    message="the first possible occupancy is taken for an empty tile; the program of this run did not do so",
+)
+FALLBACKS = Reason(
+    code="fallbacks",
+    where="Timeloop before 2024",
+    message="gated and skipped accesses whose energies the table lacks cost 'idle', or as much as executed ones",
+)
+MOST = 2
+"""Difference of two roundings: one of an outer action, and one of the count's own."""
+_PIECES = re.compile(r"rank_0_metadata_(?:actual_)?((?:gated_|skipped_)?\w+)")
+
+
+def of_count(
+    figure: str, recorded: float, ours: float, theirs: TensorCounts, *, groups: bool, emptied: bool
+) -> tuple[Reason, ...]:
+    """Return why a count of sparse hardware differs; empty if it is not known.
+
+    Args:
+        figure: as in `RecordedFigure`.
+        theirs: all recorded counts of the tensor.
+        groups: the file spells groups of dimensions in the way that older versions ignore.
+        emptied: the model takes all tiles to be empty, because Timeloop takes the first possible occupancy for an empty tile.
+    """
+    if emptied:
+        return (OCCUPANCY,)
+    if figure == "average_instances":
+        return ()
+    if abs(recorded - ours) <= MOST:
+        return (ROUNDING,)
+    innermost = _PIECES.fullmatch(figure)
+    if innermost and abs(recorded - _words(theirs, innermost[1])) <= MOST:
+        return (COORDINATES,)
+    return (GROUPS,) if groups and figure.startswith("rank_") else ()
+
+
+def _words(counts: TensorCounts, figure: str) -> float:
+    """Return the nonzeros that are stored, or moved by an action of a kind."""
+    sparse = counts.sparse
+    assert sparse is not None
+    if figure == "stored":
+        return sparse.stored_words
+    kind, _, action = figure.rpartition("_")
+    return float(getattr({"": counts, "gated": sparse.gated, "skipped": sparse.skipped}[kind], action))
+
+
+def of_energy(
+    memory: Memory, tensor: Tensor, theirs: TensorCounts, ours: TensorCounts, clusters: int, decompressed: bool
+) -> tuple[Reason, ...] | None:
+    """Return why an energy differs, beyond the counts; None if it is not known.
+
+    Args:
+        clusters: groups of instances that share one access.
+        decompressed: fills are decompressed.
+    """
+    assert ours.sparse is not None
+    average = ours.sparse.average_instances or (theirs.sparse.average_instances if theirs.sparse else 0.0)
+    instances = average * clusters / ours.instances if ours.instances else 0.0
+    sparse = memory.sparse or SparseMemory()
+    codec = ours.sparse.decompressions * sparse.energy_pj("decompression")
+    codec += ours.sparse.compressions * sparse.energy_pj("compression")
+    data, metadata = _costs(memory, tensor, ours)
+    filled = (
+        (ours.energy_pj / instances - metadata - codec) / data if data and instances else 1.0
+    )  # partly filled blocks
+    if decompressed:
+        codec += (theirs.fills - ours.fills) * sparse.energy_pj("decompression")
+    today, dear = (
+        ((data * filled + metadata) + codec) * instances
+        for data, metadata in (_costs(memory, tensor, theirs, dear) for dear in (False, True))
+    )
+    if close(theirs.energy_pj, today, 3):
+        return ()
+    free = [prices == 0.0 for prices in data_prices(memory)[1:]]
+    idle = float((np.array(_data(theirs)[1:]) * free).sum()) * instances  # accesses that take no energy
+    most = max(memory.read_energy_pj, memory.write_energy_pj) * 1.000001
+    if close(theirs.energy_pj, dear, 3) or any(0 < theirs.energy_pj - each <= most * idle for each in (today, dear)):
+        return (FALLBACKS,)
+    return None
+
+
+def close(recorded: float, ours: float, lines: int) -> bool:
+    """Return whether values are equal, given two printed decimals on each of `lines` lines."""
+    return math.isclose(recorded, ours, rel_tol=2e-6, abs_tol=0.0051 * lines)
+
+
+def moved(memory: Memory, tensor: Tensor, counts: TensorCounts) -> tuple[int, int]:
+    """Return the slices that an instance reads and writes, as Timeloop averages them."""
+    assert counts.sparse is not None
+    spread = counts.sparse.average_instances / counts.instances if counts.instances else 0.0
+    data = _data(counts)[:2].sum(axis=0) * memory.slices_of(tensor)
+    bits = _bits(memory, tensor, counts)[:2].sum(axis=0)
+    read, written = (
+        math.ceil(int(words + own // memory.word_bits * memory.slices_per_word) * spread)
+        for words, own in ((data[0], bits[0]), (data[1:].sum(), bits[1:].sum()))
+    )
+    return read, written
+
+
+def _costs(memory: Memory, tensor: Tensor, counts: TensorCounts, dear: bool = False) -> tuple[float, float]:
+    """Return what data and metadata of one instance cost in pJ.
+
+    Args:
+        dear: skipped metadata cost as much as those that are read.
+    """
+    sparse = memory.sparse or SparseMemory()
+    of_metadata = _prices(sparse, "metadata_", "gated_metadata_", "metadata_" if dear else "skipped_metadata_")
+    block, width = memory.block_words * memory.slices_per_word, sparse.metadata.width_bits or math.inf
+    data = np.ceil(_data(counts) * memory.slices_of(tensor) / block) * data_prices(memory)
+    metadata = np.ceil(_bits(memory, tensor, counts) / width) * of_metadata
+    return float(data.sum()), float(metadata.sum())
+
+
+def data_prices(memory: Memory) -> NDArray[np.float64]:
+    """Return the pJ of one access to data, [kind, action]."""
+    executed = [[memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj]]
+    return np.array([*executed, *_prices(memory.sparse or SparseMemory(), "gated_", "skipped_")])
+
+
+def _prices(sparse: SparseMemory, *kinds: str) -> list[list[float]]:
+    """Return the pJ of actions by their prefix, [kind, action]."""
+    return [[sparse.energies_pj.get(f"{kind}{action}", 0.0) for action in ("read", "fill", "update")] for kind in kinds]  # type: ignore[call-overload]
+
+
+def _data(counts: TensorCounts) -> NDArray[np.int64]:
+    """Return accesses, [kind, action]."""
+    assert counts.sparse is not None
+    return np.array([_row(each) for each in (counts, counts.sparse.gated, counts.sparse.skipped)])
+
+
+def _bits(memory: Memory, tensor: Tensor, counts: TensorCounts) -> NDArray[np.int64]:
+    """Return bits of metadata, [kind, action]."""
+    found = np.zeros((3, 3), np.int64)
+    spec = None if memory.sparse is None else memory.sparse.format_of(tensor)
+    if spec is None or counts.sparse is None or memory.sparse is None:
+        return found
+    for rank, own in zip(counts.sparse.metadata, spec.ranks, strict=True):
+        for pieces, bits in zip((rank.metadata, rank.payload), memory.sparse.metadata.bits_of(own), strict=True):
+            found += bits * np.array([_row(each) for each in (pieces.actual, pieces.gated, pieces.skipped)])
+    return found
+
+
+def _row(counts: AccessCounts | TensorCounts) -> tuple[int, int, int]:
+    return counts.reads, counts.fills, counts.updates
