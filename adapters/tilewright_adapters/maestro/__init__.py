@@ -52,7 +52,14 @@ class MaestroAdapter:
         """
         paths = files_of(files, SUFFIXES, "MAESTRO")
         beside = [path for path in paths if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
-        plain = self._read([path for path in paths if path not in beside])
+        own = [path for path in paths if path not in beside]
+        if not own and self.options.dataflow is None:
+            raise InputError(
+                "not a file of MAESTRO",
+                location=Location(str(paths[0])),
+                hint="a mapping file begins with the word Network",
+            )
+        plain = self._read(own)
         if not beside:
             return plain
         inputs, document = sidecar.read(beside[0], *TOOL, needed=list(sidecar.PARTS))

@@ -6,11 +6,13 @@ import warnings
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Unpack
 
 from tilewright.algorithms.expansion import BuiltAlgorithm, Expansion
 from tilewright.api.call_arguments import checked, names_of, one_of, options_by_name
 from tilewright.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
+from tilewright.api.load.places import located
 from tilewright.api.mapping_report import MappingReport
 from tilewright.api.plan import Plan, Sources, folder_of
 from tilewright.api.progress import mapping_progress
@@ -62,6 +64,7 @@ def map(
         seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
         watch = seen.watch if seen else None
         for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):
+            layer = replace(layer, error=located(layer.error, arch))
             layers.append(layer)
             if folder is not None:
                 steps_of = () if expansion is None else expansion.records(layer.distinct.layers)

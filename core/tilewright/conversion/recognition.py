@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,10 @@ R = TypeVar("R", bound="DataclassInstance")
 NOT_YAML = ": not valid YAML"
 """Part of the complaint about a file that is no YAML."""
 START = "`tilewright library show eyeriss` prints an architecture to start from"
+MAX_LIKELY = 3
+"""Maximum number of complaints that are shown."""
+FAILED = (-2, 0)
+"""How far an adapter gets that cannot be built."""
 SHOWN = 6
 """Maximum number of files named in a message."""
 
@@ -69,7 +74,7 @@ def read_detected(
 
     Raises:
         UnsupportedError: an adapter knows the files, and refuses a feature.
-        InputError: no adapter reads the files (each adapter's error is listed), or several do with different results.
+        InputError: no adapter reads the files (the likeliest notation is named), or several do with different results.
     """
     if notation is not None:
         _refuse_others(files, registry)
@@ -198,12 +203,18 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[
 
 
 def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
-    """Return how far a reader got: index of the file, and line."""
-    if not isinstance(error, InputError) or error.location is None:
-        return -1, 0
+    """Return how far a reader got: line, and index of the file. Readers of other notations stop at a first line.
+
+    A complaint without a place is about the whole: the reader got to the end. A reader of YAML that finds none got
+    nowhere.
+    """
+    if not isinstance(error, InputError):
+        return FAILED
+    if error.location is None or NOT_YAML in str(error):
+        return (-1, 0) if NOT_YAML in str(error) else (sys.maxsize, 0)
     names = [file_and_member(path)[0] for path in files]
     source = error.location.source
-    return names.index(source) if source in names else -1, error.location.line or 0
+    return error.location.line or 0, names.index(source) if source in names else -1
 
 
 def _unread(
@@ -212,19 +223,23 @@ def _unread(
     hints: dict[str, set[str | None]],
     reached: dict[str, tuple[int, int]],
 ) -> InputError:
-    """Return the error that lists the complaint of every notation.
+    """Return the error for files that no notation reads.
 
-    Notations that read furthest come first, because the user probably meant one of them. A hint is
-    shown if all adapters with the same complaint give the same one.
+    It has the complaint of the notations that read furthest, because the user probably meant one of them. If all stop
+    at the first line, it only names the notations.
     """
-    lines = []
     furthest = max(reached.values())
-    for complaint, names in sorted(complaints.items(), key=lambda each: reached[each[0]], reverse=True):
-        hint = next(iter(hints[complaint])) if len(hints[complaint]) == 1 else None
-        lines.append(f"\n  {', '.join(names)}: {shortened(complaint)}{f' ({hint})' if hint else ''}")
-    first = [names[0] for complaint, names in complaints.items() if reached[complaint] == furthest]
-    return InputError(
-        f"{named}: no installed adapter can read this{''.join(lines)}",
-        hint="give all files of one input set, or choose the notation: "
-        f"--from {first[0] if len(first) == 1 else 'NAME'} (notation= in Python)",
-    )
+    failed = [complaint for complaint in complaints if reached[complaint] == FAILED]
+    likeliest = [complaint for complaint in complaints if reached[complaint] == furthest]
+    other = "--from NAME says what a notation expects (notation= in Python)"
+    if len(likeliest) > MAX_LIKELY or furthest == FAILED:  # all stop at the first line
+        names = ", ".join(sorted(name for each in complaints.values() for name in each))
+        other, likeliest = f"{other}; installed: {names}", []
+    lines = [f"{shortened(each)} (read as {' and '.join(complaints[each])})" for each in likeliest]
+    told = {hint for each in likeliest for hint in hints[each] if hint is not None}
+    hint = f"{told.pop()}; " if len(told) == 1 and len(likeliest) == 1 else ""
+    if len(lines) == 1 and not failed:
+        return InputError(lines[0], hint=f"{hint}for another notation, {other}")
+    lines += [f"{', '.join(complaints[each])}: {shortened(each)}" for each in failed]
+    listed = "".join(f"\n  {line}" for line in lines)
+    return InputError(f"{named}: no installed adapter can read this{listed}", hint=other)

@@ -161,6 +161,19 @@ class Counting(ScalarEvaluator):
         )
 
 
+def test_a_refused_cluster_has_its_place_in_the_file(tmp_path: Path) -> None:
+    """The cost model refuses an axis that the schema allows, and does not know the file."""
+    file = tmp_path / "arch.yaml"
+    file.write_text(tw.load("eyeriss", "architecture").to_yaml().replace("fanout: {size: 14", "fanout: {axis: Q, size: 14"))
+    line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "axis: Q" in text)
+    expected = f"{file}:{line}:"
+    for source in (file, [file]):
+        (layer,) = tw.map("quickflow_convs/V", source, evaluations=1, cache=False).layers
+        assert expected in str(layer.error) and "cluster GlobalBuffer: fanout.axis is Q" in str(layer.error)
+    (layer,) = tw.map("quickflow_convs/V", tw.load(file), evaluations=1, cache=False).layers
+    assert str(layer.error).startswith("cost model timeloop does not support this: cluster GlobalBuffer: fanout.axis")
+
+
 def test_mappers_and_models_of_ones_own(tmp_path: Path) -> None:
     report = tw.map(GEMM, arch="eyeriss", mapper=Greedy(), model=Counting(), objective="cycles", cache=tmp_path / "c")
 

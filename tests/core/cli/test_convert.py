@@ -204,11 +204,7 @@ def test_files_of_a_set_may_stand_behind_the_options(
     assert tilewright("evaluate", "--mapping", mapping, "--problem", problem, "--arch", arch).out == told
     assert tilewright("convert", mapping, problem, arch, "--to", "timeloop_v4", "--json").data["from"] == "timeloop"
     ran = tilewright("evaluate", mapping, problem)
-    assert (
-        ran.code == 2
-        and "no installed adapter can read this" in ran.err
-        and "a mapping needs its architecture" in ran.err
-    )
+    assert ran.code == 2 and "a mapping needs its architecture (read as timeloop and timeloop_v4)" in ran.err
     ran = tilewright("evaluate", mapping, tmp_path / "absent.yaml")
     assert ran.code == 2 and "there is no file" in ran.err
     ran = tilewright("verify", "--mapping", mapping)

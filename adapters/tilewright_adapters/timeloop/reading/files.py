@@ -78,7 +78,8 @@ def _document(path: Path, folders: tuple[str, ...], values: Mapping[str, object]
         text = read_text(path)
         if not is_nest(text):
             raise InputError(
-                f"{path} is not a loop nest printed by Timeloop (map.txt)",
+                "not a loop nest printed by Timeloop (map.txt)",
+                location=Location(str(path)),
                 hint="to compare statistics (stats.txt), run `tilewright diff-stats`",
             )
         return parse_nest(text, str(path))
