@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import reprlib
 from collections.abc import Iterable, Iterator
@@ -154,6 +155,6 @@ def _arithmetic(value: object) -> str | None:
     """Return a hint if the value looks like a variable or expression that could not be evaluated."""
     if not isinstance(value, str) or not (value.isidentifier() or any(sign in value for sign in "+-*/(%")):
         return None
-    names = sorted(set(re.findall(r"\b[A-Za-z_]\w*", value)) - set(FUNCTIONS))
+    names = sorted(set(re.findall(r"\b[A-Za-z_]\w*", value)) - set(FUNCTIONS) - set(keyword.kwlist))
     given = f"{', '.join(names)}: give each a number, also by --set NAME=NUMBER; " if names else ""
     return f"{given}expressions may use variables, attributes of the same component, and {KNOWN}"
