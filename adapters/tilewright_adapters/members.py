@@ -28,8 +28,7 @@ def chosen(names: Sequence[str], named: str | None, place: Location, kind: str) 
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if named is None and len(names) > 1:
         raise InputError(
-            f"the file has {len(names)} {kind}s; select one",
-            location=place,
+            f"{place.source}: the file has {len(names)} {kind}s; select one",  # no line: all of it was read
             hint=f"write {place.source}/{kind.upper()}; known: {shown}",
         )
     if named is not None and named not in names:

@@ -164,7 +164,9 @@ class Counting(ScalarEvaluator):
 def test_a_refused_cluster_has_its_place_in_the_file(tmp_path: Path) -> None:
     """The cost model refuses an axis that the schema allows, and does not know the file."""
     file = tmp_path / "arch.yaml"
-    file.write_text(tw.load("eyeriss", "architecture").to_yaml().replace("fanout: {size: 14", "fanout: {axis: Q, size: 14"))
+    file.write_text(
+        tw.load("eyeriss", "architecture").to_yaml().replace("fanout: {size: 14", "fanout: {axis: Q, size: 14")
+    )
     line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "axis: Q" in text)
     expected = f"{file}:{line}:"
     for source in (file, [file]):
