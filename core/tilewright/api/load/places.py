@@ -24,7 +24,7 @@ def located(error: TilewrightError | None, source: object) -> TilewrightError | 
     if not isinstance(error, NotConformableError) or not isinstance(source, str | os.PathLike) or not is_file(source):
         return error
     try:
-        document = read_document(source)
+        document = read_document(os.fspath(source))
     except InputError:
         return error
     paths = dict(_clusters(document))
