@@ -3,8 +3,16 @@
 PYTHONPATH=tests python -m support.gemmini DOSA_FOLDER OUTPUT_FOLDER
 
 It writes `train.csv` (data/firesim_training_data), `test.csv` (data/firesim_test_data), their mappings and problems, and
-`gemmini.arch.yaml`: the memories of DOSA's file, an array that is large enough for every mapping, and parameters with
-neutral first values.
+`gemmini.arch.yaml`: the memories of DOSA's file, the array, and parameters with first values.
+
+The measured programs are public, too (ucb-bar/gemmini-rocc-tests, branch `dosa`). They differ from some mappings:
+
+* Each training mapping ran on the smallest array of 2, 4, ... 64 lanes that holds its unrolled loops.
+* Convolutions have as many rows as columns, and filters of even size one more position.
+* Matrix products round tiles to multiples of the array.
+* Partial sums that leave the accumulator are lost. Only the last ones are stored.
+
+`train.csv` has the measurements to which none of this applies, on arrays of at most 16 x 16. `test.csv` has all.
 """
 
 from __future__ import annotations
@@ -48,17 +56,21 @@ def architecture() -> Architecture:
         shared = {"shared_bandwidth_words_per_cycle": rate} if rate else {}
         return {"name": name, "word_bits": bits, "holds": holds, **energies, **shared}
 
+    runs = {"words": 64, "cycles": 1}
+    fetched = {"requests": runs | {"along": ["K", "C"]}, "reload": True, "prefetch": "next", "step_cycles": 256}
+    stored = {"requests": runs | {"along": ["K"], "words": 16}, "prefetch": "next"}
+    operands = memory("Scratchpad", 8, None, ["input", "weight"]) | {"timing": fetched}
     clusters = [
         {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
-        {"name": "Chip", "memories": [memory("Scratchpad", 8, None, ["input", "weight"])], "fanout": {"size": 128}},
+        {"name": "Chip", "memories": [operands], "fanout": {"size": 16}},
         {
             "name": "PECols",
-            "memories": [memory("Accumulator", 32, 2.0, ["output"])],
-            "fanout": {"size": 128, "axis": "Y"},
+            "memories": [memory("Accumulator", 32, 2.0, ["output"]) | {"timing": stored}],
+            "fanout": {"size": 16, "axis": "Y"},
         },
         {"name": "PERows", "memories": [memory("Registers", 8, None, ["weight"])]},
     ]
-    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 1}
+    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 4}
     compute = {"energy_per_operation_pj": 1.0, "word_bits": 8, "instruction": instruction}
     return Architecture.model_validate({"name": "gemmini", "clusters": clusters, "compute": compute})
 
@@ -88,6 +100,23 @@ def mapping_of(row: Row) -> Mapping:
     return Mapping.model_validate({"entries": [*entries, last]})
 
 
+def is_stated(row: Row) -> bool:
+    """Return whether a training measurement is one of its problem and mapping, on an array of at most 16 x 16."""
+    size = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
+    tile, words = dict(size), row["mapping.mapping"].split(" - ")
+    outside = [(word[0], int(word[1:])) for word in words[0].split()[1:] if word[1:] != "1"]
+    for name, trips in outside:
+        tile[name] //= trips
+    unrolled = [int(word[1:-1]) for part in words for word in part.split() if word.endswith("X")]
+    inner = "".join(name for name, _ in outside).lstrip("NKPQ")  # from the first loop that sums up
+    if max([1, *unrolled]) > 16 or set(inner) & set("NKPQ"):
+        return False
+    if size["Q"] == size["R"] == size["S"] == 1:
+        wide = max([1, *unrolled]) > 8 and size["P"] > 1
+        return wide and all(tile[name] % 16 == 0 for name in "CKP")
+    return size["P"] == size["Q"] > 1 and size["R"] == size["S"] and size["R"] % 2 == 1
+
+
 def main(dosa: Path, output: Path) -> None:
     (output / "problems").mkdir(parents=True, exist_ok=True)
     (output / "gemmini.arch.yaml").write_text(architecture().to_yaml())
@@ -97,6 +126,8 @@ def main(dosa: Path, output: Path) -> None:
             table = csv.writer(found)
             table.writerow(["mapping", "problem", "cycles"])
             for number, row in enumerate(csv.DictReader(text)):
+                if name == "train" and not is_stated(row):
+                    continue
                 problem = problem_of(row)
                 mapping = f"{name}/{number}.yaml"
                 (output / mapping).write_text(mapping_of(row).to_yaml())

@@ -104,6 +104,8 @@ def timed(architecture: Document, rng: Random) -> Document:
                 "burst_words": rng.choice((1, 1, 3, 8)),
                 "latency_cycles": rng.choice((0, 2, 20, 100)),
                 "reload": rng.random() < 0.3,
+                "step_cycles": rng.choice((0, 0, 5, 30)),
+                "requests": rng.choice((None, {"along": list("KMCPQ"), "words": rng.choice((2, 8)), "cycles": 2})),
             }
     architecture["compute"]["fill_drain_cycles"] = rng.choice((0, 0, 5, 40))
     if rng.random() < 0.3:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tilewright.mapspace.batch import Floats
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Memory, Requests
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 
 RUN = -1
 """Boundary at the start and at the end of the run, outside all loops."""
@@ -48,6 +48,10 @@ class Tile:
     """Words that one instance of the target writes."""
     updated: float
     """Words that one instance of the source writes, in whole bursts."""
+    read_requests: float
+    """Cycles of the requests for `read` in the source."""
+    updated_requests: float
+    """Cycles of the requests for `updated`."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Level:
     """Position of its first loop."""
     trips: tuple[int, ...]
     tiles: tuple[Tile, ...]
+    step_cycles: int
+    """Least cycles of a step."""
 
 
 def levels_of(
@@ -74,7 +80,8 @@ def levels_of(
     for number, entry in enumerate(holding):
         outside = [loop for loop in loops if loop.entry <= entry]
         own = tuple(loop.trips for loop in outside if number == 0 or loop.entry > holding[number - 1])
-        tiles = []
+        tiles, cluster = [], architecture.cluster(mapping.entries[entry].target)
+        kept = [cluster.memory_for(problem.tensor(name)) for name in mapping.entries[entry].keep or ()]
         for index, tensor in enumerate(problem.tensors):
             keepers = [at for at in range(number + 1) if tensor.name in (mapping.entries[holding[at]].keep or ())]
             if len(keepers) < 2 or keepers[-1] != number:
@@ -88,6 +95,7 @@ def levels_of(
             if target.timing.reload and not tensor.is_output:
                 innermost = len(outside) - 1
             burst, parent = source.timing.burst_words, keepers[-2]
+            cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests) / times
             read, updated = (
                 math.ceil(float(words[parent, index]) * source.words_of(tensor) / times / burst - 1e-9) * burst
                 if burst > 1
@@ -105,31 +113,55 @@ def levels_of(
                     read=read,
                     filled=float(traffic.fills[number, index]) * target.words_of(tensor) / times,
                     updated=updated,
+                    read_requests=float(traffic.reads[parent, index]) * cycles,
+                    updated_requests=float(traffic.updates[parent, index]) * cycles,
                 )
             )
-        levels.append(Level(len(outside) - len(own), own, tuple(tiles)))
+        step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
+        levels.append(Level(len(outside) - len(own), own, tuple(tiles), step_cycles))
     return levels
+
+
+def request_cycles(
+    mapping: Mapping, tensor: Tensor, outer: int, inner: int, source: Memory, requests: Requests | None
+) -> float:
+    """Return the cycles of requests per value that moves between two storage entries.
+
+    A run spans the tiles of all sub-clusters, so it contains their unrolled loops.
+    """
+    if requests is None:
+        return 0.0
+    along = next((name for name in requests.along if name in tensor.dimensions), None)
+    values = math.prod(
+        loop.trips
+        for loop in mapping.loops()
+        if loop.dimension == along and (loop.entry > inner or (loop.spatial and loop.entry >= outer))
+    )
+    return math.ceil(values * source.words_of(tensor) / requests.words) * requests.cycles / values
 
 
 def transfer_cycles(tiles: Iterable[Tile], arriving: int | None, leaving: int | None, latency: bool = True) -> float:
     """Return the cycles in which tiles arrive at one boundary and leave at another; None: none do.
 
-    Transfers share the bandwidths of their memories. Different memories work at the same time.
+    Transfers share the bandwidths of their memories, and send their requests in sequence. Different memories work at
+    the same time.
     """
-    read, written = defaultdict[str, float](float), defaultdict[str, float](float)
+    read, written, asked = (defaultdict[str, float](float) for _ in range(3))
     memories, waits = dict[str, Memory](), 0
     for tile in tiles:
         memories[tile.source.name], memories[tile.target.name] = tile.source, tile.target
         if arriving is not None and arriving <= tile.innermost and (tile.read or tile.filled):
             read[tile.source.name] += tile.read
+            asked[tile.source.name] += tile.read_requests
             written[tile.target.name] += tile.filled
             waits = max(waits, tile.latency)
         if leaving is not None and leaving <= tile.innermost:
             written[tile.source.name] += tile.updated
+            asked[tile.source.name] += tile.updated_requests
     longest = 0.0
     for name, memory in memories.items():
         for _, words, bandwidth in memory.demands(read[name], written[name]):
-            longest = max(longest, 0.0 if bandwidth is None else words / bandwidth)
+            longest = max(longest, asked[name] + (0.0 if bandwidth is None else words / bandwidth))
     return longest + (waits if latency else 0)
 
 
@@ -216,7 +248,7 @@ class Schedule:
             )
             step = max(self.cycles(number + 1, before, after), overlapped)
             step += self._transfer(number, "none", before, None) + self._transfer(number, "none", None, after)
-            cycles += count * step
+            cycles += count * max(step, level.step_cycles)
             background += count * self._transfer(number, "any", before, after)
         return max(cycles, background)
 
