@@ -68,6 +68,7 @@ class Simulation:
         self.held: list[list[Held]] = []
         self.nearest: list[list[Position]] = []
         self.least: list[int] = []
+        self.moved: dict[str, list[float]] = {}
         for storage in self.storage:
             outside = [loop for loop in loops if loop.entry <= storage]
             steps = list(product(*(range(loop.trips) for loop in outside)))
@@ -130,16 +131,20 @@ class Simulation:
         burst = source.timing.burst_words
 
         def bursts(values: float) -> float:
-            moved = values * source.words_of(tensor) / transfers
+            moved = values * source.words_of(tensor)
             return moved if burst == 1 else burst * math.ceil(round(moved / burst, 6))
 
-        moved = (
-            bursts(words[outer, name][0]),
-            words[inner, name][1] * target.words_of(tensor) / transfers,
-            bursts(words[outer, name][2]),
+        read, filled, updated = (
+            each / transfers for each in (words[outer, name][0], words[inner, name][1], words[outer, name][2])
         )
-        runs = [self._requests(mapping, tensor, (outer, inner), words[outer, name][at] / transfers) for at in (0, 2)]
         again = target.timing.reload and tensor.role != "output"
+        if again and filled:
+            sizes, whole = mapping.entries[inner].temporal_tile_sizes, 1
+            for rank in tensor.projection:
+                whole *= max(sum(step * (sizes[each] - 1) for each, step in rank.terms.items()), 0) + 1
+            read, filled = read * whole / filled, whole
+        moved = bursts(read), filled * target.words_of(tensor), bursts(updated)
+        runs = [self._requests(mapping, tensor, (outer, inner), values) for values in (read, updated)]
         return Held(name, source, target, latency, positions, moved, (runs[0], runs[1]), again)
 
     def _requests(self, mapping: Mapping, tensor: Tensor, ends: tuple[int, int], values: float) -> float:
@@ -163,7 +168,18 @@ class Simulation:
 
     def run(self) -> float:
         """Return the cycles of the run."""
-        return self._block(0, range(len(self.steps[0])), 0.0)
+        end = self._block(0, range(len(self.steps[0])), 0.0)
+        return max([end, *(self._busy(name, *amounts) for name, amounts in self.moved.items())])
+
+    def _busy(self, name: str, read: float, written: float, asked: float) -> float:
+        """Return the cycles of a memory that moves so many words."""
+        memory = next(each for each in self.architecture.memories if each.name == name)
+        rates = (
+            (read, memory.read_bandwidth_words_per_cycle),
+            (written, memory.write_bandwidth_words_per_cycle),
+            (read + written, memory.shared_bandwidth_words_per_cycle),
+        )
+        return asked + max(amount / rate if rate else 0.0 for amount, rate in rates)
 
     def _block(self, level: int, steps: range, now: float) -> float:
         """Return the time at which a block of steps ends that starts now."""
@@ -203,12 +219,8 @@ class Simulation:
             if leaving is not None and held.leaves(leaving):
                 writes[held.source.name] += updated
                 asked[held.source.name] += held.requests[1]
-        for memory in {each.name: each for held in mine for each in (held.source, held.target)}.values():
-            read, written = reads[memory.name], writes[memory.name]
-            for amount, rate in (
-                (read, memory.read_bandwidth_words_per_cycle),
-                (written, memory.write_bandwidth_words_per_cycle),
-                (read + written, memory.shared_bandwidth_words_per_cycle),
-            ):
-                busy = max(busy, asked[memory.name] + (amount / rate if rate else 0.0))
+        for name in {each.name for held in mine for each in (held.source, held.target)}:
+            amounts = reads[name], writes[name], asked[name]
+            busy = max(busy, self._busy(name, *amounts))
+            self.moved[name] = [sum(pair) for pair in zip(self.moved.get(name, [0.0] * 3), amounts, strict=True)]
         return busy + (latency if waits else 0)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.mapspace.batch import Floats
 from tilewright.schema.architecture import Architecture, Memory, Requests
@@ -34,11 +34,16 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Tile:
-    """Tile of one tensor at a storage level, and the words of one transfer: an even part of the total."""
+    """Tile of one tensor at a storage level, and the words of one transfer.
+
+    These are an even part of the total. Where each step loads its operands again, they are the whole tile.
+    """
 
     prefetch: str
     innermost: int
     """Position of the innermost loop that moves the tile, or transfers it again; RUN: none does."""
+    times: int
+    """Number of transfers."""
     source: Memory
     target: Memory
     latency: int
@@ -91,30 +96,31 @@ def levels_of(
             assert source is not None and target is not None, "legality has been checked"
             moving = [at for at, loop in enumerate(outside) if loop.dimension in tensor.dimensions]
             innermost = moving[-1] if moving else RUN
-            times = math.prod(loop.trips for loop in outside[: innermost + 1])
+            times, parent = math.prod(loop.trips for loop in outside[: innermost + 1]), keepers[-2]
+            read, filled, updated = (
+                float(each) / times
+                for each in (traffic.reads[parent, index], traffic.fills[number, index], traffic.updates[parent, index])
+            )
             if target.timing.reload and not tensor.is_output:
                 innermost = len(outside) - 1
-            burst, parent = source.timing.burst_words, keepers[-2]
-            cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests) / times
-            read, updated = (
-                math.ceil(float(words[parent, index]) * source.words_of(tensor) / times / burst - 1e-9) * burst
-                if burst > 1
-                else float(words[parent, index]) * source.words_of(tensor) / times
-                for words in (traffic.reads, traffic.updates)
-            )
+                whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
+                read, filled = (read / filled * whole, whole) if filled else (read, filled)
+            width, burst = source.words_of(tensor), source.timing.burst_words
+            cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests)
             tiles.append(
                 Tile(
                     prefetch=target.timing.prefetch,
                     innermost=innermost,
+                    times=math.prod(loop.trips for loop in outside[: innermost + 1]),
                     source=source,
                     target=target,
                     latency=source.timing.latency_cycles
                     + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
-                    read=read,
-                    filled=float(traffic.fills[number, index]) * target.words_of(tensor) / times,
-                    updated=updated,
-                    read_requests=float(traffic.reads[parent, index]) * cycles,
-                    updated_requests=float(traffic.updates[parent, index]) * cycles,
+                    read=math.ceil(read * width / burst - 1e-9) * burst if burst > 1 else read * width,
+                    filled=filled * target.words_of(tensor),
+                    updated=math.ceil(updated * width / burst - 1e-9) * burst if burst > 1 else updated * width,
+                    read_requests=read * cycles,
+                    updated_requests=updated * cycles,
                 )
             )
         step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
@@ -263,4 +269,15 @@ def schedule_cycles(
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
     stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
     compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding)
-    return Schedule(architecture, levels, compute_cycles, stationary).cycles()
+    return max(Schedule(architecture, levels, compute_cycles, stationary).cycles(), busy_cycles(levels))
+
+
+def busy_cycles(levels: Sequence[Level]) -> float:
+    """Return the cycles of the busiest memory: all transfers of the run, without latencies."""
+    amounts = "read", "filled", "updated", "read_requests", "updated_requests"
+    every = [
+        replace(tile, **{name: getattr(tile, name) * tile.times for name in amounts})
+        for level in levels
+        for tile in level.tiles
+    ]
+    return transfer_cycles(every, RUN, RUN, latency=False)
