@@ -12,7 +12,7 @@ The measured programs are public, too (ucb-bar/gemmini-rocc-tests, branch `dosa`
 * Matrix products round tiles to multiples of the array.
 * Partial sums that leave the accumulator are lost. Only the last ones are stored.
 
-`train.csv` has the measurements to which none of this applies, on arrays of at most 16 x 16. `test.csv` has all.
+`train.csv` has the measurements on the array of 16 lanes to which none of this applies. `test.csv` has all.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def architecture() -> Architecture:
 
     runs = {"words": 64, "cycles": 1}
     fetched = {"requests": runs | {"along": ["K", "C"]}, "reload": True, "prefetch": "next", "step_cycles": 256}
-    stored = {"requests": runs | {"along": ["K"], "words": 16}, "prefetch": "next"}
+    stored = {"requests": runs | {"along": ["K"], "words": 16}}
     operands = memory("Scratchpad", 8, None, ["input", "weight"]) | {"timing": fetched}
     clusters = [
         {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
@@ -101,7 +101,7 @@ def mapping_of(row: Row) -> Mapping:
 
 
 def is_stated(row: Row) -> bool:
-    """Return whether a training measurement is one of its problem and mapping, on an array of at most 16 x 16."""
+    """Return whether a training measurement is one of its problem and mapping, on 16 x 16 lanes."""
     size = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
     tile, words = dict(size), row["mapping.mapping"].split(" - ")
     outside = [(word[0], int(word[1:])) for word in words[0].split()[1:] if word[1:] != "1"]
@@ -109,11 +109,10 @@ def is_stated(row: Row) -> bool:
         tile[name] //= trips
     unrolled = [int(word[1:-1]) for part in words for word in part.split() if word.endswith("X")]
     inner = "".join(name for name, _ in outside).lstrip("NKPQ")  # from the first loop that sums up
-    if max([1, *unrolled]) > 16 or set(inner) & set("NKPQ"):
+    if not 8 < max([1, *unrolled]) <= 16 or set(inner) & set("NKPQ"):
         return False
     if size["Q"] == size["R"] == size["S"] == 1:
-        wide = max([1, *unrolled]) > 8 and size["P"] > 1
-        return wide and all(tile[name] % 16 == 0 for name in "CKP")
+        return size["P"] > 1 and all(tile[name] % 16 == 0 for name in "CKP")
     return size["P"] == size["Q"] > 1 and size["R"] == size["S"] and size["R"] % 2 == 1
 
 
