@@ -29,6 +29,8 @@ from tilewright.schema.problem import Problem
 
 SOURCES = {"train": "firesim_training_data/firesim_results.csv", "test": "firesim_test_data/dataset.csv"}
 TARGETS = {"L3": "System", "L2": "Chip", "L1": "PECols", "L0": "PERows"}
+CACHED_WORDS = 2**19
+"""Bytes of the cache between DRAM and the scratchpad, which all transfers pass."""
 TENSORS = {"W": "Weights", "I": "Inputs", "O": "Outputs"}
 Row = dict[str, str]
 
@@ -62,6 +64,7 @@ def architecture() -> Architecture:
     operands = memory("Scratchpad", 8, None, ["input", "weight"]) | {"timing": fetched}
     clusters = [
         {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
+        {"name": "L2", "memories": [memory("Cache", 8, 8.0) | {"timing": {"prefetch": "none"}}]},
         {"name": "Chip", "memories": [operands], "fanout": {"size": 16}},
         {
             "name": "PECols",
@@ -75,11 +78,15 @@ def architecture() -> Architecture:
     return Architecture.model_validate({"name": "gemmini", "clusters": clusters, "compute": compute})
 
 
-def mapping_of(row: Row) -> Mapping:
-    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones."""
+def mapping_of(row: Row, problem: Problem) -> Mapping:
+    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones.
+
+    The cache keeps the largest tiles that fit and that inner loops of DRAM visit again.
+    """
     tile = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
     entries: list[dict[str, Any]] = []
     outside: list[tuple[str, int]] = []
+    around: list[tuple[str, int]] = []
 
     def divide(loops: list[tuple[str, int]]) -> dict[str, int]:
         for name, trips in loops:
@@ -92,6 +99,13 @@ def mapping_of(row: Row) -> Mapping:
         level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
         loops = [(word[0], int(word[1:].removesuffix("X")), word.endswith("X")) for word in words]
         entry: dict[str, Any] = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
+        while level == "L2" and not fits(problem, tile, outside):
+            around.append(outside.pop(0))
+            divide(around[-1:])
+        if level == "L2":
+            cached: dict[str, Any] = {"target": "L2", "keep": [*TENSORS.values()]}
+            cached |= {"temporal_order": [name for name, _ in around], "temporal_tile_sizes": dict(tile)}
+            entries.append(cached | {"spatial_tile_sizes": dict(tile)})
         entry |= {"temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
         entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
         entries.append(entry)
@@ -116,6 +130,11 @@ def is_stated(row: Row) -> bool:
     return size["P"] == size["Q"] > 1 and size["R"] == size["S"] and size["R"] % 2 == 1
 
 
+def fits(problem: Problem, tile: dict[str, int], loops: list[tuple[str, int]]) -> bool:
+    """Return whether all tiles of these sizes fit in the cache, or no loop is left to visit them again."""
+    return not loops or sum(problem.tile_words(tensor, tile) for tensor in problem.tensors) <= CACHED_WORDS
+
+
 def main(dosa: Path, output: Path) -> None:
     (output / "problems").mkdir(parents=True, exist_ok=True)
     (output / "gemmini.arch.yaml").write_text(architecture().to_yaml())
@@ -129,7 +148,7 @@ def main(dosa: Path, output: Path) -> None:
                     continue
                 problem = problem_of(row)
                 mapping = f"{name}/{number}.yaml"
-                (output / mapping).write_text(mapping_of(row).to_yaml())
+                (output / mapping).write_text(mapping_of(row, problem).to_yaml())
                 (output / "problems" / f"{problem.name}.yaml").write_text(problem.to_yaml())
                 table.writerow([mapping, f"problems/{problem.name}.yaml", float(row["target.gemmini_cycle"])])
 
