@@ -3,8 +3,16 @@
 PYTHONPATH=tests python -m support.gemmini DOSA_FOLDER OUTPUT_FOLDER
 
 It writes `train.csv` (data/firesim_training_data), `test.csv` (data/firesim_test_data), their mappings and problems, and
-`gemmini.arch.yaml`: the memories of DOSA's file, an array that is large enough for every mapping, and parameters with
-neutral first values.
+`gemmini.arch.yaml`: the memories of DOSA's file, the array, and parameters with first values.
+
+The measured programs are public, too (ucb-bar/gemmini-rocc-tests, branch `dosa`). They differ from some mappings:
+
+* Each training mapping ran on the smallest array of 2, 4, ... 64 lanes that holds its unrolled loops.
+* Convolutions have as many rows as columns, and filters of even size one more position.
+* Matrix products round tiles to multiples of the array.
+* Partial sums that leave the accumulator are lost. Only the last ones are stored.
+
+`train.csv` has the measurements on the array of 16 lanes to which none of this applies. `test.csv` has all.
 """
 
 from __future__ import annotations
@@ -21,6 +29,8 @@ from tilewright.schema.problem import Problem
 
 SOURCES = {"train": "firesim_training_data/firesim_results.csv", "test": "firesim_test_data/dataset.csv"}
 TARGETS = {"L3": "System", "L2": "Chip", "L1": "PECols", "L0": "PERows"}
+CACHED_WORDS = 2**19
+"""Bytes of the cache between DRAM and the scratchpad, which all transfers pass."""
 TENSORS = {"W": "Weights", "I": "Inputs", "O": "Outputs"}
 Row = dict[str, str]
 
@@ -48,26 +58,35 @@ def architecture() -> Architecture:
         shared = {"shared_bandwidth_words_per_cycle": rate} if rate else {}
         return {"name": name, "word_bits": bits, "holds": holds, **energies, **shared}
 
+    runs = {"words": 64, "cycles": 1}
+    fetched = {"requests": runs | {"along": ["K", "C"]}, "reload": True, "prefetch": "next", "step_cycles": 256}
+    stored = {"requests": runs | {"along": ["K"], "words": 16}}
+    operands = memory("Scratchpad", 8, None, ["input", "weight"]) | {"timing": fetched}
     clusters = [
         {"name": "System", "memories": [memory("DRAM", 8, 8.0) | {"technology": "dram"}]},
-        {"name": "Chip", "memories": [memory("Scratchpad", 8, None, ["input", "weight"])], "fanout": {"size": 128}},
+        {"name": "L2", "memories": [memory("Cache", 8, 8.0) | {"timing": {"prefetch": "none"}}]},
+        {"name": "Chip", "memories": [operands], "fanout": {"size": 16}},
         {
             "name": "PECols",
-            "memories": [memory("Accumulator", 32, 2.0, ["output"])],
-            "fanout": {"size": 128, "axis": "Y"},
+            "memories": [memory("Accumulator", 32, 2.0, ["output"]) | {"timing": stored}],
+            "fanout": {"size": 16, "axis": "Y"},
         },
         {"name": "PERows", "memories": [memory("Registers", 8, None, ["weight"])]},
     ]
-    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 1}
+    instruction = {"memory": "Scratchpad", "dimensions": ["P"], "iterations": 16, "cycles": 4}
     compute = {"energy_per_operation_pj": 1.0, "word_bits": 8, "instruction": instruction}
     return Architecture.model_validate({"name": "gemmini", "clusters": clusters, "compute": compute})
 
 
-def mapping_of(row: Row) -> Mapping:
-    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones."""
+def mapping_of(row: Row, problem: Problem) -> Mapping:
+    """Read `L3[WIO] K48 - L2[WI] N1 K16X - ...`: loops of each level, outermost first; X marks unrolled ones.
+
+    The cache keeps the largest tiles that fit and that inner loops of DRAM visit again.
+    """
     tile = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
     entries: list[dict[str, Any]] = []
     outside: list[tuple[str, int]] = []
+    around: list[tuple[str, int]] = []
 
     def divide(loops: list[tuple[str, int]]) -> dict[str, int]:
         for name, trips in loops:
@@ -80,12 +99,40 @@ def mapping_of(row: Row) -> Mapping:
         level, kept = re.fullmatch(r"(L\d)\[(\w*)\]", head).groups()  # type: ignore[union-attr]
         loops = [(word[0], int(word[1:].removesuffix("X")), word.endswith("X")) for word in words]
         entry: dict[str, Any] = {"target": TARGETS[level], "keep": [TENSORS[each] for each in kept]}
+        while level == "L2" and not fits(problem, tile, outside):
+            around.append(outside.pop(0))
+            divide(around[-1:])
+        if level == "L2":
+            cached: dict[str, Any] = {"target": "L2", "keep": [*TENSORS.values()]}
+            cached |= {"temporal_order": [name for name, _ in around], "temporal_tile_sizes": dict(tile)}
+            entries.append(cached | {"spatial_tile_sizes": dict(tile)})
         entry |= {"temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
         entry["spatial_tile_sizes"] = divide([(name, trips) for name, trips, unrolled in loops if unrolled])
         entries.append(entry)
         outside = [(name, trips) for name, trips, unrolled in loops if not unrolled]
     last = {"target": "PERows", "temporal_order": [name for name, _ in outside], "temporal_tile_sizes": divide(outside)}
     return Mapping.model_validate({"entries": [*entries, last]})
+
+
+def is_stated(row: Row) -> bool:
+    """Return whether a training measurement is one of its problem and mapping, on 16 x 16 lanes."""
+    size = {name: int(row[f"prob.{name}"]) for name in "RSPQCKN"}
+    tile, words = dict(size), row["mapping.mapping"].split(" - ")
+    outside = [(word[0], int(word[1:])) for word in words[0].split()[1:] if word[1:] != "1"]
+    for name, trips in outside:
+        tile[name] //= trips
+    unrolled = [int(word[1:-1]) for part in words for word in part.split() if word.endswith("X")]
+    inner = "".join(name for name, _ in outside).lstrip("NKPQ")  # from the first loop that sums up
+    if not 8 < max([1, *unrolled]) <= 16 or set(inner) & set("NKPQ"):
+        return False
+    if size["Q"] == size["R"] == size["S"] == 1:
+        return size["P"] > 1 and all(tile[name] % 16 == 0 for name in "CKP")
+    return size["P"] == size["Q"] > 1 and size["R"] == size["S"] and size["R"] % 2 == 1
+
+
+def fits(problem: Problem, tile: dict[str, int], loops: list[tuple[str, int]]) -> bool:
+    """Return whether all tiles of these sizes fit in the cache, or no loop is left to visit them again."""
+    return not loops or sum(problem.tile_words(tensor, tile) for tensor in problem.tensors) <= CACHED_WORDS
 
 
 def main(dosa: Path, output: Path) -> None:
@@ -97,9 +144,11 @@ def main(dosa: Path, output: Path) -> None:
             table = csv.writer(found)
             table.writerow(["mapping", "problem", "cycles"])
             for number, row in enumerate(csv.DictReader(text)):
+                if name == "train" and not is_stated(row):
+                    continue
                 problem = problem_of(row)
                 mapping = f"{name}/{number}.yaml"
-                (output / mapping).write_text(mapping_of(row).to_yaml())
+                (output / mapping).write_text(mapping_of(row, problem).to_yaml())
                 (output / "problems" / f"{problem.name}.yaml").write_text(problem.to_yaml())
                 table.writerow([mapping, f"problems/{problem.name}.yaml", float(row["target.gemmini_cycle"])])
 

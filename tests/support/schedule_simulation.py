@@ -15,7 +15,7 @@ from itertools import product
 
 from tilewright.schema.architecture import Architecture, Instruction, Memory
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 
 Position = tuple[int, ...]
 Words = MappingOf[tuple[int, str], tuple[float, float, float]]
@@ -33,6 +33,8 @@ class Held:
     positions: list[Position]
     words: tuple[float, float, float]
     """Words of one transfer: read from the source, written to the target, written back to the source."""
+    requests: tuple[float, float]
+    """Cycles of the requests for a transfer, inwards and back."""
     again: bool
     """Whether every step loads it."""
 
@@ -65,6 +67,8 @@ class Simulation:
         self.steps: list[list[Position]] = []
         self.held: list[list[Held]] = []
         self.nearest: list[list[Position]] = []
+        self.least: list[int] = []
+        self.moved: dict[str, list[float]] = {}
         for storage in self.storage:
             outside = [loop for loop in loops if loop.entry <= storage]
             steps = list(product(*(range(loop.trips) for loop in outside)))
@@ -81,6 +85,9 @@ class Simulation:
                 if outer:
                     held.append(self._hold(problem, mapping, name, outer[-1], storage, positions, words))
             self.held.append(held)
+            cluster = architecture.cluster(entries[storage].target)
+            homes = [cluster.memory_for(problem.tensor(name)) for name in entries[storage].keep or ()]
+            self.least.append(max([0, *(home.timing.step_cycles for home in homes if home)]))
             self.nearest = nearest
         self.compute_cycles = compute_cycles / len(self.steps[-1])
         if architecture.compute.instruction is not None:
@@ -124,19 +131,55 @@ class Simulation:
         burst = source.timing.burst_words
 
         def bursts(values: float) -> float:
-            moved = values * source.words_of(tensor) / transfers
+            moved = values * source.words_of(tensor)
             return moved if burst == 1 else burst * math.ceil(round(moved / burst, 6))
 
-        moved = (
-            bursts(words[outer, name][0]),
-            words[inner, name][1] * target.words_of(tensor) / transfers,
-            bursts(words[outer, name][2]),
+        read, filled, updated = (
+            each / transfers for each in (words[outer, name][0], words[inner, name][1], words[outer, name][2])
         )
-        return Held(name, source, target, latency, positions, moved, target.timing.reload and tensor.role != "output")
+        again = target.timing.reload and tensor.role != "output"
+        if again and filled:
+            sizes, whole = mapping.entries[inner].temporal_tile_sizes, 1
+            for rank in tensor.projection:
+                whole *= max(sum(step * (sizes[each] - 1) for each, step in rank.terms.items()), 0) + 1
+            read, filled = read * whole / filled, whole
+        moved = bursts(read), filled * target.words_of(tensor), bursts(updated)
+        runs = [self._requests(mapping, tensor, (outer, inner), values) for values in (read, updated)]
+        return Held(name, source, target, latency, positions, moved, (runs[0], runs[1]), again)
+
+    def _requests(self, mapping: Mapping, tensor: Tensor, ends: tuple[int, int], values: float) -> float:
+        """Return the cycles of the requests for so many values of a tensor between two storage entries."""
+        outer, inner = ends
+        source, target = (self.architecture.cluster(mapping.entries[end].target).memory_for(tensor) for end in ends)
+        assert source is not None and target is not None
+        if target.timing.requests is None:
+            return 0.0
+        run = 1
+        for name in target.timing.requests.along:
+            if name in tensor.dimensions:
+                run = mapping.entries[inner].temporal_tile_sizes[name]
+                for entry in range(outer, inner):
+                    run *= mapping.factors()[entry][1][name]
+                break
+        pieces, words = 0, run * source.words_of(tensor)
+        while words > 0:
+            pieces, words = pieces + 1, words - target.timing.requests.words
+        return values / run * pieces * target.timing.requests.cycles
 
     def run(self) -> float:
         """Return the cycles of the run."""
-        return self._block(0, range(len(self.steps[0])), 0.0)
+        end = self._block(0, range(len(self.steps[0])), 0.0)
+        return max([end, *(self._busy(name, *amounts) for name, amounts in self.moved.items())])
+
+    def _busy(self, name: str, read: float, written: float, asked: float) -> float:
+        """Return the cycles of a memory that moves so many words."""
+        memory = next(each for each in self.architecture.memories if each.name == name)
+        rates = (
+            (read, memory.read_bandwidth_words_per_cycle),
+            (written, memory.write_bandwidth_words_per_cycle),
+            (read + written, memory.shared_bandwidth_words_per_cycle),
+        )
+        return asked + max(amount / rate if rate else 0.0 for amount, rate in rates)
 
     def _block(self, level: int, steps: range, now: float) -> float:
         """Return the time at which a block of steps ends that starts now."""
@@ -146,12 +189,13 @@ class Simulation:
         each = len(self.steps[level + 1]) // len(self.steps[level]) if level + 1 < len(self.steps) else 1
         now += self._transfer(level, "next", steps[0], None)
         for step in steps:
+            least = now + self.least[level]
             now += self._transfer(level, "none", step, None)
             worked = self._block(level + 1, range(step * each, (step + 1) * each), now)
             ahead = step + 1 if step != steps[-1] else None
             last = step - 1 if step != steps[0] else None
             now = max(worked, now + self._transfer(level, "next", ahead, last))
-            now += self._transfer(level, "none", None, step)
+            now = max(least, now + self._transfer(level, "none", None, step))
             behind += self._transfer(level, "any", step, step, waits=False)
         now += self._transfer(level, "next", None, steps[-1])
         return max(now, begun + behind)
@@ -162,23 +206,21 @@ class Simulation:
 
     def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None, waits: bool = True) -> float:
         """Return the cycles of moving the tiles that arrive for one step and those that leave after another."""
-        reads, writes = defaultdict[str, float](float), defaultdict[str, float](float)
+        reads, writes, asked = (defaultdict[str, float](float) for _ in range(3))
         busy, latency = 0.0, 0
         mine = [held for held in self.held[level] if held.kind == kind]
         for held in mine:
             read, filled, updated = held.words
             if arriving is not None and held.arrives(arriving) and read + filled > 0:
                 reads[held.source.name] += read
+                asked[held.source.name] += held.requests[0]
                 writes[held.target.name] += filled
                 latency = max(latency, held.latency)
             if leaving is not None and held.leaves(leaving):
                 writes[held.source.name] += updated
-        for memory in {each.name: each for held in mine for each in (held.source, held.target)}.values():
-            read, written = reads[memory.name], writes[memory.name]
-            for amount, rate in (
-                (read, memory.read_bandwidth_words_per_cycle),
-                (written, memory.write_bandwidth_words_per_cycle),
-                (read + written, memory.shared_bandwidth_words_per_cycle),
-            ):
-                busy = max(busy, amount / rate if rate else 0.0)
+                asked[held.source.name] += held.requests[1]
+        for name in {each.name for held in mine for each in (held.source, held.target)}:
+            amounts = reads[name], writes[name], asked[name]
+            busy = max(busy, self._busy(name, *amounts))
+            self.moved[name] = [sum(pair) for pair in zip(self.moved.get(name, [0.0] * 3), amounts, strict=True)]
         return busy + (latency if waits else 0)

@@ -132,6 +132,17 @@ class Port(Model):
     """Energy of a write through this port, as a multiple of the memory's."""
 
 
+class Requests(Model):
+    """Requests by which a memory fetches its tiles: runs of contiguous words (docs/cycles.md)."""
+
+    along: tuple[Name, ...] = Field(min_length=1, max_length=100)
+    """Dimension along which words are contiguous: the first of these that the tensor has."""
+    words: Count
+    """Largest number of words in one request."""
+    cycles: Count
+    """Cycles that a request takes in the outer memory, in addition to those of its words."""
+
+
 class Timing(Model):
     """Timing of the tiles that arrive in a memory, and of what it sends (docs/cycles.md).
 
@@ -146,6 +157,10 @@ class Timing(Model):
     """Cycles between the request of a transfer from this memory and its first word."""
     reload: bool = False
     """Whether each step loads its operands again, also those of the step before."""
+    requests: Requests | None = None
+    """Requests for the tiles that arrive and leave; None: a transfer is one run of words."""
+    step_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    """Least cycles of a step, which its commands take."""
 
 
 class Memory(Model):

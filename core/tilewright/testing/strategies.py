@@ -15,6 +15,7 @@ from tilewright.schema.architecture import (
     Memory,
     Network,
     Port,
+    Requests,
     Timing,
 )
 from tilewright.schema.density import Density
@@ -93,6 +94,14 @@ TIMINGS = st.builds(
     burst_words=st.sampled_from([1, 1, 3, 8]),
     latency_cycles=st.sampled_from([0, 0, 2, 20]),
     reload=st.sampled_from([False, False, True]),
+    requests=st.none()
+    | st.builds(
+        Requests,
+        along=st.permutations(_LETTERS).map(lambda each: tuple(each[:4])),
+        words=st.sampled_from([1, 3, 64]),
+        cycles=st.sampled_from([1, 3]),
+    ),
+    step_cycles=st.sampled_from([0, 0, 7, 50]),
 )
 """Timings of memories."""
 

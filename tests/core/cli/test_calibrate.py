@@ -152,6 +152,8 @@ def test_the_errors_are_those_of_their_definitions() -> None:
         ("M.timing.latency_cycles", 0, [1, 8, 64]),
         ("M.timing.latency_cycles", 10, [0, 5, 20]),
         ("M.timing.burst_words", 2, [1, 4]),
+        ("M.timing.step_cycles", 100, [0, 50, 200]),
+        ("M.timing.requests.cycles", 1, [2, 9, 65]),
         ("M.read_bandwidth_words_per_cycle", 3.0, [1.5, 6.0]),
     ],
 )

@@ -53,8 +53,20 @@ def test_waiting_costs_cycles_and_leakage_alone(case: Case) -> None:
         assert spent[0] == pytest.approx(spent[1])
 
 
-@pytest.mark.parametrize(("prefetch", "cycles"), [("any", 64), ("next", 4 + 7 * 8 + 8 + 4), ("none", 8 * (4 + 8 + 4))])
-def test_eight_steps_of_eight_cycles(prefetch: str, cycles: int) -> None:
+@pytest.mark.parametrize(
+    ("timing", "cycles"),
+    [
+        ({}, 64),
+        ({"prefetch": "next"}, 4 + 7 * 8 + 8 + 4),
+        ({"prefetch": "none"}, 8 * (4 + 8 + 4)),
+        ({"step_cycles": 10}, 8 * 10),
+        ({"prefetch": "none", "step_cycles": 18}, 8 * 18),
+        # four words along P are two requests each way, of three cycles; a step has one word along K
+        ({"prefetch": "none", "requests": {"along": ["P"], "words": 3, "cycles": 3}}, 8 * (10 + 8 + 10)),
+        ({"prefetch": "none", "requests": {"along": ["C", "K"], "words": 3, "cycles": 3}}, 8 * (16 + 8 + 16)),
+    ],
+)
+def test_eight_steps_of_eight_cycles(timing: dict[str, object], cycles: int) -> None:
     """Copying: each step loads four words, works on them for eight cycles, and stores four."""
     problem = Problem.model_validate(
         {
@@ -73,7 +85,7 @@ def test_eight_steps_of_eight_cycles(prefetch: str, cycles: int) -> None:
             "name": "one",
             "clusters": [
                 {"name": "chip", "memories": [{"name": "DRAM", **memory, **rates}]},
-                {"name": "core", "memories": [{"name": "Buffer", **memory, "timing": {"prefetch": prefetch}}]},
+                {"name": "core", "memories": [{"name": "Buffer", **memory, "timing": timing}]},
             ],
             "compute": {"energy_per_operation_pj": 1.0},
         }

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.mapspace.batch import Floats
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Memory, Requests
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 
 RUN = -1
 """Boundary at the start and at the end of the run, outside all loops."""
@@ -34,11 +34,16 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Tile:
-    """Tile of one tensor at a storage level, and the words of one transfer: an even part of the total."""
+    """Tile of one tensor at a storage level, and the words of one transfer.
+
+    These are an even part of the total. Where each step loads its operands again, they are the whole tile.
+    """
 
     prefetch: str
     innermost: int
     """Position of the innermost loop that moves the tile, or transfers it again; RUN: none does."""
+    times: int
+    """Number of transfers."""
     source: Memory
     target: Memory
     latency: int
@@ -48,6 +53,10 @@ class Tile:
     """Words that one instance of the target writes."""
     updated: float
     """Words that one instance of the source writes, in whole bursts."""
+    read_requests: float
+    """Cycles of the requests for `read` in the source."""
+    updated_requests: float
+    """Cycles of the requests for `updated`."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,8 @@ class Level:
     """Position of its first loop."""
     trips: tuple[int, ...]
     tiles: tuple[Tile, ...]
+    step_cycles: int
+    """Least cycles of a step."""
 
 
 def levels_of(
@@ -74,7 +85,8 @@ def levels_of(
     for number, entry in enumerate(holding):
         outside = [loop for loop in loops if loop.entry <= entry]
         own = tuple(loop.trips for loop in outside if number == 0 or loop.entry > holding[number - 1])
-        tiles = []
+        tiles, cluster = [], architecture.cluster(mapping.entries[entry].target)
+        kept = [cluster.memory_for(problem.tensor(name)) for name in mapping.entries[entry].keep or ()]
         for index, tensor in enumerate(problem.tensors):
             keepers = [at for at in range(number + 1) if tensor.name in (mapping.entries[holding[at]].keep or ())]
             if len(keepers) < 2 or keepers[-1] != number:
@@ -84,52 +96,78 @@ def levels_of(
             assert source is not None and target is not None, "legality has been checked"
             moving = [at for at, loop in enumerate(outside) if loop.dimension in tensor.dimensions]
             innermost = moving[-1] if moving else RUN
-            times = math.prod(loop.trips for loop in outside[: innermost + 1])
+            times, parent = math.prod(loop.trips for loop in outside[: innermost + 1]), keepers[-2]
+            read, filled, updated = (
+                float(each) / times
+                for each in (traffic.reads[parent, index], traffic.fills[number, index], traffic.updates[parent, index])
+            )
             if target.timing.reload and not tensor.is_output:
                 innermost = len(outside) - 1
-            burst, parent = source.timing.burst_words, keepers[-2]
-            read, updated = (
-                math.ceil(float(words[parent, index]) * source.words_of(tensor) / times / burst - 1e-9) * burst
-                if burst > 1
-                else float(words[parent, index]) * source.words_of(tensor) / times
-                for words in (traffic.reads, traffic.updates)
-            )
+                whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
+                read, filled = (read / filled * whole, whole) if filled else (read, filled)
+            width, burst = source.words_of(tensor), source.timing.burst_words
+            cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests)
             tiles.append(
                 Tile(
                     prefetch=target.timing.prefetch,
                     innermost=innermost,
+                    times=math.prod(loop.trips for loop in outside[: innermost + 1]),
                     source=source,
                     target=target,
                     latency=source.timing.latency_cycles
                     + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
-                    read=read,
-                    filled=float(traffic.fills[number, index]) * target.words_of(tensor) / times,
-                    updated=updated,
+                    read=math.ceil(read * width / burst - 1e-9) * burst if burst > 1 else read * width,
+                    filled=filled * target.words_of(tensor),
+                    updated=math.ceil(updated * width / burst - 1e-9) * burst if burst > 1 else updated * width,
+                    read_requests=read * cycles,
+                    updated_requests=updated * cycles,
                 )
             )
-        levels.append(Level(len(outside) - len(own), own, tuple(tiles)))
+        step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
+        levels.append(Level(len(outside) - len(own), own, tuple(tiles), step_cycles))
     return levels
+
+
+def request_cycles(
+    mapping: Mapping, tensor: Tensor, outer: int, inner: int, source: Memory, requests: Requests | None
+) -> float:
+    """Return the cycles of requests per value that moves between two storage entries.
+
+    A run spans the tiles of all sub-clusters, so it contains their unrolled loops.
+    """
+    if requests is None:
+        return 0.0
+    along = next((name for name in requests.along if name in tensor.dimensions), None)
+    values = math.prod(
+        loop.trips
+        for loop in mapping.loops()
+        if loop.dimension == along and (loop.entry > inner or (loop.spatial and loop.entry >= outer))
+    )
+    return math.ceil(values * source.words_of(tensor) / requests.words) * requests.cycles / values
 
 
 def transfer_cycles(tiles: Iterable[Tile], arriving: int | None, leaving: int | None, latency: bool = True) -> float:
     """Return the cycles in which tiles arrive at one boundary and leave at another; None: none do.
 
-    Transfers share the bandwidths of their memories. Different memories work at the same time.
+    Transfers share the bandwidths of their memories, and send their requests in sequence. Different memories work at
+    the same time.
     """
-    read, written = defaultdict[str, float](float), defaultdict[str, float](float)
+    read, written, asked = (defaultdict[str, float](float) for _ in range(3))
     memories, waits = dict[str, Memory](), 0
     for tile in tiles:
         memories[tile.source.name], memories[tile.target.name] = tile.source, tile.target
         if arriving is not None and arriving <= tile.innermost and (tile.read or tile.filled):
             read[tile.source.name] += tile.read
+            asked[tile.source.name] += tile.read_requests
             written[tile.target.name] += tile.filled
             waits = max(waits, tile.latency)
         if leaving is not None and leaving <= tile.innermost:
             written[tile.source.name] += tile.updated
+            asked[tile.source.name] += tile.updated_requests
     longest = 0.0
     for name, memory in memories.items():
         for _, words, bandwidth in memory.demands(read[name], written[name]):
-            longest = max(longest, 0.0 if bandwidth is None else words / bandwidth)
+            longest = max(longest, asked[name] + (0.0 if bandwidth is None else words / bandwidth))
     return longest + (waits if latency else 0)
 
 
@@ -216,7 +254,7 @@ class Schedule:
             )
             step = max(self.cycles(number + 1, before, after), overlapped)
             step += self._transfer(number, "none", before, None) + self._transfer(number, "none", None, after)
-            cycles += count * step
+            cycles += count * max(step, level.step_cycles)
             background += count * self._transfer(number, "any", before, after)
         return max(cycles, background)
 
@@ -231,4 +269,15 @@ def schedule_cycles(
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
     stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
     compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding)
-    return Schedule(architecture, levels, compute_cycles, stationary).cycles()
+    return max(Schedule(architecture, levels, compute_cycles, stationary).cycles(), busy_cycles(levels))
+
+
+def busy_cycles(levels: Sequence[Level]) -> float:
+    """Return the cycles of the busiest memory: all transfers of the run, without latencies."""
+    amounts = "read", "filled", "updated", "read_requests", "updated_requests"
+    every = [
+        replace(tile, **{name: getattr(tile, name) * tile.times for name in amounts})
+        for level in levels
+        for tile in level.tiles
+    ]
+    return transfer_cycles(every, RUN, RUN, latency=False)
