@@ -1,8 +1,9 @@
 """Partial mappings of one layer in a fused group: all nests on two memories, priced and thinned.
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
-tile: where a tile would stay, another nest keeps it in an outer place at the same price. docs/fusion.md
-("Search") states the space.
+tile: where a tile would stay, another nest keeps it in an outer place at the same price. Only the last
+loop in front of a window slides: each further step brings the new words. docs/fusion.md ("Search")
+states the space.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -124,8 +126,9 @@ class FusedLayer:
         for count in range(len(self.alive) + 1):
             for fused in itertools.combinations(self.alive, count):
                 for nest in self._nests(frozenset(each.name for each in fused)):
-                    homes, part = self._priced(fused, nest)
-                    found.setdefault(homes, []).append(part)
+                    priced = self._priced(fused, nest)
+                    if priced is not None:
+                        found.setdefault(priced[0], []).append(priced[1])
         for homes, parts in found.items():
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
             found[homes] = [parts[at] for at in undominated(np.array(columns))]
@@ -145,7 +148,8 @@ class FusedLayer:
         """Yield the nests that fit, with all loops in front of the nodes that are still missing.
 
         A node moves in through loops that move it, since it then needs less room. Behind the last
-        home a node moves out through other loops, since it is then filled less often.
+        home a node moves out through other loops, since it is then filled less often. A window that
+        slides does not move in, and the loop that slides it may be any.
         """
         at = len(nest.kept)
         if at == len(order):
@@ -154,11 +158,14 @@ class FusedLayer:
         able = set(self.problem.dimensions)
         for name in order[at:]:
             able &= self._shared[name] if name in fused else able
-        if at and order[at - 1] not in fused:
-            able -= self._moving[order[at - 1]]
         if at > last:
             able &= self._moving[order[at]]
-        options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
+        slides = able & self._windows[order[at]] if at > last else set()
+        before = order[at - 1] if at and order[at - 1] not in fused else None
+        windows = self._windows[before] if before else set()
+        slid = bool(windows) and (at <= last + 1 or not windows.isdisjoint(each for each, _ in nest.loops[-1:]))
+        moved = self._moving[before] if before and not slid else set()
+        options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able - moved | slides)]
         for chosen in itertools.product(*options):
             loops = [each for each in chosen if each is not None]
             inner = tile | dict(loops)
@@ -166,7 +173,7 @@ class FusedLayer:
             if sum(nest.slices) + slices > self.buffer.usable_slices:
                 continue
             visits = math.prod(tile[dimension] // size for dimension, size in loops)
-            for ordered in itertools.permutations(loops) if at <= last else [tuple(loops)]:
+            for ordered in itertools.permutations(loops) if at <= last else _orders(loops, slides, moved):
                 more = Nest(
                     (*nest.loops, *ordered),
                     order[: at + 1],
@@ -179,7 +186,8 @@ class FusedLayer:
     def _slices(self, name: str, tile: dict[str, int]) -> int:
         """Return the slices of a tensor's tile in the buffer."""
         width, whole = self._sizes[name]
-        return width * whole * math.prod(tile[dimension] for dimension in self._moving[name])
+        own = math.prod(tile[dimension] for dimension in self._moving[name] - self._windows[name])
+        return width * whole * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
 
     @cached_property
     def _sizes(self) -> dict[str, tuple[int, int]]:
@@ -198,20 +206,39 @@ class FusedLayer:
         return self._shared | {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors}
 
     @cached_property
+    def _sums(self) -> dict[str, list[set[str]]]:
+        """Tensor of the group -> dimensions of each coordinate that is a window."""
+        own = {self.names[each.name]: each.projection for each in self.problem.tensors}
+        return {name: [set(rank.terms) for rank in own.get(name, ()) if len(rank.terms) > 1] for name in self._moving}
+
+    @cached_property
+    def _windows(self) -> dict[str, set[str]]:
+        """Tensor of the group -> dimensions of its windows."""
+        return {name: set().union(*windows) for name, windows in self._sums.items()}
+
+    @cached_property
     def _shared(self) -> dict[str, set[str]]:
         """Tensor that may be fused -> dimensions of the layer whose loops may be outside its home."""
         return {
             each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
         }
 
-    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
+    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part] | None:
+        """Return the class and the partial mapping of a nest, or None if a window moves as the space does not cover."""
         problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]
         depth = dict(zip(nest.kept, nest.depths, strict=True))
+        at_home = {each.name for each in fused}
+        shared = max((depth[name] for name in at_home), default=0)
         fills = {
             name: words // self._sizes[name][0] * visits
             for name, words, visits in zip(nest.kept, nest.slices, nest.visits, strict=True)
         }
-        at_home = {each.name for each in fused}
+        for name in depth.keys() - at_home:
+            if self._sums[name] and depth[name]:
+                slid = self._slid(name, nest.loops[: depth[name]], shared)
+                if slid is None:
+                    return None
+                fills[name] = int(fills[name] * slid)
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for tensor in problem.tensors:
             name = self.names[tensor.name]
@@ -222,7 +249,6 @@ class FusedLayer:
         cycles = max(problem.macs * self.architecture.compute.cycles_per_operation, self._port_cycles(tuple(slices)))
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        shared = max((depth[name] for name in at_home), default=0)
         outside, inside = [0.0] * shared, 0.0
         for name, words in zip(nest.kept, nest.slices, strict=True):
             if name not in at_home and depth[name] < shared:
@@ -232,6 +258,25 @@ class FusedLayer:
         loops = tuple((self.axes[dimension], size) for dimension, size in nest.loops[:shared])
         homes = Homes(loops, tuple((each.name, depth[each.name]) for each in fused))
         return homes, Part(nest, energy, cycles, tuple(outside), inside)
+
+    def _slid(self, name: str, loops: Loops, shared: int) -> Fraction | None:
+        """Return the fraction of the words of a window's tiles that are new, or None if the space does not have the loops.
+
+        One dimension of each window may have loops outside the tile, in the layer's branch. The last loop slides.
+        """
+        before, tile = dict(self.problem.dimensions), dict(self.problem.dimensions) | dict(loops[:shared])
+        whole = dict(before if len(loops) < shared else tile)
+        trips = 1
+        for dimension, size in loops:
+            trips, before[dimension] = before[dimension] // size, size
+        for window in self._sums[name]:
+            if sum(before[at] < whole[at] for at in window) > int(len(loops) > shared):
+                return None
+            if len(loops) > shared and loops[-1][0] in window:
+                side = 1 + sum(before[at] - 1 for at in window)
+                new = min(side, loops[-1][1])
+                return Fraction(side + (trips - 1) * new, trips * side)
+        return Fraction(1)
 
     def _moves(self, name: str, filled: int | None) -> tuple[float, int, int, int, int]:
         """Return pJ, and the slices that the outermost memory reads and writes, then the buffer.
@@ -287,6 +332,21 @@ def undominated(rows: Floats) -> Ints:
         if not kept or not (rows[kept] <= rows[at]).all(axis=1).any():
             kept.append(int(at))
     return np.array(kept, dtype=np.int64)
+
+
+def _orders(loops: Sequence[tuple[str, int]], slides: set[str], moved: set[str]) -> Iterator[Loops]:
+    """Yield the orders of loops in front of a node that differ in price: each loop that slides its window, last.
+
+    Args:
+        moved: dimensions that move the node before, which has moved in through all loops but the last.
+    """
+    last = [each for each in loops if each[0] in slides]
+    if not last:
+        yield tuple(loops)
+    for each in last:
+        others = tuple(other for other in loops if other != each)
+        if moved.isdisjoint(at for at, _ in others):
+            yield (*others, each)
 
 
 def _divisors(size: int) -> list[int]:
