@@ -78,7 +78,9 @@ class Chain:
         layers = [
             {
                 "name": f"L{i}",
-                "dimensions": {at: self.sizes[at] for ranks in self.tensors(i).values() for rank in ranks for at in rank},
+                "dimensions": {
+                    at: self.sizes[at] for ranks in self.tensors(i).values() for rank in ranks for at in rank
+                },
                 "tensors": [
                     {
                         "name": name,
@@ -268,7 +270,9 @@ def states(layer: Layer, left: bool, right: bool) -> set[State]:
             homes = tuple(-1 if name is None else depths[name] for name in ends)
             room = tuple(0 if name is None else layer.room(name, loops[: depths[name]]) for name in ends)
             for shared in itertools.product(*able):
-                if not layer.covered(loops, depths, fused, max((len(each) for each in shared if each is not None), default=0)):
+                if not layer.covered(
+                    loops, depths, fused, max((len(each) for each in shared if each is not None), default=0)
+                ):
                     continue
                 costs = layer.costs(loops, depths, fused, [len(each) for each in shared if each is not None])
                 found.add((*shared, homes, tuple(sorted(others.items())), room, *costs))  # type: ignore[arg-type]

@@ -177,7 +177,9 @@ class _Drawn:
                 for t in keep:
                     kept[level].add(t)
                 order = random.sample(axes, len(axes))
-                loops = {at: self.tile(tiles[at]) if random.random() < 0.5 and at not in "rst" else tiles[at] for at in axes}
+                loops = {
+                    at: self.tile(tiles[at]) if random.random() < 0.5 and at not in "rst" else tiles[at] for at in axes
+                }
                 tiles |= loops
                 entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
                 if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):

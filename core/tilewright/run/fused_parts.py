@@ -184,13 +184,9 @@ class FusedLayer:
         """Return the undominated nests inside the shared part, for tiles there."""
         key = (kept, tuple(tile.values()))
         if key not in self._known_branches:
-            found = [
-                nest for order in itertools.permutations(kept) for nest in self._branch(order, tile, tile, Nest())
-            ]
+            found = [nest for order in itertools.permutations(kept) for nest in self._branch(order, tile, tile, Nest())]
             fills = [dict(zip(nest.kept, nest.fills, strict=True)) for nest in found]
-            rows = [
-                [*(own[name] for name in kept), sum(nest.slices)] for own, nest in zip(fills, found, strict=True)
-            ]
+            rows = [[*(own[name] for name in kept), sum(nest.slices)] for own, nest in zip(fills, found, strict=True)]
             self._known_branches[key] = [found[at] for at in undominated(np.array(rows))] if found else []
         return self._known_branches[key]
 

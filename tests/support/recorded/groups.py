@@ -111,7 +111,9 @@ def sought(folder: Path, record: dict[str, Any]) -> str:
             f"counted by {report.model}; recorded {theirs:,.0f} in {peak} words ({said}) in {record['all']['cpu_s']} CPU s"
         )
         if ours is not None and ours <= theirs * (1 + 1e-6):
-            return "no worse" if words == buffer.usable_words else "no worse in the words that the recorded mapping needs"
+            return (
+                "no worse" if words == buffer.usable_words else "no worse in the words that the recorded mapping needs"
+            )
     return "differs"
 
 
