@@ -195,8 +195,8 @@ class FusedLayer:
     ) -> Iterator[Nest]:
         """Yield the nests that keep tensors in an order.
 
-        A node moves in through loops that move it, since it then needs less room, and out through others, since it is
-        then filled less often. A window that slides does not move in, and the loop that slides it may be any.
+        A node moves in through loops that move it, since it then needs less room. It moves out through others, since it
+        is then filled less often. A window that slides does not move in, and the loop that slides it may be any.
 
         Args:
             whole: tiles of the branch.
