@@ -1,10 +1,13 @@
 """Brute force over small fused chains of products, to compare with the proved optimum of `map_chain`.
 
 cd tests && python -m support.fused_chains 500 --start 0
+cd tests && python -m support.fused_chains 500 --windows
 
 Nothing is pruned, and nothing of the search is used. All nests of each layer are listed: kept tensors and loops in any
 order, several loops of one dimension included. Words are counted by stepping through the loops: a tile that is
 there stays, and a branch starts with nothing inside. All nests that agree in their shared loops are joined.
+A window brings only its new words if the last loop that moves it slides it. Nests that docs/fusion.md excludes for
+windows are left out.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
 Loops = tuple[tuple[str, int], ...]
+Ranks = tuple[tuple[str, ...], ...]
+"""Dimensions of each coordinate; two are a window."""
 Words = tuple[int, int, int, int]
 """Reads and writes of the outermost memory, reads and writes of the buffer."""
 
@@ -34,10 +39,10 @@ Words = tuple[int, int, int, int]
 class Chain:
     """Random products one after another: layer i is `T{i}[m, d{i}] * W{i}[d{i}, d{i+1}] -> T{i+1}`.
 
-    Of `siblings`, both read `T0`.
+    Of `siblings`, both read `T0`. With windows, layers are convolutions along `m` of up to three taps.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, windows: bool = False) -> None:
         random = Random(seed)
         self.count = random.choice([2, 2, 2, 3])
         able = [1, 2, 3, 4] if self.count == 2 else [1, 2, 2]
@@ -46,12 +51,19 @@ class Chain:
         self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
         self.bandwidths = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
         self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
-        self.siblings = self.count == 2 and random.random() < 0.3
+        self.siblings = self.count == 2 and random.random() < 0.3 and not windows
+        self.rows = ["m"] * (self.count + 1)
+        for i in range(self.count - 1, -1, -1):
+            taps = random.choice([1, 2, 3]) if windows else 1
+            self.rows[i] = self.rows[i + 1] if taps == 1 else f"x{i}"
+            self.sizes |= {f"r{i}": taps, self.rows[i]: self.sizes[self.rows[i + 1]] + taps - 1}
 
-    def tensors(self, layer: int) -> dict[str, tuple[str, str]]:
+    def tensors(self, layer: int) -> dict[str, Ranks]:
         first = 0 if self.siblings else layer
-        a, b = f"d{first}", f"d{layer + 1}"
-        return {f"T{first}": ("m", a), f"W{layer}": (a, b), f"T{layer + 1}": ("m", b)}
+        row, a, b = self.rows[layer + 1], f"d{first}", f"d{layer + 1}"
+        taps = (f"r{layer}",) if self.sizes[f"r{layer}"] > 1 else ()
+        weights = ((a,), (b,), taps) if taps else ((a,), (b,))
+        return {f"T{first}": ((row, *taps), (a,)), f"W{layer}": weights, f"T{layer + 1}": ((row,), (b,))}
 
     def group(self) -> GroupMapping:
         names = ("read_energy_pj", "write_energy_pj")
@@ -66,9 +78,15 @@ class Chain:
         layers = [
             {
                 "name": f"L{i}",
-                "dimensions": {at: self.sizes[at] for ranks in self.tensors(i).values() for at in ranks},
+                "dimensions": {
+                    at: self.sizes[at] for ranks in self.tensors(i).values() for rank in ranks for at in rank
+                },
                 "tensors": [
-                    {"name": name, "role": "output" if name == f"T{i + 1}" else "input", "projection": list(ranks)}
+                    {
+                        "name": name,
+                        "role": "output" if name == f"T{i + 1}" else "input",
+                        "projection": [" + ".join(rank) for rank in ranks],
+                    }
                     for name, ranks in self.tensors(i).items()
                 ],
             }
@@ -120,7 +138,8 @@ class Layer:
         self.operand, self.weight, self.result = self.tensors
         self.handed = self.operand if chain.siblings else self.result
         self.filled = {self.operand} if chain.siblings and number == 0 else set[str]()
-        self.sizes = {at: chain.sizes[at] for ranks in self.tensors.values() for at in ranks}
+        self.dimensions = {name: {at for rank in ranks for at in rank} for name, ranks in self.tensors.items()}
+        self.sizes = {at: chain.sizes[at] for own in self.dimensions.values() for at in sorted(own)}
         self.macs = math.prod(self.sizes.values())
         self.words = cache(self._words)
 
@@ -141,7 +160,7 @@ class Layer:
         rest = order[len(depths) :]
         yield from self._nests(fused, order, loops, depths | {rest[0]: len(loops)}, tile)
         for at, size in tile.items():  # one more loop in front of the next kept tensor
-            if all(at in self.tensors[name] for name in rest if name in fused):
+            if all((at,) in self.tensors[name] for name in rest if name in fused):
                 for inner in range(1, size):
                     if size % inner == 0:
                         yield from self._nests(fused, order, (*loops, (at, inner)), depths, tile | {at: inner})
@@ -155,28 +174,35 @@ class Layer:
             fused: the outermost memory has no word of it.
         """
         ranks, output = self.tensors[name], name == self.result
-        whole = math.prod(self.sizes[at] for at in ranks)
+        whole = self.box(name, self.sizes)
         near = (self.macs - whole, self.macs) if output else (self.macs, 0)
         if loops is None or fused:
             return (*near, 0, 0) if loops is None else (0, 0, *near)
         far_reads = far_writes = fills = 0
-        begun, last = set[object](), None
+        begun, last = set[object](), None  # `last` is the step before: place of the tile, steps of visits and of loops
         tile, steps = dict(self.sizes), []
         for at, size in loops:
             steps.append([(at, size * step) for step in range(tile[at] // size)])
             tile[at] = size
-        words = math.prod(tile[at] for at in ranks)
+        words = self.box(name, tile)
+        moving = [at for at, (dimension, _) in enumerate(loops) if dimension in self.dimensions[name]]
         for step in itertools.product(*steps):
             starts = Counter[str]()
             for at, start in step:
                 starts[at] += start
-            where = tuple(starts[at] for at in ranks)
-            if last == (where, step[:apart]):
+            where = tuple(sum(starts[at] for at in rank) for rank in ranks)
+            outside = step[: moving[-1]] if moving else ()
+            if last is not None and last[:2] == (where, step[:apart]):
                 continue
-            last = (where, step[:apart])
+            new = words
+            if moving and last is not None and last[2] == outside and moving[-1] >= apart and not output:
+                new -= math.prod(
+                    max(0, self.extent(rank, tile) - (a - b)) for rank, a, b in zip(ranks, where, last[0], strict=True)
+                )
+            last = (where, step[:apart], outside)
             if not output or where in begun:
-                far_reads += words
-                fills += words
+                far_reads += new
+                fills += new
             begun.add(where)
             far_writes += words if output else 0
         return far_reads, far_writes, near[0], near[1] + fills
@@ -196,8 +222,24 @@ class Layer:
         return energy, max([self.macs, *ports])
 
     def room(self, name: str, loops: Loops) -> int:
-        tile = self.sizes | dict(loops)
-        return math.prod(tile[at] for at in self.tensors[name])
+        return self.box(name, self.sizes | dict(loops))
+
+    def extent(self, rank: tuple[str, ...], tile: dict[str, int]) -> int:
+        return 1 + sum(tile[at] - 1 for at in rank)
+
+    def box(self, name: str, tile: dict[str, int]) -> int:
+        return math.prod(self.extent(rank, tile) for rank in self.tensors[name])
+
+    def covered(self, loops: Loops, depths: dict[str, int], fused: frozenset[str], shared: int) -> bool:
+        """Return whether each window has one dimension at most with loops outside it, and only in the branch."""
+        for name in depths.keys() - fused:
+            for window in (rank for rank in self.tensors[name] if len(rank) > 1):
+                common, own = loops[: min(shared, depths[name])], loops[shared : depths[name]]
+                if len({at for at, _ in own if at in window}) > 1:
+                    return False
+                if depths[name] < shared and any(at in window for at, _ in common):
+                    return False
+        return True
 
 
 State = tuple[Loops | None, Loops | None, tuple[int, int], tuple[tuple[int, int], ...], tuple[int, int], float, int]
@@ -217,7 +259,7 @@ def states(layer: Layer, left: bool, right: bool) -> set[State]:
                 else [
                     loops[:at]
                     for at in range(depths[name], len(loops) + 1)
-                    if all(each in layer.tensors[name] for each, _ in loops[:at])
+                    if all((each,) in layer.tensors[name] for each, _ in loops[:at])
                 ]
                 for name in ends
             ]
@@ -228,6 +270,10 @@ def states(layer: Layer, left: bool, right: bool) -> set[State]:
             homes = tuple(-1 if name is None else depths[name] for name in ends)
             room = tuple(0 if name is None else layer.room(name, loops[: depths[name]]) for name in ends)
             for shared in itertools.product(*able):
+                if not layer.covered(
+                    loops, depths, fused, max((len(each) for each in shared if each is not None), default=0)
+                ):
+                    continue
                 costs = layer.costs(loops, depths, fused, [len(each) for each in shared if each is not None])
                 found.add((*shared, homes, tuple(sorted(others.items())), room, *costs))  # type: ignore[arg-type]
     return found
@@ -303,17 +349,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="chains")
     parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--windows", action="store_true", help="convolutions, whose words timeloop counts")
     arguments = parser.parse_args()
-    counts, oracle, started = Counter[str](), build_model("oracle"), time.process_time()
+    judge = build_model("timeloop" if arguments.windows else "oracle")
+    counts, started = Counter[str](), time.process_time()
     for seed in range(arguments.start, arguments.start + arguments.count):
-        chain = Chain(seed)
+        chain = Chain(seed, arguments.windows)
         brute = least(chain)
         try:
             found = map_chain(chain.group(), chain.objective)
         except NotConformableError:
             counts["both found nothing" if brute is None else "WRONG: nothing found"] += 1
             continue
-        executed = evaluate_group(oracle, found.group).of(chain.objective)
+        executed = evaluate_group(judge, found.group).of(chain.objective)
         if brute is None or executed is None or abs(executed - brute) > 1e-9 * brute:
             print(f"seed {seed}, {chain.objective}: {executed} found, {brute} by brute force", flush=True)
             counts["WRONG"] += 1

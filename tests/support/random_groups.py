@@ -43,6 +43,15 @@ FORMS: dict[str, dict[str, Layer]] = {
         "one": {"A": ["c", "x"], "V": ["c", "n"], "B": ["n", "x"]},
         "two": {"B": ["n", ("p", "r")], "F": ["n", "r"], "C": ["n", "p"]},
     },
+    "convolutions": {
+        "one": {"A": ["c", ("x", "s")], "V": ["c", "n", "s"], "B": ["n", "x"]},
+        "two": {"B": ["n", ("p", "r")], "F": ["n", "r", "j"], "C": ["j", "p"]},
+    },
+    "bottleneck": {
+        "one": {"A": ["c", "x", "w"], "V": ["c", "n"], "B": ["n", "x", "w"]},
+        "two": {"B": ["n", ("p", "r"), ("y", "t")], "F": ["n", "r", "t"], "C": ["n", "p", "y"]},
+        "three": {"C": ["n", "p", "y"], "W": ["n", "j"], "D": ["j", "p", "y"]},
+    },
 }
 
 
@@ -65,10 +74,12 @@ class _Drawn:
     def __init__(self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int]) -> None:
         self.random, self.divisible = random, divisible
         form = FORMS[random.choice(forms)]
-        self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpr"}
-        self.sizes |= {"c": random.randint(1, 2), "h": random.randint(1, 2), "r": random.randint(1, 3)}
+        self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpy"}
+        self.sizes |= {"c": random.randint(1, 2), "h": random.randint(1, 2)}
+        self.sizes |= {at: random.randint(1, 3) for at in "rst"}
         self.sizes["q"] = self.sizes["n"]
         self.sizes["x"] = self.sizes["p"] + self.sizes["r"] - 1
+        self.sizes["w"] = self.sizes["y"] + self.sizes["t"] - 1
         self.form = form
         self.users: dict[str, list[str]] = {}
         for layer, tensors in form.items():
@@ -166,7 +177,9 @@ class _Drawn:
                 for t in keep:
                     kept[level].add(t)
                 order = random.sample(axes, len(axes))
-                loops = {at: self.tile(tiles[at]) if random.random() < 0.5 and at != "r" else tiles[at] for at in axes}
+                loops = {
+                    at: self.tile(tiles[at]) if random.random() < 0.5 and at not in "rst" else tiles[at] for at in axes
+                }
                 tiles |= loops
                 entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
                 if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):

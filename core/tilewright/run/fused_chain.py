@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.group_legality import is_padded
 from tilewright.run.fused_parts import Fusable, FusedLayer, Homes, Part, undominated
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.problem import Rank
 from tilewright.schema.report import Objective
 
 
@@ -91,13 +93,23 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
         yield Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
     for problem in group.layers:
         for tensor in problem.tensors:
-            plain = all(list(rank.terms.values()) == [1] for rank in tensor.projection)
-            if not plain or len(tensor.dimensions) != len(tensor.projection):
-                text = "a coordinate is a window, or a dimension repeats; expected one dimension for each"
+            ranks = [list(rank.terms.values()) for rank in tensor.projection]
+            windows = any(len(rank) > 1 for rank in ranks)
+            if set().union(*ranks) != {1} or max(map(len, ranks)) > 2 or len(tensor.dimensions) != sum(map(len, ranks)):
+                text = "a coordinate has a stride, a dilation or a repeated dimension; expected one or two dimensions"
+                yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
+            elif windows and (tensor.is_output or _is_shared_input(group, problem.name, tensor.name)):
+                text = "a result, or an input that several layers read, has a window"
                 yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
     for edge in group.edges:
-        if edge.sizes is not None or any(any(each) for each in edge.offsets.values()):
+        moved = edge.sizes is not None or any(any(each) for each in edge.offsets.values())
+        if moved or is_padded(group, edge.tensor):
             yield Reason(code="padding", where=f"tensor {edge.tensor}", message="padding and offsets are not searched")
+
+
+def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
+    tensor = next(each for each, users in group.users.items() if users.get(layer) == own)
+    return len(group.users[tensor]) > 1 and group.maker(tensor) is None
 
 
 def _order(group: GroupMapping) -> list[str]:
@@ -113,16 +125,14 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
     problems, order = {problem.name: problem for problem in group.layers}, _order(group)
     same = {(layer, name): {(layer, name)} for layer in order for name in problems[layer].dimensions}
     used = {tensor: users for tensor, users in group.users.items() if len(users) > 1}
-    coordinates = dict[str, list[list[tuple[str, str]]]]()
+    coordinates = dict[str, list[list[tuple[str, Rank]]]]()
     for tensor, users in used.items():
-        ranks = [
-            [(layer, next(iter(rank.terms))) for rank in problems[layer].tensor(own).projection]
-            for layer, own in users.items()
-        ]
+        ranks = [[(layer, rank) for rank in problems[layer].tensor(own).projection] for layer, own in users.items()]
         coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
         for together in coordinates[tensor]:
-            joined = set().union(*(same[each] for each in together))
-            if len({layer for layer, _ in joined}) == len(joined):
+            joined = set().union(*(same[layer, at] for layer, rank in together for at in rank.terms))
+            plain = all(len(rank.terms) == 1 for _, rank in together)
+            if plain and len({layer for layer, _ in joined}) == len(joined):
                 same |= dict.fromkeys(joined, joined)
     axes, names = dict[tuple[str, str], str](), set[str]()
     for (layer, dimension), joined in same.items():
@@ -134,9 +144,12 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
     for tensor, users in used.items():
         sizes = dict[str, int]()
         for number, together in enumerate(coordinates[tensor]):
-            layer, dimension = together[0]
-            axis = axes[layer, dimension] if len({axes[each] for each in together}) == 1 else f"{tensor}.{number}"
-            sizes[axis] = problems[layer].dimensions[dimension]
+            layer, rank = together[0]
+            found = {axes[each, at] for each, terms in together for at in terms.terms}
+            plain = len(found) == 1 and all(len(terms.terms) == 1 for _, terms in together)
+            sizes[found.pop() if plain else f"{tensor}.{number}"] = 1 + sum(
+                problems[layer].dimensions[at] - 1 for at in rank.terms
+            )
         positions = tuple(sorted(map(order.index, users)))
         first, own = next(iter(users.items()))
         width = group.architecture.memories[1].slices_of(problems[first].tensor(own))

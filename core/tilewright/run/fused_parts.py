@@ -1,8 +1,9 @@
 """Partial mappings of one layer in a fused group: all nests on two memories, priced and thinned.
 
 A nest has loops, and nodes where the buffer keeps a tensor. Every loop outside a node repeats its
-tile: where a tile would stay, another nest keeps it in an outer place at the same price. docs/fusion.md
-("Search") states the space.
+tile: where a tile would stay, another nest keeps it in an outer place at the same price. Only the last
+loop in front of a window slides: each further step brings the new words. docs/fusion.md ("Search")
+states the space.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,15 +30,28 @@ Loops = tuple[tuple[str, int], ...]
 class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
-    For each node, `depths` has how many loops are outside it, `visits` the product of their trips, and `slices` its
-    tile's in the buffer.
+    For each node, `depths` has how many loops are outside it, `slices` its tile's in the buffer, and `fills` the words
+    that all loops bring. `visits` is the product of the trips of all loops.
     """
 
     loops: Loops = ()
     kept: tuple[str, ...] = ()
     depths: tuple[int, ...] = ()
-    visits: tuple[int, ...] = ()
+    visits: int = 1
     slices: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+    def followed_by(self, inner: Nest) -> Nest:
+        """Return the nest with another one inside."""
+        depth = len(self.loops)
+        return Nest(
+            (*self.loops, *inner.loops),
+            (*self.kept, *inner.kept),
+            (*self.depths, *(depth + each for each in inner.depths)),
+            self.visits * inner.visits,
+            (*self.slices, *inner.slices),
+            (*self.fills, *(self.visits * each for each in inner.fills)),
+        )
 
 
 @dataclass(frozen=True)
@@ -124,62 +138,117 @@ class FusedLayer:
         for count in range(len(self.alive) + 1):
             for fused in itertools.combinations(self.alive, count):
                 for nest in self._nests(frozenset(each.name for each in fused)):
-                    homes, part = self._priced(fused, nest)
-                    found.setdefault(homes, []).append(part)
+                    priced = self._priced(fused, nest)
+                    if priced is not None:
+                        found.setdefault(priced[0], []).append(priced[1])
         for homes, parts in found.items():
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
             found[homes] = [parts[at] for at in undominated(np.array(columns))]
         return found
 
     def _nests(self, fused: frozenset[str]) -> Iterator[Nest]:
+        """Yield the nests, as far as no other one fills the same tensors less often in less room."""
         others = [name for name in self.names.values() if name not in fused]
-        for count in range(len(others) + 1):
-            for more in itertools.combinations(others, count):
-                for order in itertools.permutations(sorted(fused.union(more))):
-                    last = max((at for at, name in enumerate(order) if name in fused), default=-1)
-                    yield from self._filled(fused, order, last, dict(self.problem.dimensions), Nest())
+        whole = dict(self.problem.dimensions)
+        for kept in _subsets(others):
+            for inside in _subsets(kept) if fused else [kept]:
+                for order in itertools.permutations(sorted(fused.union(kept).difference(inside))):
+                    if order and order[-1] not in fused:
+                        continue
+                    for outer, tile in self._shared_parts(fused, order, whole, Nest()):
+                        room = self._capacity - sum(outer.slices)
+                        for inner in self._branches(inside, tile):
+                            if sum(inner.slices) <= room:
+                                yield outer.followed_by(inner)
 
-    def _filled(
-        self, fused: frozenset[str], order: tuple[str, ...], last: int, tile: dict[str, int], nest: Nest
+    def _shared_parts(
+        self, fused: frozenset[str], order: tuple[str, ...], tile: dict[str, int], nest: Nest
+    ) -> Iterator[tuple[Nest, dict[str, int]]]:
+        """Yield the nests as far as the innermost home, and the tiles there.
+
+        A node moves in through loops that move it, since it then needs less room. A window does not.
+        """
+        at = len(nest.kept)
+        if at == len(order):
+            yield nest, tile
+            return
+        able = set(self.problem.dimensions).intersection(*(self._shared[name] for name in order[at:] if name in fused))
+        if at and order[at - 1] not in fused and not self._windows[order[at - 1]]:
+            able -= self._moving[order[at - 1]]
+        for loops, inner, slices in self._loops(able, order[at], tile, nest):
+            for ordered in itertools.permutations(loops):
+                more = nest.followed_by(self._node(order[at], ordered, tile, slices))
+                yield from self._shared_parts(fused, order, inner, more)
+
+    def _branches(self, kept: tuple[str, ...], tile: dict[str, int]) -> list[Nest]:
+        """Return the undominated nests inside the shared part, for tiles there."""
+        key = (kept, tuple(tile.values()))
+        if key not in self._known_branches:
+            found = [nest for order in itertools.permutations(kept) for nest in self._branch(order, tile, tile, Nest())]
+            fills = [dict(zip(nest.kept, nest.fills, strict=True)) for nest in found]
+            rows = [[*(own[name] for name in kept), sum(nest.slices)] for own, nest in zip(fills, found, strict=True)]
+            self._known_branches[key] = [found[at] for at in undominated(np.array(rows))] if found else []
+        return self._known_branches[key]
+
+    def _branch(
+        self, order: tuple[str, ...], whole: dict[str, int], tile: dict[str, int], nest: Nest
     ) -> Iterator[Nest]:
-        """Yield the nests that fit, with all loops in front of the nodes that are still missing.
+        """Yield the nests that keep tensors in an order.
 
-        A node moves in through loops that move it, since it then needs less room. Behind the last
-        home a node moves out through other loops, since it is then filled less often.
+        A node moves in through loops that move it, since it then needs less room. It moves out through others, since it
+        is then filled less often. A window that slides does not move in, and the loop that slides it may be any.
+
+        Args:
+            whole: tiles of the branch.
         """
         at = len(nest.kept)
         if at == len(order):
             yield nest
             return
-        able = set(self.problem.dimensions)
-        for name in order[at:]:
-            able &= self._shared[name] if name in fused else able
-        if at and order[at - 1] not in fused:
-            able -= self._moving[order[at - 1]]
-        if at > last:
-            able &= self._moving[order[at]]
-        options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
-        for chosen in itertools.product(*options):
-            loops = [each for each in chosen if each is not None]
-            inner = tile | dict(loops)
-            slices = self._slices(order[at], inner)
-            if sum(nest.slices) + slices > self.buffer.usable_slices:
+        able, slides = self._moving[order[at]], self._windows[order[at]]
+        moved = self._moving[order[at - 1]] if at else set()
+        if at and nest.loops and nest.loops[-1][0] in self._windows[order[at - 1]]:
+            moved = set()
+        for loops, inner, slices in self._loops(able - moved | slides, order[at], tile, nest):
+            if any(sum(inner[d] < whole[d] for d in window) > 1 for window in self._sums[order[at]]):
                 continue
-            visits = math.prod(tile[dimension] // size for dimension, size in loops)
-            for ordered in itertools.permutations(loops) if at <= last else [tuple(loops)]:
-                more = Nest(
-                    (*nest.loops, *ordered),
-                    order[: at + 1],
-                    (*nest.depths, len(nest.loops) + len(ordered)),
-                    (*nest.visits, math.prod(nest.visits[-1:]) * visits),
-                    (*nest.slices, slices),
-                )
-                yield from self._filled(fused, order, last, inner, more)
+            for ordered in _orders(loops, slides, moved):
+                node = self._node(order[at], ordered, tile, slices)
+                if ordered and ordered[-1][0] in slides:
+                    node = replace(node, fills=(self._slid(order[at], node.fills[0], tile, inner, ordered[-1]),))
+                yield from self._branch(order, whole, inner, nest.followed_by(node))
+
+    def _loops(
+        self, able: set[str], name: str, tile: dict[str, int], nest: Nest
+    ) -> Iterator[tuple[Loops, dict[str, int], int]]:
+        """Yield sets of loops in front of a node that fits, the tiles inside them, and the node's slices."""
+        options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
+        room = self._capacity - sum(nest.slices)
+        for chosen in itertools.product(*options):
+            loops = tuple(each for each in chosen if each is not None)
+            inner = tile | dict(loops)
+            slices = self._slices(name, inner)
+            if slices <= room:
+                yield loops, inner, slices
+
+    def _node(self, name: str, loops: Loops, tile: dict[str, int], slices: int) -> Nest:
+        """Return a node behind loops that fill it whole at every step."""
+        visits = math.prod(tile[dimension] // size for dimension, size in loops)
+        return Nest(loops, (name,), (len(loops),), visits, (slices,), (visits * slices // self._sizes[name][0],))
+
+    @cached_property
+    def _capacity(self) -> float:
+        return self.buffer.usable_slices
+
+    @cached_property
+    def _known_branches(self) -> dict[tuple[tuple[str, ...], tuple[int, ...]], list[Nest]]:
+        return {}
 
     def _slices(self, name: str, tile: dict[str, int]) -> int:
         """Return the slices of a tensor's tile in the buffer."""
         width, whole = self._sizes[name]
-        return width * whole * math.prod(tile[dimension] for dimension in self._moving[name])
+        own = math.prod(tile[dimension] for dimension in self._moving[name] - self._windows[name])
+        return width * whole * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
 
     @cached_property
     def _sizes(self) -> dict[str, tuple[int, int]]:
@@ -198,20 +267,34 @@ class FusedLayer:
         return self._shared | {self.names[each.name]: set(each.dimensions) for each in self.problem.tensors}
 
     @cached_property
+    def _sums(self) -> dict[str, list[set[str]]]:
+        """Tensor of the group -> dimensions of each coordinate that is a window."""
+        own = {self.names[each.name]: each.projection for each in self.problem.tensors}
+        return {name: [set(rank.terms) for rank in own.get(name, ()) if len(rank.terms) > 1] for name in self._moving}
+
+    @cached_property
+    def _windows(self) -> dict[str, set[str]]:
+        """Tensor of the group -> dimensions of its windows."""
+        return {name: set().union(*windows) for name, windows in self._sums.items()}
+
+    @cached_property
     def _shared(self) -> dict[str, set[str]]:
         """Tensor that may be fused -> dimensions of the layer whose loops may be outside its home."""
         return {
             each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
         }
 
-    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
+    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part] | None:
+        """Return the class and the partial mapping of a nest, or None if a window moves as the space does not cover."""
         problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]
         depth = dict(zip(nest.kept, nest.depths, strict=True))
-        fills = {
-            name: words // self._sizes[name][0] * visits
-            for name, words, visits in zip(nest.kept, nest.slices, nest.visits, strict=True)
-        }
         at_home = {each.name for each in fused}
+        shared = max((depth[name] for name in at_home), default=0)
+        fills = dict(zip(nest.kept, nest.fills, strict=True))
+        for name in depth.keys() - at_home:
+            slid = {at for at, _ in nest.loops[: depth[name]]} if depth[name] < shared else set[str]()
+            if not slid.isdisjoint(self._windows[name]):
+                return None
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for tensor in problem.tensors:
             name = self.names[tensor.name]
@@ -222,7 +305,6 @@ class FusedLayer:
         cycles = max(problem.macs * self.architecture.compute.cycles_per_operation, self._port_cycles(tuple(slices)))
         energy += problem.macs * self.architecture.compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        shared = max((depth[name] for name in at_home), default=0)
         outside, inside = [0.0] * shared, 0.0
         for name, words in zip(nest.kept, nest.slices, strict=True):
             if name not in at_home and depth[name] < shared:
@@ -232,6 +314,12 @@ class FusedLayer:
         loops = tuple((self.axes[dimension], size) for dimension, size in nest.loops[:shared])
         homes = Homes(loops, tuple((each.name, depth[each.name]) for each in fused))
         return homes, Part(nest, energy, cycles, tuple(outside), inside)
+
+    def _slid(self, name: str, words: int, outer: dict[str, int], tile: dict[str, int], last: tuple[str, int]) -> int:
+        """Return the words that are new, of those of all tiles of a window that the last loop slides."""
+        window = next(each for each in self._sums[name] if last[0] in each)
+        side, trips = 1 + sum(tile[at] - 1 for at in window), outer[last[0]] // last[1]
+        return words * (side + (trips - 1) * min(side, last[1])) // (trips * side)
 
     def _moves(self, name: str, filled: int | None) -> tuple[float, int, int, int, int]:
         """Return pJ, and the slices that the outermost memory reads and writes, then the buffer.
@@ -287,6 +375,26 @@ def undominated(rows: Floats) -> Ints:
         if not kept or not (rows[kept] <= rows[at]).all(axis=1).any():
             kept.append(int(at))
     return np.array(kept, dtype=np.int64)
+
+
+def _orders(loops: Sequence[tuple[str, int]], slides: set[str], moved: set[str]) -> Iterator[Loops]:
+    """Yield the orders of loops in front of a node that differ in price: each loop that slides its window, last.
+
+    Args:
+        moved: dimensions that move the node before, which has moved in through all loops but the last.
+    """
+    last = [each for each in loops if each[0] in slides]
+    if not last:
+        yield tuple(loops)
+    for each in last:
+        others = tuple(other for other in loops if other != each)
+        if moved.isdisjoint(at for at, _ in others):
+            yield (*others, each)
+
+
+def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for count in range(len(names) + 1):
+        yield from itertools.combinations(names, count)
 
 
 def _divisors(size: int) -> list[int]:
