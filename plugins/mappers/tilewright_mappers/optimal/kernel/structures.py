@@ -325,6 +325,8 @@ class SearchScratch(NamedTuple):
     delivery_size: Ints
     hash_table: Ints
     has_neighbour: Ints
+    placed: Ints
+    """What `kernel/forwarding.py` knows of the sub-clusters of the expanded state, so that its successors share it."""
     weight: Ints
     base_demand: Floats
     refetch_factor: Floats
