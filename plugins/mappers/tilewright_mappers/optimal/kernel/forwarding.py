@@ -134,9 +134,7 @@ def _place_once(context: SearchContext, level: FanoutLevel, states: StateRows, i
     placed[TENSOR] = t
     placed[COUNT], placed[WIDTH] = place_subclusters(context, level, states, i, t)
     if placed[COUNT] > 0:
-        placed[GROUPS], _, placed[LARGEST] = count_deliveries(
-            placed[COUNT], placed[WIDTH], 0, False, context.scratch
-        )
+        placed[GROUPS], _, placed[LARGEST] = count_deliveries(placed[COUNT], placed[WIDTH], 0, False, context.scratch)
 
 
 @kernel_part
