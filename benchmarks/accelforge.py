@@ -236,7 +236,7 @@ def main() -> None:
 
 
 def _markdown(row: Sequence[str]) -> None:
-    print(f"| {' | '.join(row)} |")
+    print(f"|{'|'.join(row)}|")
 
 
 if __name__ == "__main__":

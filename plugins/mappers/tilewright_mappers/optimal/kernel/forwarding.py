@@ -35,9 +35,12 @@ from tilewright_mappers.optimal.kernel.subclusters import (
 )
 
 TENSOR, COUNT, WIDTH, GROUPS, LARGEST, NEIGHBOURS, UNSERVED, PER_DIMENSION = map(integer, range(8))
-"""Places in `SearchScratch.placed`, -1 where nothing is known: tensor, sub-clusters, sub-clusters per row, deliveries, most
-sub-clusters per delivery, whether outer loops may bring tiles of neighbours, deliveries to sub-clusters without neighbours.
-Two numbers per dimension follow: deliveries if its loop shifts the window, and sub-clusters served by neighbours then.
+"""Places in `SearchScratch.placed`; -1 there means unknown.
+
+They are: tensor, sub-clusters, sub-clusters per row, deliveries, most sub-clusters per delivery. Then:
+whether outer loops may bring tiles of neighbours; deliveries to sub-clusters without neighbours.
+Two numbers per dimension follow, for a loop that shifts the window: deliveries, and sub-clusters
+served by neighbours.
 """
 
 

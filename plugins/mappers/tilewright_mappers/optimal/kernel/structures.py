@@ -326,7 +326,7 @@ class SearchScratch(NamedTuple):
     hash_table: Ints
     has_neighbour: Ints
     placed: Ints
-    """What `kernel/forwarding.py` knows of the sub-clusters of the expanded state, so that its successors share it."""
+    """Layout of the sub-clusters of the expanded state, shared by its successors (`kernel/forwarding.py`)."""
     weight: Ints
     base_demand: Floats
     refetch_factor: Floats
