@@ -14,6 +14,7 @@ from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.candidates import Candidates
 from tilewright_mappers.optimal.kernel import stages
+from tilewright_mappers.optimal.kernel.forwarding import PER_DIMENSION
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
     CYCLES,
@@ -147,6 +148,7 @@ class StagedSearch:
             delivery_size=np.zeros(MAX_SUBCLUSTERS, np.int64),
             hash_table=np.zeros(4 * MAX_SUBCLUSTERS, np.int64),
             has_neighbour=np.zeros(MAX_SUBCLUSTERS, np.int64),
+            placed=np.zeros(PER_DIMENSION + 2 * instance.dims, np.int64),
             weight=np.zeros(instance.dims, np.int64),
             **{name: np.zeros(instance.tensors) for name in PER_TENSOR_ARRAYS},
             log_tiles=np.zeros(instance.dims),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_call, kernel_part
+from tilewright.compiled import integer, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.state import (
     DEFERRED,
     DEMAND,
@@ -34,6 +34,21 @@ from tilewright_mappers.optimal.kernel.subclusters import (
     subcluster_words,
 )
 
+TENSOR, COUNT, WIDTH, GROUPS, LARGEST, NEIGHBOURS, UNSERVED, PER_DIMENSION = map(integer, range(8))
+"""Places in `SearchScratch.placed`; -1 there means unknown.
+
+They are: tensor, sub-clusters, sub-clusters per row, deliveries, most sub-clusters per delivery. Then:
+whether outer loops may bring tiles of neighbours; deliveries to sub-clusters without neighbours.
+Two numbers per dimension follow, for a loop that shifts the window: deliveries, and sub-clusters
+served by neighbours.
+"""
+
+
+@kernel_call
+def forget_placed(context: SearchContext) -> None:
+    """Forget the sub-clusters of the last expanded state."""
+    context.scratch.placed[TENSOR] = -1
+
 
 @kernel_call
 def distinct_tiles(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int, d: int) -> float:
@@ -59,7 +74,7 @@ def count_forwarding(
         Whether the state is now undercounted.
     """
     problem, layout, scratch = context.problem, context.layout, context.scratch
-    numbers = states.numbers
+    numbers, placed = states.numbers, scratch.placed
     at, r, kept = FIRST_TENSOR + PER_TENSOR * t, problem.window_index[t, d], level.inner_storage[t]
     shift = extent(context, states, i, d) * problem.coefficient[t, d]
     overlaps = subcluster_side(context, level, states, i, t, r) > shift
@@ -67,15 +82,22 @@ def count_forwarding(
     usual = not overlaps and shift <= max_offset(context, level, states, i, t, r)
     if not usual and not later:
         return False
-    count, width = (0, 0) if kept == OPTIONAL else place_subclusters(context, level, states, i, t)
-    if count == 0:
+    if kept != OPTIONAL and placed[TENSOR] != t:
+        _place_once(context, level, states, i, t)
+    count, width, groups = placed[COUNT], placed[WIDTH], placed[GROUPS]
+    if kept == OPTIONAL or count == 0:
         assume_forwarding(context, states, i, t)
         return True
-    later = later and can_forward(context, states, i, t, count, width)
-    groups, _, largest = count_deliveries(count, width, 0, False, scratch)
+    if later and placed[NEIGHBOURS] < 0:
+        placed[NEIGHBOURS] = can_forward(context, states, i, t, count, width)
+    later = later and placed[NEIGHBOURS] > 0
     deliveries, forwarded = groups, 0
     if usual:
-        deliveries, forwarded, _ = count_deliveries(count, width, shift * scratch.weight[d], False, scratch)
+        about = PER_DIMENSION + 2 * d
+        if placed[about] < 0:
+            shifted = count_deliveries(count, width, shift * scratch.weight[d], False, scratch)
+            placed[about], placed[about + 1] = shifted[0], shifted[1]
+        deliveries, forwarded = placed[about], placed[about + 1]
         if deliveries >= groups:  # forwarding saves no delivery
             deliveries, forwarded, usual = groups, 0, False
     if not usual and not later:
@@ -84,7 +106,9 @@ def count_forwarding(
         # after a forwarded first step deliveries may be smaller, so each word counts once
         first, others = float(groups), (0.0 if later and overlaps else n - 1.0)
         if later:
-            first = max(count / largest, float(count_deliveries(count, width, 0, True, scratch)[0]))
+            if placed[UNSERVED] < 0:
+                placed[UNSERVED] = count_deliveries(count, width, 0, True, scratch)[0]
+            first = max(count / placed[LARGEST], float(placed[UNSERVED]))
         part = (first + others * deliveries) / (count + others * (count - forwarded)) * count / groups
         if abs(part - 1.0) < 1e-12:
             return False
@@ -103,6 +127,17 @@ def count_forwarding(
     for j in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
         numbers[i, j] *= 1.0 - spared
     return True
+
+
+@kernel_call
+def _place_once(context: SearchContext, level: FanoutLevel, states: StateRows, i: int, t: int) -> None:
+    """Place the sub-clusters of the expanded state for all of its successors: no first loop has changed them yet."""
+    placed = context.scratch.placed
+    placed[:] = -1
+    placed[TENSOR] = t
+    placed[COUNT], placed[WIDTH] = place_subclusters(context, level, states, i, t)
+    if placed[COUNT] > 0:
+        placed[GROUPS], _, placed[LARGEST] = count_deliveries(placed[COUNT], placed[WIDTH], 0, False, context.scratch)
 
 
 @kernel_part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilewright.compiled import compiled, inlined, integer, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.bounds import bound
 from tilewright_mappers.optimal.kernel.dominance import insert
-from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, resolve_forwarding
+from tilewright_mappers.optimal.kernel.forwarding import find_forwarding, forget_placed, resolve_forwarding
 from tilewright_mappers.optimal.kernel.loops import add_temporal_loop, unroll
 from tilewright_mappers.optimal.kernel.state import (
     BOUND,
@@ -49,6 +49,7 @@ def expand_states(
     for i in range(start, stop):
         if table.counters[0] + most > len(table.alive):
             return i
+        forget_placed(context)
         if stage.kind == UNROLL:
             _unroll(context, stage, states, i, table)
         elif stage.kind == FIND_FORWARDING:

@@ -325,6 +325,8 @@ class SearchScratch(NamedTuple):
     delivery_size: Ints
     hash_table: Ints
     has_neighbour: Ints
+    placed: Ints
+    """Layout of the sub-clusters of the expanded state, shared by its successors (`kernel/forwarding.py`)."""
     weight: Ints
     base_demand: Floats
     refetch_factor: Floats

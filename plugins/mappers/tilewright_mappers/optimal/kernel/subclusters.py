@@ -222,11 +222,15 @@ def can_forward(context: SearchContext, states: StateRows, i: int, t: int, count
     result = False
     for number in range(count):
         scratch.has_neighbour[number] = 0
-    for number in range(count):
-        for way in range(2):
+    for way in range(2):
+        last, matches = 0, False  # neighbours mostly have the same distance
+        for number in range(count):
             other = number + 1 if way == 0 else number + width
             if other < count and (way == 1 or other % width > 0):
-                if _in_steps(context, states, i, t, scratch.position[other] - scratch.position[number]):
+                apart = scratch.position[other] - scratch.position[number]
+                if apart != last:
+                    last, matches = apart, _in_steps(context, states, i, t, apart)
+                if matches:
                     scratch.has_neighbour[number] = scratch.has_neighbour[other] = 1
                     result = True
     return result
