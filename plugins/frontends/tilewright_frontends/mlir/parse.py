@@ -151,8 +151,10 @@ def _attribute(text: str) -> Attribute:
     context.load_dialect(builtin.Builtin)
     try:
         return attribute_of(Parser(context, text).parse_attribute())
-    except ParseError as error:
-        raise ValueError(error.msg.strip().partition("\n")[0]) from None
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # ParseError, and others for text that is not MLIR
+        raise ValueError(str(getattr(error, "msg", error)).strip().partition("\n")[0]) from None
 
 
 # -- linalg operators that xdsl lacks
