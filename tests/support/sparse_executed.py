@@ -193,7 +193,9 @@ def bounds(
         apart = abs(existing - float((place.contents.held > 0).mean())) * _overlaps(place.tensor)
         for (number, kind), (index, action) in product(enumerate(KINDS), enumerate(ACTIONS)):
             at = level, name, kind, action
-            windows = float(abs(getattr(row.sparse.dense, action) * row.instances - ever[action])) + apart * ever[action]
+            windows = (
+                float(abs(getattr(row.sparse.dense, action) * row.instances - ever[action])) + apart * ever[action]
+            )
             unsummed = float(counts.unsummed.mean()) if action == "reads" and output else 0.0
             mean = float(figures[at].mean())
             add(at, "windows", windows)
