@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.sparse_triples import Triple, drawn
+from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.oracle.result import Words, inside
@@ -188,9 +189,13 @@ def bounds(
         assert row.sparse is not None
         ever = _dense(place, judged, key)
         zeros = 1 - float(judged.present[name].mean())
+        existing = row.sparse.average_instances / row.instances
+        apart = abs(existing - float((place.contents.held > 0).mean())) * _overlaps(place.tensor)
         for (number, kind), (index, action) in product(enumerate(KINDS), enumerate(ACTIONS)):
             at = level, name, kind, action
-            windows = float(abs(getattr(row.sparse.dense, action) * row.instances - ever[action]))
+            windows = (
+                float(abs(getattr(row.sparse.dense, action) * row.instances - ever[action])) + apart * ever[action]
+            )
             unsummed = float(counts.unsummed.mean()) if action == "reads" and output else 0.0
             mean = float(figures[at].mean())
             add(at, "windows", windows)
@@ -214,6 +219,12 @@ def bounds(
                     add(figure, "metadata_reads_lost", float(here.mean() + updates.mean()))
                 add(figure, "first_occupancy", float(here.mean()) * (("first_occupancy", name, level) in quirks))
     return found
+
+
+def _overlaps(tensor: Tensor) -> bool:
+    """Return whether tiles overlap that cannot all hold the mean number of nonzeros, as those of a structured density do."""
+    structured = tensor.density is not None and tensor.density.distribution == "structured"
+    return structured and any(len(rank.terms) > 1 for rank in tensor.projection)
 
 
 def _dense(place: Place, judged: Judged, key: Key) -> dict[str, int]:

@@ -30,6 +30,10 @@ class TimeloopOptions(FillOptions):
         default=True, description="sub-clusters forward words to their neighbours, as Timeloop does by default"
     )
 
+    def narrowed(self, capabilities: Capabilities) -> Capabilities:
+        """Return the capabilities; first fills are counted for one layer at a time."""
+        return capabilities.model_copy(update={"groups": False}) if self.first_fills else capabilities
+
 
 class OracleOptions(FillOptions):
     """Options of `oracle`."""

@@ -99,7 +99,8 @@ def _sparse_tiles(route: Route) -> str | None:
     inside = [loop for loop in route.mapping.loops() if loop.spatial and loop.dimension in route.tensor.dimensions]
     memories = ", ".join(dict.fromkeys(name for name, _ in found))
     text = f"actions of {memories} on {route.tensor.name}: conditions are looked for in other tiles than execution has"
-    return text if len(found) > 1 or (found and inside) or (found and route.inner is not None) else None
+    blocks = any(memory.block_words > 1 for memory in route.architecture.memories if memory.name in dict(found))
+    return text if len(found) > 1 or (found and (inside or blocks or route.inner is not None)) else None
 
 
 def _sparse_uncompressed(route: Route) -> str | None:

@@ -150,9 +150,14 @@ def test_a_structured_tensor_is_as_even_as_possible_in_every_tile() -> None:
     assert [rank.metadata.actual.reads for rank in counts.sparse.metadata] == [0, 16]
 
 
-def test_verify_names_the_cause_of_differences() -> None:
-    """Sums whose first updates were skipped are not read."""
-    problem, architecture = product(BANDED), machine(actions=[{"skip": "Z", "when_empty": ["A"]}])
+@pytest.mark.parametrize(
+    ("tensor", "condition", "block", "code"), [("Z", "A", 1, "sparse_sums"), ("A", "B", 4, "sparse_tiles")]
+)
+def test_verify_names_the_cause_of_differences(tensor: str, condition: str, block: int, code: str) -> None:
+    """Sums whose first updates were skipped are not read. Blocks are read whole if one of their words is needed."""
+    problem = product(BANDED, BANDED)
+    architecture = machine(actions=[{"skip": tensor, "when_empty": [condition]}])
+    architecture = architecture.with_memories(lambda memory: memory.model_copy(update={"block_words": block}))
     mapping = mapping_of(problem)
     both = (
         executed(problem, architecture),
@@ -160,7 +165,7 @@ def test_verify_names_the_cause_of_differences() -> None:
     )
     found = differences(problem, architecture, mapping, *both, OF_TIMELOOP)
     causes = {(each.tensor, each.action): {cause.code for cause in each.causes} for each in found}
-    assert "sparse_sums" in causes["Z", "reads"]
+    assert code in causes[tensor, "reads"]
 
 
 def test_random_triples_cover_the_hardware() -> None:
