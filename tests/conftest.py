@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 settings.register_profile("dev", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # always the same examples: a commit passes, or it does not
-settings.register_profile("ci", settings.get_profile("dev"), max_examples=20, derandomize=True)
+settings.register_profile("ci", settings.get_profile("dev"), max_examples=10, derandomize=True)
 settings.register_profile("few", settings.get_profile("ci"), max_examples=5)  # of what ran elsewhere, on another Python
 settings.register_profile("thorough", settings.get_profile("dev"), max_examples=20_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))

@@ -53,10 +53,10 @@ class MaestroAdapter:
         paths = files_of(files, SUFFIXES, "MAESTRO")
         beside = [path for path in paths if path.suffix in (".yaml", ".yml")]  # MAESTRO's own files end in .m
         own = [path for path in paths if path not in beside]
-        if not own and self.options.dataflow is None:
+        if beside and not own and self.options.dataflow is None:
             raise InputError(
                 "not a file of MAESTRO",
-                location=Location(str(paths[0])),
+                location=Location(str(beside[0])),
                 hint="a mapping file begins with the word Network",
             )
         plain = self._read(own)

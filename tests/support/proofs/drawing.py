@@ -66,6 +66,7 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
     for memory in (each for cluster in architecture["clusters"] for each in cluster.get("memories", ())):
         if rng.random() < 0.3:
             memory["footprint"] = "distinct"
+    drawn["first_fills"] = rng.random() < 0.2
     return Inputs(seed, problem, architecture, constraints, drawn | model_options, objective)
 
 
