@@ -18,6 +18,8 @@ output stays only if no relevant loop outside that memory advances, even if the 
 
 from __future__ import annotations
 
+import numpy as np
+
 from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
 from tilewright_costmodels.timeloop.nest import KernelInput
 from tilewright_costmodels.timeloop.ragged.regular import count_pieces, cut_mapping, last_free, mode_of
@@ -229,6 +231,7 @@ def _staying_words(
         p -= 1
         loop = loops[Index(p)]
         d = loop.dimension
+        advancing: int = np.int64(d)  # type: ignore[assignment]  # that of NO_INDEX: functions are compiled once
         mode, unmoved_only, dimension, step = ADVANCE, False, NO_INDEX, 0.0
         step_shift = int(projection[d].displacement * loop.step)
         shift, step_sum = step_shift - step_sum, step_sum + step_shift
@@ -261,7 +264,7 @@ def _staying_words(
                 stop,
                 p,
                 mode,
-                int(d),
+                advancing,
                 unmoved_only,
                 keeps_from,
                 all_instances,
@@ -274,7 +277,7 @@ def _staying_words(
             elif words > 0.0:
                 if p != c:  # p advances, so the other dimensions repeat as often as outside p
                     times_sent, times_received = _repetitions(
-                        pieces, tensors, tensor, stop, p, int(d), all_instances, shared_from
+                        pieces, tensors, tensor, stop, p, advancing, all_instances, shared_from
                     )
                 staying_sent = staying_sent + words * times_sent
                 staying_received = staying_received + words * times_received
@@ -406,11 +409,13 @@ def _repetitions(
             count = pieces.cut[free_end].count
         if not all_instances or mode != PLAIN or spatial_end > free_end:  # otherwise all further cuts are at zero
             level = Index(len(pieces.first_cut) - 1) if all_instances else shared_from
-            count, _, _ = count_pieces(pieces, d, last, limit, mode, tensor, False, all_instances, level, 0, False)
+            count, _, _ = count_pieces(
+                pieces, d, last, limit, mode, tensor, False, all_instances, level, Index(0), False
+            )
         received *= count
         if all_instances and spatial_end > pieces.first_cut[shared_from, d]:
             count, _, _ = count_pieces(
-                pieces, d, last, limit, mode, tensor, False, all_instances, shared_from, 0, False
+                pieces, d, last, limit, mode, tensor, False, all_instances, shared_from, Index(0), False
             )
         sent *= count
     return sent, received

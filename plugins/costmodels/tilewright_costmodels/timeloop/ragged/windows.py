@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.compiled import Records, integer, kernel_call, kernel_part
+from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part
 from tilewright_costmodels.timeloop.multicast import hash_bits
 from tilewright_costmodels.timeloop.ragged.regular import count_pieces, mode_of
 from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, Pieces
@@ -76,15 +76,15 @@ def _fraction_of_two_loops(
             end_cut = pieces.first_cut[stop, d]
             count, iterations, _ = count_pieces(
                 pieces,
-                d,
-                end_cut - is_unrolled,
+                Index(d),
+                Index(end_cut - is_unrolled),
                 len(pieces.can_stay),
                 PLAIN,
                 tensor,
                 True,
                 all_instances,
                 start,
-                0,
+                Index(0),
                 is_unrolled,
             )
             if not is_unrolled:
@@ -148,7 +148,7 @@ def _fraction_of_any_loops(
         if projection[d].group == group:
             count_pieces(
                 pieces,
-                d,
+                Index(d),
                 pieces.first_cut[start, d],
                 len(pieces.can_stay),
                 PLAIN,
@@ -156,7 +156,7 @@ def _fraction_of_any_loops(
                 True,
                 all_instances,
                 start,
-                0,
+                Index(0),
                 True,
             )
     sent = received = 0.0
@@ -230,7 +230,7 @@ def window_words(
             last, mode_of_d = pieces.first_cut[stop, d], mode_of(d, mode, advancing, unmoved_only)
             count_pieces(
                 pieces,
-                d,
+                Index(d),
                 last,
                 limit,
                 mode_of_d,
