@@ -185,7 +185,6 @@ class Simulation:
         """Return the time at which a block of steps ends that starts now."""
         if level == len(self.steps):
             return self._compute(steps.start, now)
-        begun, behind = now, 0.0
         each = len(self.steps[level + 1]) // len(self.steps[level]) if level + 1 < len(self.steps) else 1
         now += self._transfer(level, "next", steps[0], None)
         for step in steps:
@@ -196,15 +195,15 @@ class Simulation:
             last = step - 1 if step != steps[0] else None
             now = max(worked, now + self._transfer(level, "next", ahead, last))
             now = max(least, now + self._transfer(level, "none", None, step))
-            behind += self._transfer(level, "any", step, step, waits=False)
+            self._transfer(level, "any", step, step)  # only keeps the memories busy
         now += self._transfer(level, "next", None, steps[-1])
-        return max(now, begun + behind)
+        return now
 
     def _compute(self, step: int, now: float) -> float:
         new = step == 0 or any(positions[step] != positions[step - 1] for positions in self.nearest)
         return now + self.compute_cycles + (self.architecture.compute.fill_drain_cycles if new else 0)
 
-    def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None, waits: bool = True) -> float:
+    def _transfer(self, level: int, kind: str, arriving: int | None, leaving: int | None) -> float:
         """Return the cycles of moving the tiles that arrive for one step and those that leave after another."""
         reads, writes, asked = (defaultdict[str, float](float) for _ in range(3))
         busy, latency = 0.0, 0
@@ -223,4 +222,4 @@ class Simulation:
             amounts = reads[name], writes[name], asked[name]
             busy = max(busy, self._busy(name, *amounts))
             self.moved[name] = [sum(pair) for pair in zip(self.moved.get(name, [0.0] * 3), amounts, strict=True)]
-        return busy + (latency if waits else 0)
+        return busy + latency

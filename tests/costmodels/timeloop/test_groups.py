@@ -57,7 +57,7 @@ def test_random_groups_count_as_executed(seed: int) -> None:
     group = random_group(seed)
     assume(bool(group_legality(group)))
     report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
-    assume("order" not in {each.code for each in report.reasons})
+    assume(not {"order", "tile"} & {each.code for each in report.reasons})
     assert figures(report) == figures(executed)
     assert report.energy_pj == pytest.approx(executed.energy_pj, rel=1e-9)
 

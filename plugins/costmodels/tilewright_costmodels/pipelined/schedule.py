@@ -222,7 +222,7 @@ class Schedule:
         self.compute_cycles = compute_cycles / math.prod(trips for level in levels for trips in level.trips)
         self.fill_drain_cycles, self.stationary = architecture.compute.fill_drain_cycles, stationary
         self._tiles = [
-            {kind: [tile for tile in level.tiles if tile.prefetch == kind] for kind in ("any", "next", "none")}
+            {kind: [tile for tile in level.tiles if tile.prefetch == kind] for kind in ("next", "none")}
             for level in levels
         ]
         self._found: dict[tuple[int, int, int], float] = {}
@@ -242,11 +242,11 @@ class Schedule:
         key = number, kind, arriving, leaving
         if key not in self._moved:
             tiles = self._tiles[number][kind]
-            self._moved[key] = transfer_cycles(tiles, arriving, leaving, latency=kind != "any") if tiles else 0.0
+            self._moved[key] = transfer_cycles(tiles, arriving, leaving) if tiles else 0.0
         return self._moved[key]
 
     def _sum(self, number: int, start: int, end: int) -> float:
-        level, background = self.levels[number], 0.0
+        level = self.levels[number]
         cycles = self._transfer(number, "next", start, None) + self._transfer(number, "next", None, end)
         for (before, after), count in steps_of(level, start, end).items():
             overlapped = self._transfer(
@@ -255,8 +255,7 @@ class Schedule:
             step = max(self.cycles(number + 1, before, after), overlapped)
             step += self._transfer(number, "none", before, None) + self._transfer(number, "none", None, after)
             cycles += count * max(step, level.step_cycles)
-            background += count * self._transfer(number, "any", before, after)
-        return max(cycles, background)
+        return cycles
 
 
 def schedule_cycles(
