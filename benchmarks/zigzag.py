@@ -5,7 +5,7 @@
 
 `tests/data/zigzag/searched.json` has ZigZag's mappings. Its searches fixed the unrolling; here it is free. Mappings that have no form
 here are left out. The objective is EDP; link transfers are off, because ZigZag has none. Where the best even mapping of perfect factors
-costs more than ZigZag's, the uneven space is searched as well, then ragged tiles, as ZigZag's unrollings need not divide, then both.
+costs more than ZigZag's, the uneven space is searched as well. Ragged tiles follow, as ZigZag's unrollings need not divide; then both.
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ def bounds(
 
 
 def _overlaps(tensor: Tensor) -> bool:
-    """Return whether tiles overlap that cannot all hold the mean number of nonzeros, as those of a structured density do."""
+    """Return whether tiles overlap, so that they cannot all hold the mean number of nonzeros of a structured density."""
     structured = tensor.density is not None and tensor.density.distribution == "structured"
     return structured and any(len(rank.terms) > 1 for rank in tensor.projection)
 

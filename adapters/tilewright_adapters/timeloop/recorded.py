@@ -189,7 +189,7 @@ class _Comparison:
         ]
         yield _energy(name, None, "energy_pj", recorded, counted, 1, self._why_operations(recorded - counted))
         for figure, theirs, ours in counts:
-            why = (sparse_causes.ROUNDING,) if abs(theirs - ours) <= sparse_causes.MOST else ()
+            why = (sparse_causes.ROUNDING,) if abs(theirs - ours) <= sparse_causes.MAX_ROUNDING else ()
             yield RecordedFigure(name, None, figure, theirs, ours, theirs == ours, () if theirs == ours else why)
 
     def totals(self, parts: list[RecordedFigure]) -> Iterator[RecordedFigure]:
@@ -275,7 +275,7 @@ class _Comparison:
         read, written = (sum(each) for each in zip(*words, strict=True)) if words else (0, 0)
         ports = memory.demands(read / memory.slices_per_word, written / memory.slices_per_word)
         cycles = max([computing, *(math.ceil(moved / bandwidth) for _, moved, bandwidth in ports if bandwidth)])
-        if abs(cycles - level.cycles) > sparse_causes.MOST:
+        if abs(cycles - level.cycles) > sparse_causes.MAX_ROUNDING:
             return None
         rounded = computing != _cycles_of(self.ours, "compute")
         return _joined(counted, (sparse_causes.ROUNDING,) if rounded else ())
@@ -285,7 +285,7 @@ class _Comparison:
         unit = self.architecture.compute
         prices = (unit.sparse.gated_pj, unit.sparse.skipped_pj) if unit.sparse else (0.0, 0.0)
         dear = max(unit.energy_per_operation_pj, *prices)
-        rounded = self.both_sparse and abs(energy_pj) <= 2 * sparse_causes.MOST * dear + 0.01
+        rounded = self.both_sparse and abs(energy_pj) <= 2 * sparse_causes.MAX_ROUNDING * dear + 0.01
         return (sparse_causes.ROUNDING,) if rounded else None
 
     def _has_mean_hops(self, theirs: NetworkReport) -> bool:

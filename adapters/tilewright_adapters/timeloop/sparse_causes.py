@@ -39,7 +39,7 @@ FALLBACKS = Reason(
     where="Timeloop before 2024",
     message="gated and skipped accesses whose energies the table lacks cost 'idle', or as much as executed ones",
 )
-MOST = 2
+MAX_ROUNDING = 2
 """Difference of two roundings: one of an outer action, and one of the count's own."""
 _PIECES = re.compile(r"rank_0_metadata_(?:actual_)?((?:gated_|skipped_)?\w+)")
 
@@ -59,10 +59,10 @@ def of_count(
         return (OCCUPANCY,)
     if figure == "average_instances":
         return ()
-    if abs(recorded - ours) <= MOST:
+    if abs(recorded - ours) <= MAX_ROUNDING:
         return (ROUNDING,)
     innermost = _PIECES.fullmatch(figure)
-    if innermost and abs(recorded - _words(theirs, innermost[1])) <= MOST:
+    if innermost and abs(recorded - _words(theirs, innermost[1])) <= MAX_ROUNDING:
         return (COORDINATES,)
     return (GROUPS,) if groups and figure.startswith("rank_") else ()
 

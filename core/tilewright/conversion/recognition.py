@@ -210,8 +210,10 @@ def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
     """
     if not isinstance(error, InputError):
         return FAILED
-    if error.location is None or NOT_YAML in str(error):
-        return (-1, 0) if NOT_YAML in str(error) else (sys.maxsize, 0)
+    if NOT_YAML in str(error):
+        return -1, 0
+    if error.location is None:
+        return sys.maxsize, 0
     names = [file_and_member(path)[0] for path in files]
     source = error.location.source
     return error.location.line or 0, names.index(source) if source in names else -1

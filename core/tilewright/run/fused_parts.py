@@ -30,8 +30,8 @@ Loops = tuple[tuple[str, int], ...]
 class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
-    For each node, `depths` has how many loops are outside it, `slices` its tile's in the buffer, and `fills` the words
-    that all loops bring. `visits` is the product of the trips of all loops.
+    For each node, `depths` has the number of loops outside it, and `slices` the slices of its tile. `fills` has
+    the words that all loops bring. `visits` is the product of the trips of all loops.
     """
 
     loops: Loops = ()
@@ -147,7 +147,7 @@ class FusedLayer:
         return found
 
     def _nests(self, fused: frozenset[str]) -> Iterator[Nest]:
-        """Yield the nests, as far as no other one fills the same tensors less often in less room."""
+        """Yield the nests for which no other one fills the same tensors less often in less room."""
         others = [name for name in self.names.values() if name not in fused]
         whole = dict(self.problem.dimensions)
         for kept in _subsets(others):

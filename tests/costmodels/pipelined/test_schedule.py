@@ -26,6 +26,37 @@ def test_without_timing_all_equals_timeloop(case: Case) -> None:
     assert report.levels == expected.levels and report.reasons == expected.reasons
 
 
+def test_a_slow_first_transfer_is_hidden_behind_later_steps() -> None:
+    """Without timing, a word that takes 4 / 3 cycles may arrive during any of the 3 cycles of the run."""
+    problem = Problem.from_yaml("""
+name: scaled
+dimensions: {B: 3}
+tensors:
+- {name: X, role: input, projection: [B]}
+- {name: W, role: weight, projection: []}
+- {name: Y, role: output, projection: [B]}
+""")
+    architecture = Architecture.from_yaml("""
+name: three
+clusters:
+- name: Main
+  memories: [{name: Main, technology: dram, read_energy_pj: 1, write_energy_pj: 1}]
+- name: Middle
+  memories: [{name: Middle, read_energy_pj: 1, write_energy_pj: 1}]
+- name: Element
+  memories: [{name: Register, read_energy_pj: 1, write_energy_pj: 1, write_bandwidth_words_per_cycle: 0.75}]
+compute: {energy_per_operation_pj: 1}
+""")
+    mapping = Mapping.from_yaml("""
+entries:
+- {target: Main, keep: [X, W, Y], temporal_order: [B], temporal_tile_sizes: {B: 3}, spatial_tile_sizes: {B: 3}}
+- {target: Middle, keep: [], temporal_order: [B], temporal_tile_sizes: {B: 1}, spatial_tile_sizes: {B: 1}}
+- {target: Element, keep: [W], temporal_order: [B], temporal_tile_sizes: {B: 1}, spatial_tile_sizes: {B: 1}}
+""")
+    reports = [model.bind(problem, architecture).explain(mapping) for model in (MODEL, TIMELOOP)]
+    assert [report.cycles for report in reports] == [3, 3]
+
+
 @given(cases(timed=True), st.data())
 def test_a_batch_equals_its_reports(case: Case, data: st.DataObject) -> None:
     problem, architecture, mapping = case

@@ -105,7 +105,7 @@ def levels_of(
                 innermost = len(outside) - 1
                 whole = problem.tile_words(tensor, mapping.entries[entry].temporal_tile_sizes)
                 read, filled = (read / filled * whole, whole) if filled else (read, filled)
-            width, burst = source.words_of(tensor), source.timing.burst_words
+            width = source.words_of(tensor)
             cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests)
             tiles.append(
                 Tile(
@@ -116,9 +116,9 @@ def levels_of(
                     target=target,
                     latency=source.timing.latency_cycles
                     + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
-                    read=math.ceil(read * width / burst - 1e-9) * burst if burst > 1 else read * width,
+                    read=in_bursts(read * width, source.timing.burst_words),
                     filled=filled * target.words_of(tensor),
-                    updated=math.ceil(updated * width / burst - 1e-9) * burst if burst > 1 else updated * width,
+                    updated=in_bursts(updated * width, source.timing.burst_words),
                     read_requests=read * cycles,
                     updated_requests=updated * cycles,
                 )
@@ -126,6 +126,11 @@ def levels_of(
         step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
         levels.append(Level(len(outside) - len(own), own, tuple(tiles), step_cycles))
     return levels
+
+
+def in_bursts(words: float, burst: int) -> float:
+    """Return the words of a transfer in whole bursts. Bursts of one word are not rounded."""
+    return math.ceil(words / burst - 1e-9) * burst if burst > 1 else words
 
 
 def request_cycles(
