@@ -1,84 +1,51 @@
-"""Fused networks: the bound on the gain, and the energy without and with results that stay on chip.
+"""Fused networks: energy without fusion, within a budget of cycles, with results that stay on chip, and the bound on the gain.
 
     python benchmarks/fusion.py                                    # all networks and architectures, as a Markdown table
     python benchmarks/fusion.py --network mobilenetv2 --arch simba
+    python benchmarks/fusion.py --write                            # into docs/fusion.md, and a part into README.md
 
-The networks of the library are read by `onnx`. MobileNetV2 and the transformer blocks are built here from their published sizes, with
-the words that layers read. The results of a block's residual additions and norms are read as new inputs.
+The networks of the library are read by `onnx`, and the transformers are built by `transformers`. MobileNetV2 is built here from its
+published sizes, with the words that layers read.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import tilewright as tw
+from tilewright.plugin.result import proof
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import shape_of
 from tilewright_frontends import nests
 
 ARCHITECTURES = ("eyeriss", "simba", "tpu_v1")
+SLACK = 1.1
+"""Budget of cycles, in the fewest cycles that the network takes without fusion."""
+POINTS = 4
+"""Points of each layer's front from which the budget is met."""
+ROOT = Path(__file__).parent.parent
+PLACE = re.compile(r"(?<=<!-- fused networks -->\n).*?(?=<!-- end of fused networks -->)", re.DOTALL)
 
 
 class _Network:
     """Layers in order, with their reads."""
 
-    def __init__(self, name: str, count: int = 1) -> None:
-        self.name, self.count, self.layers = name, count, list[dict[str, Any]]()
+    def __init__(self, name: str) -> None:
+        self.name, self.layers = name, list[dict[str, Any]]()
 
     def add(self, problem: Problem, **reads: Sequence[dict[str, Any]]) -> str:
         after = list(dict.fromkeys(read["maker"] for each in reads.values() for read in each))
         own = {name: list(each) for name, each in reads.items() if each}
-        self.layers.append(
-            {"problem": problem.model_dump(mode="json"), "after": after, "reads": own, "count": self.count}
-        )
+        self.layers.append({"problem": problem.model_dump(mode="json"), "after": after, "reads": own})
         return problem.name
 
     def workload(self) -> tw.Workload:
         return tw.Workload.model_validate({"name": self.name, "layers": self.layers})
-
-
-def transformer(
-    name: str, tokens: int, hidden: int, heads: int, mlp: int, count: int, shared: int = 1, gated: bool = False
-) -> tw.Workload:
-    """Return `count` equal blocks; `shared` heads have one key and one value."""
-    network, head, groups = _Network(name, count), hidden // heads, heads // shared
-    sizes = {"G": groups, "H": shared, "T": tokens, "S": tokens, "D": head}
-    grid = {"g": groups, "h": shared, "t": tokens, "d": head}
-    flat = [f"{shared * head}*g + {head}*h + d" if shared > 1 else f"{head}*g + d"]
-    letters = "gh" if shared > 1 else "g"
-    if shared == 1:
-        del sizes["H"], grid["h"]
-    up = letters.upper()
-
-    def read(maker: str, made: list[str], seen: list[str]) -> list[dict[str, Any]]:
-        return [{"maker": maker, "sizes": grid, "made": made, "read": seen}]
-
-    def contraction(name: str, *tensors: str) -> Problem:
-        *operands, output = [nests.plain(list(each)) for each in tensors]
-        return nests.contraction(name, sizes, operands, output)
-
-    q = network.add(nests.gemm("q", (tokens, hidden), (hidden, hidden)))
-    for each in "kv":
-        network.add(nests.gemm(each, (tokens, hidden), (hidden, groups * head)))
-    spread = [*letters, "t", "d"]
-    keys = [
-        {
-            "maker": "k",
-            "sizes": {"g": groups, "s": tokens, "d": head},
-            "made": ["s", f"{head}*g + d"],
-            "read": ["g", "s", "d"],
-        }
-    ]
-    scores = network.add(contraction("scores", f"{up}TD", "GSD", f"{up}TS"), A=read(q, ["t", *flat], spread), B=keys)
-    values = [{**keys[0], "maker": "v"}]
-    context = network.add(contraction("context", f"{up}TS", "GSD", f"{up}TD"), A=[{"maker": scores}], B=values)
-    network.add(nests.gemm("out", (tokens, hidden), (hidden, hidden)), A=read(context, spread, ["t", *flat]))
-    made = [network.add(nests.gemm(each, (tokens, hidden), (hidden, mlp))) for each in ("up", "gate")[: 1 + gated]]
-    network.add(nests.gemm("down", (tokens, mlp), (mlp, hidden)), A=[{"maker": each} for each in made])
-    return network.workload()
 
 
 def mobilenetv2() -> tw.Workload:
@@ -130,42 +97,68 @@ def _read(network: _Network, maker: str, reader: Problem, pad: int) -> dict[str,
 
 
 NETWORKS: dict[str, Callable[[], tw.Workload]] = {
-    "gpt3_6.7b, 2,048 tokens": lambda: transformer("gpt3_6.7b", 2048, 4096, 32, 16384, 32),
-    "bert_base, 512 tokens": lambda: transformer("bert_base", 512, 768, 12, 3072, 12),
-    "bert_base, 128 tokens": lambda: transformer("bert_base", 128, 768, 12, 3072, 12),
-    "llama3_8b, 2,048 tokens": lambda: transformer("llama3_8b", 2048, 4096, 32, 14336, 32, 4, True),
+    "gpt3_6_7b": lambda: tw.load("gpt3_6_7b", "workload"),
+    "bert_base": lambda: tw.load("bert_base", "workload"),
+    "llama3_8b": lambda: tw.load("llama3_8b", "workload"),
     "mobilenetv2": mobilenetv2,
-    "resnet50": lambda: tw.load("resnet50"),
-    "shufflenet": lambda: tw.load("shufflenet"),
-    "squeezenet": lambda: tw.load("squeezenet"),
+    "resnet50": lambda: tw.load("resnet50", "workload"),
+    "bert_base, 128 tokens": lambda: tw.load("bert_base", "workload", sizes={"seq": 128}),
+    "shufflenet": lambda: tw.load("shufflenet", "workload"),
+    "squeezenet": lambda: tw.load("squeezenet", "workload"),
 }
+IN_README = 5
+"""Networks of the README's table: the first ones."""
+COLUMNS = {
+    "network": "---",
+    "architecture": "---",
+    "bound on the gain, %": "---:",
+    "unfused, mJ": "---:",
+    "budgeted, mJ": "---:",
+    "fused, mJ": "---:",
+    "saved, %": "---:",
+    "results that stay": "---:",
+    "gap": "---",
+    "CPU s": "---:",
+}
+
+
+def row(name: str, arch: str) -> list[str]:
+    """Return the cells of a network on an architecture."""
+    started, network = time.process_time(), NETWORKS[name]()
+    found = tw.fuse_network(network, arch, objective="energy", cache=False, progress=False)
+    fronts = tw.front(network, arch, points=POINTS, cache=False, progress=False)
+    fewest = sum(front.points[0].cycles * front.distinct.count for front in fronts.fronts)
+    within = fronts.within(SLACK * fewest)
+    seconds = time.process_time() - started
+    millijoules = [f"{pj / 1e9:,.4g}" for pj in (found.gain.unfused, within.energy_pj, found.value)]
+    staying = f"{len(found.residents)} of {len(found.gain.may_stay)}"
+    gaps = [proof(gap) or "none" for gap in (found.gap, within.gap)]
+    gap = "0" if set(gaps) == {"yes"} else f"budgeted {gaps[1]}" if gaps[0] == "yes" else ", ".join(gaps)
+    percent = [f"{100 * share:.2f}" for share in (found.gain.gain, found.saved)]
+    return [name, arch, percent[0], *millijoules, percent[1], staying, gap.replace("to ", ""), f"{seconds:.0f}"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--network", action="append", help="start of a network's name; may be repeated")
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
-    arguments = parser.parse_args()
-    print(
-        "| network | architecture | unfused mJ | fused mJ | saved % | at most % | results that stay | proved | CPU s |"
-    )
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |")
-    for name, build in NETWORKS.items():
-        if arguments.network and not name.startswith(tuple(arguments.network)):
-            continue
-        for arch in arguments.arch or ARCHITECTURES:
-            started = time.process_time()
-            found = tw.fuse_network(build(), arch, objective="energy", cache=False, progress=False)
-            seconds = time.process_time() - started
-            staying = f"{len(found.residents)} of {len(found.gain.may_stay)}"
-            figures = [
-                f"{found.gain.unfused / 1e9:,.4g}",
-                f"{found.value / 1e9:,.4g}",
-                f"{100 * found.saved:.2f}",
-                f"{100 * found.gain.gain:.2f}",
-            ]
-            state = "yes" if found.proved else f"to {100 * (found.gap or 0):.2g} %"
-            print("|", " | ".join([name, arch, *figures, staying, state, f"{seconds:.0f}"]), "|", flush=True)
+    parser.add_argument("--write", action="store_true", help="replace the tables in docs/fusion.md and README.md")
+    given = parser.parse_args()
+    head = [_line(COLUMNS), _line(COLUMNS.values())]
+    print(*head, sep="\n")
+    lines = list[tuple[str, str]]()
+    for name in NETWORKS:
+        for arch in given.arch or ARCHITECTURES:
+            if not given.network or name.startswith(tuple(given.network)):
+                lines.append((name, _line(row(name, arch))))
+                print(lines[-1][1], flush=True)
+    for file, names in (("docs/fusion.md", [*NETWORKS]), ("README.md", [*NETWORKS][:IN_README])) if given.write else ():
+        table = "\n".join([*head, *(text for name, text in lines if name in names)]) + "\n"
+        (ROOT / file).write_text(PLACE.sub(lambda _, table=table: table, (ROOT / file).read_text()))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

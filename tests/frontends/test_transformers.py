@@ -2,17 +2,24 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 import tilewright as tw
+from support.networks import Part, joined
+from support.onnx_models import Array, walk
 from tilewright.errors import InputError
-from tilewright_frontends.transformer_sizes import NETWORKS
+from tilewright.schema.read import shape_of
+from tilewright_frontends import TransformerOptions
+from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
+from tilewright_frontends.transformers import TransformersFrontend
 
 PUBLISHED_PARAMETERS = {
     "bert_base": 110e6,
     "bert_large": 340e6,
     "vit_b16": 86e6,
     "gpt2": 124e6,
+    "gpt3_6_7b": 6.7e9,
     "llama3_8b": 8.03e9,
     "llama3_70b": 70.6e9,
     "mixtral_8x7b": 46.7e9,
@@ -23,6 +30,7 @@ LOOKED_UP = {
     "bert_large": (30522 + 512) * 1024,
     "vit_b16": 197 * 768,
     "gpt2": 1024 * 768,  # the vocabulary's matrix is the look-up table, too
+    "gpt3_6_7b": 2048 * 4096,
     "llama3_8b": 128256 * 4096,
     "llama3_70b": 128256 * 8192,
     "mixtral_8x7b": 32000 * 4096,
@@ -123,3 +131,55 @@ def test_sizes_that_do_not_exist_are_told() -> None:
         load("bert_base", cache=5)
     with pytest.raises(InputError, match="vit_b16 has no size called 'seq'; it has: batch"):
         load("vit_b16", seq=5)
+
+
+@pytest.mark.parametrize("shared", [1, 2])
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_block_along_its_reads_computes_an_attention_and_an_mlp(
+    shared: int, batch: int, gated: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Activations are replaced by products, whose result does not depend on the number of operands."""
+    tokens, head, groups = 3, 2, 2
+    width = groups * shared * head
+    block = Block(1, width, groups * shared, 6, shared=shared, head=head, gated=gated)
+    monkeypatch.setitem(NETWORKS, "small", Network("", {"stack": (block, 0)}, tokens, ""))
+    network = TransformersFrontend(TransformerOptions(batch=batch)).load("small")
+    rng = np.random.default_rng(batch)
+    operators = {each.name: {"Softmax": "Softmax"}.get(each.operator, "Mul") for each in network.unmapped}
+    order = {name: place for place, name in enumerate(operators)}
+    parts = dict[tuple[str, str], list[Part]]()
+    for name, operand, read in network.edges:
+        parts.setdefault((name, operand), []).append(Part(read, [*read.through]))
+    operands, results = dict[tuple[str, str], Array](), dict[str, Array]()
+    for layer in network.layers:
+        for tensor in layer.problem.operands:
+            shape = shape_of(layer.problem, tensor.name)
+            for part in parts.get((layer.name, tensor.name), ()):
+                made, words = part.read.points()
+                part.array = np.zeros(shape)
+                part.array[words] = results[part.read.maker][made]
+            known = parts.get((layer.name, tensor.name))
+            found = joined(known, operators, order) if known else rng.integers(-2, 3, shape).astype(float)
+            operands[layer.name, tensor.name] = found
+        own = [operands[layer.name, each.name] for each in layer.problem.operands]
+        results[layer.name] = walk(layer.problem, own)
+
+    def heads(name: str, count: int) -> Array:
+        return results[f"stack.attention.{name}"].reshape(batch, tokens, count, head)
+
+    q, k, v = heads("q", groups * shared), heads("k", groups), heads("v", groups)
+    scores = np.einsum("bthd,bshd->bhts", q, np.repeat(k, shared, axis=2))
+    powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights = powers / powers.sum(axis=-1, keepdims=True)
+    context = np.einsum("bhts,bshd->bthd", weights, np.repeat(v, shared, axis=2)).reshape(batch * tokens, width)
+    np.testing.assert_allclose(results["stack.attention.out"], context @ operands["stack.attention.out", "B"])
+    made = results["stack.mlp.up"] * (results["stack.mlp.gate"] if gated else 1)
+    np.testing.assert_allclose(results["stack.mlp.down"], made @ operands["stack.mlp.down", "B"])
+
+
+def test_keys_of_the_cache_are_no_words_of_the_layer_that_makes_the_others() -> None:
+    reads = {(name, t): read for name, t, read in load("llama3_8b", seq=4, cache=99).edges}
+    keys = reads["decoder.attention.scores", "B"]
+    assert keys.sizes["s"] == 4 and str(keys.read[1]) == "s + 99"  # type: ignore[index]
+    assert reads["decoder.attention.scores", "A"].sizes == {"g": 8, "h": 4, "t": 4, "d": 128}

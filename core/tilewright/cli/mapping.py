@@ -27,6 +27,10 @@ def map_command(
     workload: options.Workloads,
     arch: options.Arch,
     pareto: Annotated[int | None, options.option(settings_of(FrontSettings)["points"])] = None,
+    budget_cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="with --pareto: least energy of the network within N cycles in total"),
+    ] = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
     ] = False,
@@ -44,13 +48,18 @@ def map_command(
 
     settings = flags.settings()
     if fuse:
-        _fuse(flags, workload, arch, pareto is not None or graph)
+        _fuse(flags, workload, arch, pareto is not None or graph or budget_cycles is not None)
+    if budget_cycles is not None and pareto is None:
+        raise tw.errors.CallError("--budget-cycles chooses among the points of --pareto N; give both")
     if pareto is not None:
         if settings["algorithms"] or settings["cluster"] or graph:
             raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
         taken = {name: settings[name] for name in settings_of(FrontSettings) if name != "points"}
         fronts = tw.front(flags.loaded(workload), arch, points=pareto, **taken)
-        print_result(fronts, flags.json, flags.quiet, fronts.messages())
+        if budget_cycles is None:
+            print_result(fronts, flags.json, flags.quiet, fronts.messages())
+        else:
+            print_result(fronts.within(budget_cycles), flags.json, flags.quiet, fronts.messages())
         raise typer.Exit(
             _code(
                 fronts.complete and not fronts.stopped,
@@ -78,7 +87,7 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     from tilewright.cli.common import print_result
 
     if others:
-        raise tw.errors.CallError("--fuse excludes --pareto and --graph")
+        raise tw.errors.CallError("--fuse excludes --pareto, --budget-cycles and --graph")
     settings, known = flags.settings(), settings_of(MapSettings)
     if not any(map(is_group_file, workload)):
         network = tw.fuse_network(flags.loaded(workload), arch, **settings)

@@ -89,6 +89,13 @@ NETWORKS: dict[str, Network] = {
         "Radford et al., 2019, table 2, the smallest; 12 heads",
         ("vocabulary", 50257, True),
     ),
+    "gpt3_6_7b": Network(
+        "GPT-3 6.7B, 2,048 tokens",
+        {"decoder": (Block(32, 4096, 32, 16384, head=128, cached=True), 0)},
+        2048,
+        "Brown et al., NeurIPS 2020, table 2.1",
+        ("vocabulary", 50257, True),
+    ),
     "llama3_8b": Network(
         "Llama 3 8B, 2,048 tokens",
         {"decoder": (Block(32, 4096, 32, 14336, shared=4, head=128, gated=True, cached=True), 0)},

@@ -3,15 +3,21 @@
 Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`), the tokens with
 cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1 cache=2047` one decoding step. Every
 product of every token is counted, even if masked. Norms, softmax, activations and look-ups are listed, not mapped.
+
+Reads tell which words of queries, keys, values, scores, contexts and activations a product reads. Inputs of blocks are
+sums with earlier ones, and a router decides which tokens an expert reads. So these reads are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import Read
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import TransformerOptions, nests
 from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
@@ -134,8 +140,21 @@ class _Maker:
         operations = 5 * self.batch * block.heads * tokens * keys
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
         context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
-        done = self.add(context, (*self.add(scores, (*q, *k), block.count), *v), block.count)
-        return self.add(self.product(f"{name}.out", tokens, width, block.hidden), done, block.count)
+
+        every = [each for each in "bghtd" if each.upper() in used]
+        flat = [_sum(used, b=tokens, t=1), _sum(used, g=block.shared * block.head, h=block.head, d=1)]
+        square = [each.lower() for each in "BGHTS" if each in used]
+        cached = {each: size for each, size in used.items() if each != "S"} | {"S": made}
+        rows = [_sum(used, b=made, s=1), _sum(used, g=block.head, d=1)]
+        later = [*(each for each in "bg" if each.upper() in used), f"s + {keys - made}", "d"]
+        turned = {"whole": ("d",)}  # a rotation of positions would mix the channels of a head
+        softmax = {"through": (f"{name}.softmax_0",), "whole": ("s",)}
+        asked = _reads(q, used, flat, every, **turned)
+        found = self.add(scores, (*q, *k), block.count, A=asked, B=_reads(k, cached, rows, later, **turned))
+        weights = _reads(found, used, square, square, **softmax)
+        done = self.add(context, (*found, *v), block.count, A=weights, B=_reads(v, cached, rows, later))
+        out = self.product(f"{name}.out", tokens, width, block.hidden)
+        return self.add(out, done, block.count, A=_reads(done, used, every, flat))
 
     def mlp(self, name: str, block: Block, tokens: int, before: tuple[str, ...]) -> tuple[str, ...]:
         if block.experts > 1:
@@ -147,9 +166,9 @@ class _Maker:
             for first in ("up", "gate") if block.gated else ("up",):
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
                 made += self.add(problem, before, experts * block.count)
-            ends += self.add(
-                nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward), made, experts * block.count
-            )
+            problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
+            reads = [Read(maker=each, through=(f"{name}.activation_0",)) for each in made]
+            ends += self.add(problem, made, experts * block.count, A=reads)
         operations = 6 * self.batch * tokens * block.active * block.mlp  # a gate is SiLU, five, and a multiplication
         activation = "SiLU" if block.gated else "Gelu"
         self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
@@ -159,8 +178,11 @@ class _Maker:
         """Return the product of all tokens with one matrix."""
         return nests.gemm(name, (self.batch * tokens, inward), (inward, outward))
 
-    def add(self, problem: Problem, before: tuple[str, ...], count: int = 1) -> tuple[str, ...]:
-        self.layers.append(Layer(problem=problem, after=before, count=count))
+    def add(
+        self, problem: Problem, before: tuple[str, ...], count: int = 1, **reads: Sequence[Read]
+    ) -> tuple[str, ...]:
+        known = FrozenDict({operand: tuple(each) for operand, each in reads.items() if each})
+        self.layers.append(Layer(problem=problem, after=before, count=count, reads=known))
         return (problem.name,)
 
     def skip(self, name: str, operator: str, reason: str, operations: int, count: int) -> None:
@@ -169,6 +191,20 @@ class _Maker:
             Unmapped(name=f"{name}_{number}", operator=operator, reason=reason, operations=operations)
             for number in range(count)
         ]
+
+
+def _sum(sizes: Mapping[str, int], **factors: int) -> str:
+    """Return the coordinate of a matrix that a sum of others is; letters without a size are omitted."""
+    return " + ".join(f"{factor}*{each}" for each, factor in factors.items() if each.upper() in sizes)
+
+
+def _reads(
+    makers: tuple[str, ...], sizes: Mapping[str, int], made: Sequence[str], read: Sequence[str], **more: Any
+) -> list[Read]:
+    """Return the read of each maker; `sizes` of coordinates by their capital letters, and only those that occur."""
+    used = {each.lower(): size for each, size in sizes.items() if any(each.lower() in text for text in read)}
+    data = {"sizes": used, "made": list(made), "read": list(read)} | more
+    return [Read.model_validate({"maker": maker} | data) for maker in makers]
 
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:

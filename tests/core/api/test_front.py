@@ -1,8 +1,10 @@
 """`front`, and `map --pareto`: the mappings of least energy in as few cycles."""
 
 import csv
+import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,11 +14,14 @@ from hypothesis import strategies as st
 import tilewright as tw
 from support.command import Command, command
 from support.profiles import scaled
+from tilewright.api.front.budgeted import bound_within, chosen_within
+from tilewright.api.front.points import Front, FrontPoint
+from tilewright.errors import InputError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.schema.workload import Layer, Workload
+from tilewright.schema.workload import DistinctProblem, Layer, Workload
 from tilewright.testing.strategies import architectures, problems
 
 pytestmark = pytest.mark.exhaustive
@@ -97,6 +102,49 @@ def test_a_certificate_of_fewer_cycles_than_its_mapping_takes_is_wrong(tmp_path:
     fewer = first.space.model_copy(update={"most_cycles": figures.cycles - 1})
     found = tw.verify_certificate(first.model_copy(update={"space": fewer}), samples=1000)
     assert not found.right and "the proof is of at most" in str(found)
+
+
+@scaled(1)
+@given(st.integers(0, 10**6))
+def test_a_budget_is_met_with_the_least_energy_up_to_the_gap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    fronts = []
+    for _ in range(rng.integers(1, 4)):
+        cycles = np.unique(rng.integers(1, 30, rng.integers(1, 5)))
+        energies = np.sort(rng.integers(1, 50, len(cycles)))[::-1].astype(float)
+        limits = [*(cycles[1:] - 1), np.inf]
+        points = tuple(FrontPoint(None, e, int(c), m, e) for e, c, m in zip(energies, cycles, limits, strict=True))  # type: ignore[arg-type]
+        distinct = DistinctProblem(tw.load(GEMM, "problem"), ("a",), int(rng.integers(1, 4)))
+        result = SimpleNamespace(lower_bound=float(cycles[0]))
+        fronts.append(Front(distinct, points, True, SimpleNamespace(result=result)))  # type: ignore[arg-type]
+    fewest = sum(front.points[0].cycles * front.distinct.count for front in fronts)
+    budget = fewest + int(rng.integers(0, 60))
+    choices = [front.points for front in fronts for _ in range(front.distinct.count)]
+    fitting = [each for each in itertools.product(*choices) if sum(point.cycles for point in each) <= budget]
+    least = min(sum(point.energy_pj for point in each) for each in fitting)
+    uses = chosen_within(fronts, budget)
+    assert [sum(count for _, count in each) for each in uses] == [front.distinct.count for front in fronts]
+    assert sum(point.cycles * count for each in uses for point, count in each) <= budget
+    found = sum(point.energy_pj * count for each in uses for point, count in each)
+    assert bound_within(fronts, budget) <= least * (1 + 1e-9) and least <= found
+    everything = sum(front.points[-1].cycles * front.distinct.count for front in fronts)
+    if budget >= everything:
+        assert found == least == pytest.approx(bound_within(fronts, budget))
+    with pytest.raises(InputError, match="at least"):
+        chosen_within(fronts, fewest - 1)
+
+
+def test_the_budget_of_a_command_is_that_of_the_function(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run: Command = command(monkeypatch, capsys)
+    report = tw.front(GEMM, "eyeriss", points=4)
+    fewest, most = report["einsum"].points[0], report["einsum"].points[-1]
+    data = run("map", GEMM, "--arch", "eyeriss", "--pareto", 4, "--budget-cycles", fewest.cycles, "--json").data
+    assert data == report.within(fewest.cycles).data() and data["energy_pj"] == fewest.energy_pj and data["gap"] < 1e-8
+    assert report.within(1e9).energy_pj == most.energy_pj and "proved: yes" in str(report.within(1e9))
+    assert "at least" in run("map", GEMM, "--arch", "eyeriss", "--pareto", 4, "--budget-cycles", 1).err
+    assert "give both" in run("map", GEMM, "--arch", "eyeriss", "--budget-cycles", 1).err
 
 
 def test_points_come_from_the_cache(tmp_path: Path) -> None:

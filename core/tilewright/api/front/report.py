@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.api.front.budgeted import BudgetedNetwork, bound_within, chosen_within
 from tilewright.api.front.points import Front
 from tilewright.api.plots import FrontPlots
-from tilewright.errors import OutputError
+from tilewright.errors import InputError, OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.run.artifacts.layers import certificate_beside, certificate_of, mapping_file
 from tilewright.run.artifacts.summaries import (
@@ -65,6 +66,26 @@ class FrontReport(Tabular):
     def complete(self) -> bool:
         """Whether every layer has a mapping."""
         return len(self.fronts) == len(self.workload.distinct()) and all(front.points for front in self.fronts)
+
+    def within(self, most_cycles: float) -> BudgetedNetwork:
+        """Return the mappings of least energy, among the points, within a total of cycles of the whole network.
+
+        Raises:
+            InputError: The layers take more cycles at least, or one has no mapping.
+        """
+        if not self.complete:
+            raise InputError("a layer has no mapping, so the network has no total of cycles")
+        uses = chosen_within(self.fronts, most_cycles)
+        flat = [each for own in uses for each in own]
+        return BudgetedNetwork(
+            self.workload.name,
+            self.configuration.architecture.name,
+            most_cycles,
+            tuple(zip(self.fronts, uses, strict=True)),
+            math.fsum(point.energy_pj * count for point, count in flat),
+            sum(point.cycles * count for point, count in flat),
+            bound_within(self.fronts, most_cycles),
+        )
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per point.
