@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.api.call_arguments import at_least, checked
+from tilewright.api.fusion_certificates import fusion_checks
+from tilewright.errors import CallError, InputError
 from tilewright.run.artifacts.checks import Check, checks
-from tilewright.schema.document import Document, read_document, validate
+from tilewright.schema.document import Document, FileModel, read_document, validate
 from tilewright.schema.mapped.certificate import Certificate
+from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
 from tilewright.tables import Column, Table, Tabular, numbers
 
 SAMPLES = 100_000
@@ -25,11 +28,11 @@ LIMIT = 1_000_000
 class CertificateVerification(Tabular):
     """Result of checking a certificate; `passed` of a check is None if the check could not run."""
 
-    certificate: Certificate
+    certificate: Certificate | GroupCertificate | NetworkCertificate
     checks: tuple[Check, ...]
 
     def __repr__(self) -> str:
-        name = self.certificate.incumbent.problem.name
+        name = self.certificate.subject
         return f"<CertificateVerification of {name}: {'right' if self.right else 'not confirmed'}>"
 
     @property
@@ -49,13 +52,13 @@ class CertificateVerification(Tabular):
         return {
             "schema_version": 1,
             "right": self.right,
-            "problem": it.incumbent.problem.name,
-            "arch": it.incumbent.architecture.name,
+            "problem": it.subject,
+            "arch": it.arch,
             "objective": it.objective,
             "value": it.value,
             "bound": it.bound,
             "gap": it.gap,
-            "mappings": it.space.mappings,
+            "mappings": it.space.mappings if isinstance(it, Certificate) else None,
             "warnings": list(self.warnings),
             "checks": self.rows(),
         }
@@ -81,7 +84,7 @@ class CertificateVerification(Tabular):
 
 @checked
 def verify_certificate(
-    certificate: str | os.PathLike[str] | MappingOf[str, Any] | Certificate,
+    certificate: str | os.PathLike[str] | MappingOf[str, Any] | FileModel,
     *,
     samples: int = SAMPLES,
     limit: int = LIMIT,
@@ -91,6 +94,7 @@ def verify_certificate(
 
     The incumbent is evaluated again. Random mappings and the incumbent's neighbours are compared with the bound.
     In small spaces all mappings are compared with it. Finally the mapper has to prove the bound again, first from another seed.
+    Of fused layers, the mappings are evaluated again, and the search has to prove the bound again.
 
     Args:
         certificate: path of the file, its content as a dict, or a Certificate.
@@ -109,14 +113,27 @@ def verify_certificate(
     at_least(1, samples=samples)
     at_least(0, limit=limit, seed=seed)
     found = _read(certificate)
-    return CertificateVerification(found, tuple(checks(found, samples, limit, seed)))
+    if isinstance(found, Certificate):
+        return CertificateVerification(found, tuple(checks(found, samples, limit, seed)))
+    if (samples, limit, seed) != (SAMPLES, LIMIT, 0):
+        raise CallError("samples, limit and seed are for certificates of single layers; here nothing is drawn")
+    return CertificateVerification(found, tuple(fusion_checks(found)))
 
 
-def _read(source: str | os.PathLike[str] | MappingOf[str, Any] | Certificate) -> Certificate:
+def _read(
+    source: str | os.PathLike[str] | MappingOf[str, Any] | FileModel,
+) -> Certificate | GroupCertificate | NetworkCertificate:
     """Return the certificate that `source` contains. Raises InputError."""
-    if isinstance(source, Certificate):
+    if isinstance(source, Certificate | GroupCertificate | NetworkCertificate):
         return source
+    if isinstance(source, FileModel):
+        raise InputError(f"a {type(source).__name__} is no certificate")
     document = Document(dict(source), "dict") if isinstance(source, MappingOf) else read_document(os.fspath(source))
+    match document.data.get("kind") if isinstance(document.data, dict) else None:
+        case "group_certificate":
+            return validate(GroupCertificate, document)
+        case "network_certificate":
+            return validate(NetworkCertificate, document)
     return validate(Certificate, document)
 
 

@@ -15,9 +15,11 @@ from tilewright.errors import InputError, NotConformableError, OutputError
 from tilewright.files import write_text
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.artifacts.layers import versions_of
+from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
+from tilewright.run.fused_chain import FusedChain, map_chain
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped.fusion import GroupCertificate
 from tilewright.schema.report import Objective, Report
 from tilewright.tables import Table, Tabular, numbers
 
@@ -26,7 +28,8 @@ from tilewright.tables import Table, Tabular, numbers
 class FusionReport(Tabular):
     """The optimal group mapping, its report, and that of the optimum without fusion.
 
-    `proved`: the model's costs are those that the joining compared, so nothing in the space costs less.
+    `proved`: the model's costs are those that the joining compared, so nothing in the space costs less. `certificate`
+    is None if they are not, or if the cost model is an object.
     """
 
     mapping: GroupMapping
@@ -34,6 +37,7 @@ class FusionReport(Tabular):
     unfused: Report
     objective: Objective
     proved: bool
+    certificate: GroupCertificate | None = None
 
     def __repr__(self) -> str:
         return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
@@ -120,7 +124,7 @@ def fuse(
         objective: Metric of all layers together: edp, energy or cycles.
         model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
         model_options: Options of the cost model.
-        folder: Folder for the file `group.yaml`, which `evaluate` reads.
+        folder: Folder for the file `group.yaml`, which `evaluate` reads, and for `group.certificate.yaml` if it is proved.
 
     Raises:
         NotConformableError: The architecture, a layer or the model is not covered, or nothing fits.
@@ -139,11 +143,32 @@ def fuse(
     reasons = fused.reasons or unfused.reasons
     if reasons:
         raise NotConformableError(f"cost model {built.name}", reasons)
-    told = ((fused.energy_pj, chain.energy_pj), (fused.cycles, chain.cycles))
-    proved = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+    proved = is_exact(chain, fused)
+    certificate = (
+        _certificate(chain, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
+    )
     if folder is not None:
         write_in(folder, "group.yaml", chain.group.to_yaml())
-    return FusionReport(chain.group, fused, unfused, objective, proved)
+        if certificate is not None:
+            write_in(folder, "group.certificate.yaml", certificate.to_yaml())
+    return FusionReport(chain.group, fused, unfused, objective, proved, certificate)
+
+
+def is_exact(chain: FusedChain, report: Report) -> bool:
+    """Return whether the model counts the costs that the joining compared."""
+    told = ((report.energy_pj, chain.energy_pj), (report.cycles, chain.cycles))
+    return all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+
+
+def _certificate(
+    chain: FusedChain, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
+) -> GroupCertificate:
+    value = fused.of(objective)
+    found = GroupCertificate.model_validate(
+        {"objective": objective, "unfused": unfused.of(objective), "value": value, "bound": value, "gap": 0.0}
+        | {"model": model.record, "group": chain.group, "versions": versions_of(model.record)}
+    )
+    return found.model_copy(update={"digests": found.part_digests()})
 
 
 def write_in(folder: str | os.PathLike[str], name: str, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from tilewright.api.call_arguments import checked
@@ -13,16 +13,27 @@ from tilewright.api.fusion import write_in
 from tilewright.api.keywords import settings_of
 from tilewright.api.plan import Plan, Sources
 from tilewright.api.settings import MapSettings
-from tilewright.errors import CallError, NotConformableError, Reason
+from tilewright.errors import CallError, InputError, NotConformableError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
+from tilewright.run.artifacts.layers import versions_of
 from tilewright.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.run.resident import Cost, Intermediate, ResidentNetwork, group_of
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped.fusion import NetworkCertificate
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Objective
+from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
 UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "force", "resume", "uneven")
 """Settings of `map` that fused networks do not take."""
+CERTIFIED = (
+    *("constraints", "value_bits", "seconds", "evaluations", "patience", "seed"),
+    *("mapper", "mapper_options", "model", "model_options"),
+)
+"""Settings of `map` in a certificate. The constraints contain `factors`."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,6 +102,7 @@ class NetworkFusion(Tabular):
         energy_pj, cycles: of the whole network.
         bound: lower bound on the objective over all choices of residents.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
+        certificate: None if the search was interrupted, or if a plugin is an object.
     """
 
     gain: FusionGain
@@ -101,6 +113,7 @@ class NetworkFusion(Tabular):
     cycles: float
     bound: float
     group: GroupMapping | None
+    certificate: NetworkCertificate | None = None
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -207,7 +220,8 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     Args:
         workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
         **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
-            `group.yaml`, which `evaluate` reads, if a group mapping can express the network.
+            `group.yaml`, which `evaluate` reads, if a group mapping can express the network. `verify --certificate`
+            checks `network.certificate.yaml`.
 
     Raises:
         NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
@@ -220,11 +234,60 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     names = tuple(layer.name for layer in plan.workload.layers)
     figures = placed.energy_pj, placed.cycles, placed.bound
     found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    if plan.named and not network.configuration.constraints.uneven:
+        found = replace(found, certificate=_certificate(found, network, settings))
     if settings["folder"] is not None:
         write_in(settings["folder"], "network.json", json.dumps(found.data(), indent=1) + "\n")
         if found.group is not None:
             write_in(settings["folder"], "group.yaml", found.group.to_yaml())
+        if found.certificate is not None:
+            write_in(settings["folder"], "network.certificate.yaml", found.certificate.to_yaml())
     return found
+
+
+def fused_network(
+    workload: Workload, arch: Architecture, objective: Objective, settings: dict[str, Any]
+) -> ResidentNetwork:
+    """Return the network of a certificate, with its settings; nothing comes from the cache.
+
+    Raises:
+        InputError: A setting is unknown or invalid.
+        NotConformableError: The objective, the hardware or the cost model is not covered.
+    """
+    strange = sorted(settings.keys() - set(CERTIFIED))
+    if strange:
+        raise InputError(f"unknown settings: {', '.join(strange)}; expected {', '.join(CERTIFIED)}")
+    defaults: Any = {name: each.default for name, each in settings_of(MapSettings).items()}
+    return _prepared(workload, arch, defaults | settings | {"objective": objective, "cache": False})[0]
+
+
+def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSettings) -> NetworkCertificate | None:
+    """Return the certificate of a fused network; None if a search was interrupted or found no mapping."""
+    mappings = dict[str, Mapping]()
+    for name, cost in zip(found.layers, found.costs, strict=True):
+        if cost.layer is None or cost.layer.interrupted or cost.layer.result is None or cost.layer.result.best is None:
+            return None
+        mappings[name] = cost.layer.result.best
+    run, given = network.configuration, dict[str, Any](settings)
+    own = {name: given[name] for name in CERTIFIED if given[name] is not None}
+    own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
+    made = NetworkCertificate(
+        objective=run.objective,
+        unfused=found.gain.unfused,
+        value=found.value,
+        bound=found.bound,
+        gap=gap_of(found.value, found.bound) or 0.0,
+        least=found.gain.least,
+        energy_pj=found.energy_pj,
+        cycles=found.cycles,
+        residents=tuple(each.maker for each in found.residents),
+        settings=FrozenDict(own),
+        architecture=run.architecture,
+        workload=network.workload,
+        mappings=FrozenDict(mappings),
+        versions=versions_of(run.mapper_record, run.model.record),
+    )
+    return made.model_copy(update={"digests": made.part_digests()})
 
 
 def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 KINDS = (
-    "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "group_mapping", "certificate", "report",
+    "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "group_mapping", "certificate",
+    "group_certificate", "network_certificate", "report",
 )  # fmt: skip
 """Kinds of files."""
 
@@ -29,6 +30,7 @@ def schema_command(
     from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate
+    from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
     from tilewright.schema.report import Report
@@ -44,6 +46,8 @@ def schema_command(
         "mapped": MappedProblem,
         "group_mapping": GroupMapping,
         "certificate": Certificate,
+        "group_certificate": GroupCertificate,
+        "network_certificate": NetworkCertificate,
         "report": Report,
     }
     print_json(models[one_of("kind", kind, KINDS)].model_json_schema())

@@ -12,17 +12,21 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tilewright.errors import NotConformableError, Reason
+from tilewright.errors import InputError, NotConformableError, Reason
+from tilewright.mapspace.legality import legality
 from tilewright.plugin.group_report import port_limits
 from tilewright.run.configuration import RunConfiguration
-from tilewright.run.network import LayerSearch, MappedLayer
+from tilewright.run.evaluation import evaluate
+from tilewright.run.network import LayerSearch, MappedLayer, space_of
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import MAX_PARTS, Problem, Tensor
 from tilewright.schema.read import shape_of
+from tilewright.schema.report import Report
 from tilewright.schema.workload import Layer, Workload
 
 Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
@@ -254,40 +258,94 @@ class ResidentNetwork:
         for case in dict.fromkeys(cases):
             if case in self.costs:
                 continue
-            distinct = self.distinct[case.problem]
-            architecture: Architecture | None = self.configuration.architecture
-            if self.home is not None and (case.resident or case.reserved):
-                architecture = on_chip(self.configuration.architecture, distinct.problem, self.home, case)
+            architecture = self._architecture(case)
             if architecture is None:
                 self.costs[case] = Cost(math.inf, math.inf)
             else:
-                todo.append((case, LayerSearch(distinct, self.configuration.on_architecture(architecture))))
+                search = LayerSearch(self.distinct[case.problem], self.configuration.on_architecture(architecture))
+                todo.append((case, search))
         for (case, _), layer in zip(todo, self.search([each for _, each in todo]), strict=False):
             self.costs[case] = self._cost(layer)
 
+    def _architecture(self, case: Case) -> Architecture | None:
+        """Return the architecture on which a case is searched, or None if nothing is left of the home."""
+        if self.home is None or not (case.resident or case.reserved):
+            return self.configuration.architecture
+        return on_chip(self.configuration.architecture, self.distinct[case.problem].problem, self.home, case)
+
     def _cost(self, layer: MappedLayer) -> Cost:
-        """Return the cost of a mapped layer. The home and its copy share their ports."""
+        """Return the cost of a mapped layer."""
         report, result = layer.report, layer.result
-        if report is None or result is None or report.energy_pj is None or report.cycles is None:
+        found = None if report is None else self._counted(layer.problem, report)
+        if result is None or found is None:
             return Cost(
                 math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
             )
+        value = found[self.configuration.objective != "energy"]
+        bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
+        return Cost(value, bound, *found, layer)
+
+    def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
+        """Return energy in pJ and cycles of a report, or None if it is invalid. The home and its copy share their ports."""
         energy, cycles = report.energy_pj, report.cycles
+        if energy is None or cycles is None:
+            return None
         if self.home is not None:
             moved = Counter[int](), Counter[int]()
             for level in report.levels:
                 if level.name in (self.home.name, self.home.name + HOME):
                     for name, counts in level.tensors.items():
-                        slices = self._slices(layer.problem, name)
+                        slices = self._slices(problem, name)
                         moved[0][0] += counts.reads * slices
                         moved[1][0] += (counts.fills + counts.updates) * slices
             both = max((each.cycles for each in port_limits((self.home,), {self.home.name: moved})), default=0)
             if both > cycles:
                 energy += math.fsum(each.leakage_pj for each in report.levels) * (both - cycles) / cycles
                 cycles = both
-        value = energy if self.configuration.objective == "energy" else cycles
-        bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
-        return Cost(value, bound, energy, cycles, layer)
+        return energy, cycles
+
+    def lives(self, residents: Iterable[str]) -> list[frozenset[int]]:
+        """Return the intermediates alive during each layer, by position in `may_stay`.
+
+        Raises:
+            InputError: A resident may not stay, or they do not fit the home at some layer.
+        """
+        known = {each.maker: at for at, each in enumerate(self.may_stay)}
+        strange = sorted(set(residents) - known.keys())
+        if strange:
+            raise InputError(f"these results may not stay: {', '.join(strange)}")
+        own = [(known[name], self.may_stay[known[name]]) for name in residents]
+        found = [
+            frozenset(at for at, each in own if each.first <= number <= each.last)
+            for number in range(len(self.workload.layers))
+        ]
+        for layer, live in zip(self.workload.layers, found, strict=True):
+            if math.fsum(self.may_stay[at].words for at in live) > self._limit:
+                raise InputError(f"the results alive during {layer.name} do not fit {self.home and self.home.name}")
+        return found
+
+    def priced(self, number: int, live: frozenset[int], mapping: Mapping) -> tuple[float, float]:
+        """Return energy in pJ and cycles of one mapping of a layer.
+
+        Raises:
+            TilewrightError: It is no mapping of the layer's space, or the cost model does not accept it.
+        """
+        case = self.case(number, live)
+        architecture, distinct = self._architecture(case), self.distinct[case.problem]
+        if architecture is None:
+            raise InputError(f"nothing is left of the home for {distinct.problem.name}")
+        space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
+        verdict = legality(space.problem, space.architecture, mapping) + space.contains(mapping)
+        report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
+        found = self._counted(space.problem, report)
+        if not verdict or found is None:
+            raise NotConformableError(f"layer {self.workload.layers[number].name}", (*verdict.reasons, *report.reasons))
+        return found
+
+    @property
+    def _limit(self) -> float:
+        """Words that residents may take in the home."""
+        return math.inf if self.home is None or self.home.usable_words is None else self.home.usable_words
 
     def _slices(self, problem: Problem, tensor: str) -> int:
         assert self.home is not None
@@ -356,7 +414,6 @@ class ResidentNetwork:
 
     def _least(self, cost: Callable[[int, frozenset[int]], float]) -> tuple[float, list[frozenset[int]]]:
         """Return the least sum over the layers, and the intermediates alive during each, by position in `may_stay`."""
-        limit = math.inf if self.home is None or self.home.usable_words is None else self.home.usable_words
         states: dict[frozenset[int], tuple[float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, ())}
         for number, layer in enumerate(self.workload.layers):
             starts = [frozenset[int]()]
@@ -365,7 +422,7 @@ class ResidentNetwork:
             for before, (total, lives) in states.items():
                 for start in starts:
                     live = before | start
-                    if math.fsum(self.may_stay[at].words for at in live) > limit:
+                    if math.fsum(self.may_stay[at].words for at in live) > self._limit:
                         continue
                     after = frozenset(at for at in live if self.may_stay[at].last > number)
                     found = total + layer.count * cost(number, live)

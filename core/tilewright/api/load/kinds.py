@@ -28,6 +28,8 @@ PLACES = {
     "group_mapping": "`evaluate` accepts a group mapping, and `map --fuse` searches one",
     "constraints": "give constraints after --constraints",
     "certificate": "`verify --certificate` checks a certificate",
+    "group_certificate": "`verify --certificate` checks a certificate",
+    "network_certificate": "`verify --certificate` checks a certificate",
 }
 """Hint about the use of a file, by its kind."""
 YAML_SUFFIXES = (".yaml", ".yml", ".json")

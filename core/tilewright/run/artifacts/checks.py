@@ -64,7 +64,7 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
     except (InputError, NotConformableError) as error:
         yield Check("space", False, f"there is none such: {error}")
         return
-    yield Check("space", size == covered.mappings, _value_message("mappings", size, covered.mappings))
+    yield Check("space", size == covered.mappings, value_message("mappings", size, covered.mappings))
     if not size:
         return
     yield _incumbent(certificate, space)
@@ -243,7 +243,7 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
         ("cycles", report.cycles, figures.cycles),
         ("edp", report.edp, figures.edp),
     ]
-    wrong = [_value_message(name, now, told) for name, now, told in pairs if not _same(now, told)]
+    wrong = [value_message(name, now, told) for name, now, told in pairs if not same(now, told)]
     most = certificate.space.most_cycles
     if most is not None and report.cycles is not None and report.cycles > most:
         wrong.append(f"it takes {report.cycles:,} cycles; the proof is of at most {most:,}")
@@ -253,27 +253,29 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
 
 def _gap(certificate: Certificate) -> Check:
     """Check that bound, value, gap and objective are consistent."""
-    value, bound = certificate.value, certificate.bound
+    if certificate.objective != _provenance(certificate).objective:
+        return Check("gap", False, "the incumbent was searched for another objective")
+    return gap_check(certificate.value, certificate.bound, certificate.gap)
+
+
+def gap_check(value: float, bound: float, told: float) -> Check:
+    """Check that bound, value and gap are consistent."""
     gap = (value - bound) / value if value else 0.0
     if bound > value * (1 + RELATIVE_TOLERANCE):
         return Check("gap", False, f"the bound of {bound:.10g} is above the incumbent's {value:.10g}")
-    if certificate.objective != _provenance(certificate).objective:
-        return Check("gap", False, "the incumbent was searched for another objective")
-    return Check(
-        "gap",
-        math.isclose(gap, certificate.gap, abs_tol=RELATIVE_TOLERANCE),
-        _value_message("gap", gap, certificate.gap),
-    )
+    return Check("gap", math.isclose(gap, told, abs_tol=RELATIVE_TOLERANCE), value_message("gap", gap, told))
 
 
-def _value_message(what: str, now: float | None, told: float | None) -> str:
+def value_message(what: str, now: float | None, told: float | None) -> str:
+    """Return a figure as it is now, and what is told if that differs."""
+
     def text(value: float | None) -> str:
         return "nothing" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.10g}"
 
-    return f"{what} {text(now)}" + ("" if _same(now, told) else f", {text(told)} is told")
+    return f"{what} {text(now)}" + ("" if same(now, told) else f", {text(told)} is told")
 
 
-def _same(one: float | None, other: float | None) -> bool:
+def same(one: float | None, other: float | None) -> bool:
     """Return whether two integers are equal, or two floats up to rounding."""
     if one is None or other is None or (isinstance(one, int) and isinstance(other, int)):
         return one == other

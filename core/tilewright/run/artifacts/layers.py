@@ -112,14 +112,17 @@ def certificate_of(
         limits=SearchLimits(
             evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
         ),
-        versions=FrozenDict(
-            {"python": platform.python_version(), "tilewright": __version__}
-            | {each.distribution: each.version for each in records if each.distribution and each.version}
-        ),
+        versions=versions_of(*records),
         proof_version=proof_version_of(own.mapper_record),
         digests=digests_of(incumbent, space.rules),
         incumbent=incumbent,
     )
+
+
+def versions_of(*records: PluginRecord) -> FrozenDict[str, str]:
+    """Return the versions of Python, of Tilewright, and of the plugins' distributions."""
+    own = {each.distribution: each.version for each in records if each.distribution and each.version}
+    return FrozenDict({"python": platform.python_version(), "tilewright": __version__} | own)
 
 
 def proof_version_of(mapper: PluginRecord) -> int | None:

@@ -84,6 +84,16 @@ class Certificate(Printed, FileModel):
             raise ValueError("a certificate's incumbent must have figures and provenance")
         return self
 
+    @property
+    def subject(self) -> str:
+        """Name of the problem."""
+        return self.incumbent.problem.name
+
+    @property
+    def arch(self) -> str:
+        """Name of the architecture."""
+        return self.incumbent.architecture.name
+
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
         return super().to_data() | {"incumbent": self.incumbent.to_data()}
@@ -98,6 +108,6 @@ class Certificate(Printed, FileModel):
         most = self.space.most_cycles
         none = "none" if most is None else f"none of at most {most:,} cycles"
         return (
-            f"{self.incumbent.problem.name} on {self.incumbent.architecture.name}: of {self.space.mappings:,} mappings {none} has less {what} "
+            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings {none} has less {what} "
             f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
         )

@@ -1,0 +1,121 @@
+"""Certificates of fused layers: a lower bound on the cost of all ways to fuse them, with the data to check it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tilewright.digests import of_data
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.document import FileModel, commented
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapped.certificate import Finite
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.report import UNITS, Objective
+from tilewright.schema.workload import Workload
+from tilewright.tables import Printed
+
+
+class FusionCertificate(Printed, FileModel):
+    """What certificates of groups and of networks have in common.
+
+    The fused mapping costs `value`, and nothing in its space less than `bound`. Both are in `objective`, as is
+    `unfused`, the least cost without fusion. `gap` is (value - bound) / value. `digests` are those of the other parts,
+    by `part_digests`.
+    """
+
+    objective: Objective
+    unfused: Finite
+    value: Finite
+    bound: Finite
+    gap: float = Field(allow_inf_nan=False)
+    versions: FrozenDict[str, str] = FrozenDict()
+    digests: FrozenDict[str, str] = FrozenDict()
+
+    @property
+    def subject(self) -> str:
+        """Name of what is fused."""
+        raise NotImplementedError
+
+    @property
+    def arch(self) -> str:
+        """Name of the architecture."""
+        raise NotImplementedError
+
+    def part_digests(self) -> FrozenDict[str, str]:
+        """Return the digests of the parts as they are."""
+        own = self.to_data()
+        given = {"schema_version", "kind", *FusionCertificate.model_fields}
+        return FrozenDict({name: of_data(part) for name, part in own.items() if name not in given})
+
+    def to_yaml(self) -> str:
+        """Return the YAML form, with the statement as a comment; `from_yaml` restores it."""
+        return commented(str(self)) + super().to_yaml()
+
+    def __str__(self) -> str:
+        what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
+        sure = "is the minimum" if self.gap < 1e-8 else f"is at most {100 * self.gap:.2g} % above the minimum"
+        return (
+            f"{self.subject} on {self.arch}: no fused mapping of the space has less {what} than {self.bound:.10g} {unit}\n"
+            f"the one found, {self.value:.10g}, {sure}; without fusion: {self.unfused:.10g}"
+        )
+
+
+class GroupCertificate(FusionCertificate):
+    """A statement on the group mappings that `map GROUP --fuse` searches, by the cost model `model`."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["group_certificate"] = "group_certificate"
+    model: PluginRecord
+    group: GroupMapping
+
+    @property
+    def subject(self) -> str:
+        """Name of the group."""
+        return self.group.name
+
+    @property
+    def arch(self) -> str:
+        """Name of the architecture."""
+        return self.group.architecture.name
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data that `model_validate` reads back to an equal object."""
+        return super().to_data() | {"group": self.group.to_data()}
+
+
+class NetworkCertificate(FusionCertificate):
+    """A statement on the results of a network that stay on chip, as `map NET --fuse` searches them.
+
+    `settings` are those of `map`. `least` bounds mappings whose results stay in tiles, too. `residents` name the layers
+    whose results stay, and `mappings` has the mapping of each layer.
+    """
+
+    schema_version: Literal[1] = 1
+    kind: Literal["network_certificate"] = "network_certificate"
+    least: Finite
+    energy_pj: Finite
+    cycles: Finite
+    residents: tuple[str, ...] = ()
+    settings: FrozenDict[str, Any] = FrozenDict()
+    architecture: Architecture
+    workload: Workload
+    mappings: FrozenDict[str, Mapping]
+
+    @property
+    def subject(self) -> str:
+        """Name of the network."""
+        return self.workload.name
+
+    @property
+    def arch(self) -> str:
+        """Name of the architecture."""
+        return self.architecture.name
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data that `model_validate` reads back to an equal object."""
+        parts = {"architecture": self.architecture.to_data(), "workload": self.workload.to_data()}
+        return super().to_data() | parts | {"mappings": {name: each.to_data() for name, each in self.mappings.items()}}
