@@ -154,7 +154,8 @@ def main() -> None:
                 print(lines[-1][1], flush=True)
     for file, names in (("docs/fusion.md", [*NETWORKS]), ("README.md", [*NETWORKS][:IN_README])) if given.write else ():
         table = "\n".join([*head, *(text for name, text in lines if name in names)]) + "\n"
-        (ROOT / file).write_text(PLACE.sub(lambda _, table=table: table, (ROOT / file).read_text()))
+        before, after = PLACE.split((ROOT / file).read_text())
+        (ROOT / file).write_text(before + table + after)
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tilewright.api.comparison_report import ComparisonReport
     from tilewright.api.conversion import convert
     from tilewright.api.evaluation import EvaluationReport, evaluate
+    from tilewright.api.front.budgeted import BudgetedNetwork
     from tilewright.api.front.report import FrontReport
     from tilewright.api.front.searching import front
     from tilewright.api.fusion import FusionReport, fuse
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate
+    from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
     from tilewright.schema.report import Report
@@ -60,6 +62,7 @@ __all__ = [
     "Architecture",
     "ArchitectureSpace",
     "Budget",
+    "BudgetedNetwork",
     "CalibrationReport",
     "Certificate",
     "CertificateVerification",
@@ -74,12 +77,14 @@ __all__ = [
     "FrontReport",
     "FusionGain",
     "FusionReport",
+    "GroupCertificate",
     "GroupMapping",
     "MapSpace",
     "MappedLayer",
     "MappedProblem",
     "Mapping",
     "MappingReport",
+    "NetworkCertificate",
     "NetworkFusion",
     "Problem",
     "RecordedReport",

@@ -174,8 +174,8 @@ def test_a_block_along_its_reads_computes_an_attention_and_an_mlp(
     weights = powers / powers.sum(axis=-1, keepdims=True)
     context = np.einsum("bhts,bshd->bthd", weights, np.repeat(v, shared, axis=2)).reshape(batch * tokens, width)
     np.testing.assert_allclose(results["stack.attention.out"], context @ operands["stack.attention.out", "B"])
-    made = results["stack.mlp.up"] * (results["stack.mlp.gate"] if gated else 1)
-    np.testing.assert_allclose(results["stack.mlp.down"], made @ operands["stack.mlp.down", "B"])
+    activated = results["stack.mlp.up"] * (results["stack.mlp.gate"] if gated else 1)
+    np.testing.assert_allclose(results["stack.mlp.down"], activated @ operands["stack.mlp.down", "B"])
 
 
 def test_keys_of_the_cache_are_no_words_of_the_layer_that_makes_the_others() -> None:

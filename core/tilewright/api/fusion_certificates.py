@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tilewright.api.fusion import is_exact
-from tilewright.api.network_fusion import ResidentNetwork, fused_network
+from tilewright.api.network_fusion import fused_network
 from tilewright.errors import TilewrightError
 from tilewright.run.artifacts.checks import RELATIVE_TOLERANCE, Check, gap_check, same, value_message
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_chain import map_chain
+from tilewright.run.resident import ResidentNetwork
 from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
 
 
@@ -66,7 +67,7 @@ def _network_checks(it: NetworkCertificate) -> Iterator[Check]:
 
 
 def _figures(it: NetworkCertificate, network: ResidentNetwork, lives: list[frozenset[int]]) -> Check:
-    """Check that the layers' mappings are legal, and cost what is told."""
+    """Check that the layers' mappings are legal, and have the recorded costs."""
     layers = it.workload.layers
     other = {layer.name for layer in layers} ^ it.mappings.keys()
     if other:
@@ -83,8 +84,8 @@ def _figures(it: NetworkCertificate, network: ResidentNetwork, lives: list[froze
     return _equal("figures", figures)
 
 
-def _equal(name: str, figures: list[tuple[str, float | None, float]]) -> Check:
-    """Check that figures are as told."""
+def _equal(name: str, figures: Sequence[tuple[str, float | None, float]]) -> Check:
+    """Check that figures are the recorded ones."""
     return Check(
         name,
         all(same(now, told) for _, now, told in figures),

@@ -87,6 +87,7 @@ def test_the_command_writes_what_the_function_finds(
         assert told["gap"] == point.gap and point.proved == "yes"
         checked = tw.verify_certificate(tmp_path / told["certificate_file"], samples=2000)
         assert checked.right, checked
+        assert isinstance(checked.certificate, tw.Certificate)
         assert checked.certificate.space.most_cycles == told["most_cycles"]
     assert layer["points"][-1]["most_cycles"] is None
     text = run("map", GEMM, "--arch", "eyeriss", "--pareto", 4).out

@@ -53,7 +53,9 @@ def test_a_part_that_changed_since_is_named(group: GroupCertificate, network: Ne
     other = network.model_copy(update={"residents": ("L1",)})
     (contents, *_) = tw.verify_certificate(other).checks
     assert contents.passed is False and contents.message == "residents changed since"
-    dearer = group.group.model_copy(update={"architecture": group.group.architecture.replace({"DRAM.read_energy_pj": 1})})
+    dearer = group.group.model_copy(
+        update={"architecture": group.group.architecture.replace({"DRAM.read_energy_pj": 1})}
+    )
     (contents, *_) = tw.verify_certificate(group.model_copy(update={"group": dearer})).checks
     assert contents.passed is False and contents.message == "group changed since"
 

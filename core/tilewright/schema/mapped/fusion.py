@@ -20,7 +20,7 @@ from tilewright.tables import Printed
 
 
 class FusionCertificate(Printed, FileModel):
-    """What certificates of groups and of networks have in common.
+    """Common part of the certificates of groups and of networks.
 
     The fused mapping costs `value`, and nothing in its space less than `bound`. Both are in `objective`, as is
     `unfused`, the least cost without fusion. `gap` is (value - bound) / value. `digests` are those of the other parts,
