@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -197,6 +197,7 @@ class FusedLayer:
 
         A node moves in through loops that move it, since it then needs less room. It moves out through others, since it
         is then filled less often. A window that slides does not move in, and the loop that slides it may be any.
+        A loop that moves a node and all later ones has the least tile, unless one is a window: all are filled as often.
 
         Args:
             whole: tiles of the branch.
@@ -209,7 +210,8 @@ class FusedLayer:
         moved = self._moving[order[at - 1]] if at else set()
         if at and nest.loops and nest.loops[-1][0] in self._windows[order[at - 1]]:
             moved = set()
-        for loops, inner, slices in self._loops(able - moved | slides, order[at], tile, nest):
+        least = set[str]() if self._sliding.intersection(order[at:]) else able.intersection(*(self._moving[name] for name in order[at:]))
+        for loops, inner, slices in self._loops(able - moved | slides, order[at], tile, nest, least):
             if any(sum(inner[d] < whole[d] for d in window) > 1 for window in self._sums[order[at]]):
                 continue
             for ordered in _orders(loops, slides, moved):
@@ -219,10 +221,18 @@ class FusedLayer:
                 yield from self._branch(order, whole, inner, nest.followed_by(node))
 
     def _loops(
-        self, able: set[str], name: str, tile: dict[str, int], nest: Nest
+        self, able: set[str], name: str, tile: dict[str, int], nest: Nest, least: Set[str] = frozenset()
     ) -> Iterator[tuple[Loops, dict[str, int], int]]:
-        """Yield sets of loops in front of a node that fits, the tiles inside them, and the node's slices."""
-        options = [[None, *((d, t) for t in _divisors(tile[d])[:-1])] for d in sorted(able)]
+        """Yield sets of loops in front of a node that fits, the tiles inside them, and the node's slices.
+
+        Args:
+            least: dimensions whose loop, if any is possible, has the least tile.
+        """
+        options: list[list[tuple[str, int] | None]] = [
+            [(d, 1)] if d in least else [None, *((d, t) for t in _divisors(tile[d])[:-1])]
+            for d in sorted(able)
+            if tile[d] > 1
+        ]
         room = self._capacity - sum(nest.slices)
         for chosen in itertools.product(*options):
             loops = tuple(each for each in chosen if each is not None)
@@ -235,6 +245,10 @@ class FusedLayer:
         """Return a node behind loops that fill it whole at every step."""
         visits = math.prod(tile[dimension] // size for dimension, size in loops)
         return Nest(loops, (name,), (len(loops),), visits, (slices,), (visits * slices // self._sizes[name][0],))
+
+    @cached_property
+    def _macs(self) -> int:
+        return self.problem.macs
 
     @cached_property
     def _capacity(self) -> float:
@@ -278,6 +292,11 @@ class FusedLayer:
         return {name: set().union(*windows) for name, windows in self._sums.items()}
 
     @cached_property
+    def _sliding(self) -> set[str]:
+        """Tensors with windows."""
+        return {name for name, windows in self._windows.items() if windows}
+
+    @cached_property
     def _shared(self) -> dict[str, set[str]]:
         """Tensor that may be fused -> dimensions of the layer whose loops may be outside its home."""
         return {
@@ -286,24 +305,24 @@ class FusedLayer:
 
     def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part] | None:
         """Return the class and the partial mapping of a nest, or None if a window moves as the space does not cover."""
-        problem, energy, slices = self.problem, 0.0, [0, 0, 0, 0]
+        energy, a, b, c, d = 0.0, 0, 0, 0, 0
         depth = dict(zip(nest.kept, nest.depths, strict=True))
         at_home = {each.name for each in fused}
         shared = max((depth[name] for name in at_home), default=0)
         fills = dict(zip(nest.kept, nest.fills, strict=True))
-        for name in depth.keys() - at_home:
+        for name in self._sliding & depth.keys() - at_home:
             slid = {at for at, _ in nest.loops[: depth[name]]} if depth[name] < shared else set[str]()
             if not slid.isdisjoint(self._windows[name]):
                 return None
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
-        for tensor in problem.tensors:
-            name = self.names[tensor.name]
+        for own, name in self.names.items():
             filled = fills.get(name) if name not in at_home or name in filled_here else 0
-            pj, *own = self._moves(tensor.name, filled)
+            pj, *moved = self._moves(own, filled)
             energy += pj
-            slices = [a + b for a, b in zip(slices, own, strict=True)]
-        cycles = max(problem.macs * self.architecture.compute.cycles_per_operation, self._port_cycles(tuple(slices)))
-        energy += problem.macs * self.architecture.compute.energy_per_operation_pj
+            a, b, c, d = a + moved[0], b + moved[1], c + moved[2], d + moved[3]
+        macs, compute = self._macs, self.architecture.compute
+        cycles = max(macs * compute.cycles_per_operation, self._port_cycles((a, b, c, d)))
+        energy += macs * compute.energy_per_operation_pj
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
         outside, inside = [0.0] * shared, 0.0
         for name, words in zip(nest.kept, nest.slices, strict=True):
