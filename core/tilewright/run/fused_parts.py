@@ -210,7 +210,8 @@ class FusedLayer:
         moved = self._moving[order[at - 1]] if at else set()
         if at and nest.loops and nest.loops[-1][0] in self._windows[order[at - 1]]:
             moved = set()
-        least = set[str]() if self._sliding.intersection(order[at:]) else able.intersection(*(self._moving[name] for name in order[at:]))
+        later = [] if self._sliding.intersection(order[at:]) else [self._moving[name] for name in order[at:]]
+        least = able.intersection(*later) if later else set[str]()
         for loops, inner, slices in self._loops(able - moved | slides, order[at], tile, nest, least):
             if any(sum(inner[d] < whole[d] for d in window) > 1 for window in self._sums[order[at]]):
                 continue
