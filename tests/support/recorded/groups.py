@@ -27,7 +27,10 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective, Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
 
-MODELS = {"oracle": build_model("oracle"), "timeloop": build_model("timeloop", {"link_transfers": False})}
+MODELS = {
+    "oracle": build_model("oracle", {"max_operations": 10**6}),
+    "timeloop": build_model("timeloop", {"link_transfers": False}),
+}
 
 
 def words_of(group: GroupMapping, report: Report) -> list[list[Any]]:
@@ -60,9 +63,23 @@ def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> 
     energy = stay["energy_pj_without_drains"]
     if abs((report.energy_pj or 0) - energy) > 1e-6 * energy:
         wrong.append(f"{report.energy_pj} pJ, not {energy}")
-    if record["execution"]["visit"].get("same") and abs((report.cycles or 0) - record["figures"]["cycles"]) > 1:
-        wrong.append(f"{report.cycles} cycles, not {record['figures']['cycles']}")
+    cycles = record["figures"]["cycles"], _cycles_without_drains(record)
+    if record["execution"]["visit"].get("same") and all(abs((report.cycles or 0) - each) > 1 for each in cycles):
+        wrong.append(f"{report.cycles} cycles, not {cycles[0]}, or {cycles[1]} without drains")
     return wrong
+
+
+def _cycles_without_drains(record: dict[str, Any]) -> float:
+    """Return the recorded cycles without the time of sums that are read where they leave, if reads bind the memories."""
+    stay, total = record["execution"]["stay"]["accesses"], 0.0
+    for layer, row in record["figures"]["per_einsum"].items():
+        bounds = []
+        for name, cycles in row["cycles"].items():
+            own = [layers[layer] for layers in stay.get(name, {}).values() if layer in layers]
+            reads, drains = (sum(each.get(key, 0) for each in own) for key in ("read", "of_reads_drains"))
+            bounds.append(cycles * (1 - drains / reads) if reads else cycles)
+        total += max(bounds)
+    return total
 
 
 def sought(folder: Path, record: dict[str, Any]) -> str:
