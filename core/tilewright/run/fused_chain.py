@@ -22,7 +22,7 @@ from tilewright.schema.problem import Rank
 from tilewright.schema.report import Objective
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Joined:
     """Joined parts of the layers so far.
 

@@ -26,7 +26,7 @@ Loops = tuple[tuple[str, int], ...]
 """Axis and tile of each loop, outermost first."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
@@ -54,7 +54,7 @@ class Nest:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """A partial mapping: its costs, and the words that it keeps.
 
@@ -69,7 +69,7 @@ class Part:
     inside: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Homes:
     """Homes of the fused tensors that are alive while a layer runs: (tensor, loops outside), by name.
 
@@ -142,6 +142,8 @@ class FusedLayer:
                     if priced is not None:
                         found.setdefault(priced[0], []).append(priced[1])
         for homes, parts in found.items():
+            if len(parts) == 1:
+                continue
             columns = [(each.energy_pj, each.cycles, *each.outside, each.inside) for each in parts]
             found[homes] = [parts[at] for at in undominated(np.array(columns))]
         return found
@@ -187,7 +189,8 @@ class FusedLayer:
             found = [nest for order in itertools.permutations(kept) for nest in self._branch(order, tile, tile, Nest())]
             fills = [dict(zip(nest.kept, nest.fills, strict=True)) for nest in found]
             rows = [[*(own[name] for name in kept), sum(nest.slices)] for own, nest in zip(fills, found, strict=True)]
-            self._known_branches[key] = [found[at] for at in undominated(np.array(rows))] if found else []
+            several = len(found) > 1
+            self._known_branches[key] = [found[at] for at in undominated(np.array(rows))] if several else found
         return self._known_branches[key]
 
     def _branch(
