@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.legality import legality
@@ -24,7 +24,7 @@ def group_legality(group: GroupMapping) -> Verdict:
 
     - `home`: A tensor has no single home for its maker and its readers, or two memories there.
     - `unfinished`: A tensor is read before its sums are whole, or made again at every step.
-    - `halo`: A step reads words that only a later step makes.
+    - `halo`: A step reads words that only a later step makes, or a home cannot keep the halo of its windows.
     - `alive`: The tiles that are alive at one moment do not fit a memory.
     """
     reasons = [
@@ -43,8 +43,10 @@ def group_legality(group: GroupMapping) -> Verdict:
         reasons += _ordered(group, tensor)
         reasons += _homes(group, tensor)
     if not reasons:
+        reasons += _uneven(group, group.tree, {})
         for tensor in group.users:
             reasons += _whole(group, tensor)
+            reasons += _halo(group, tensor)
         reasons += crowded(group, tile_peaks(group))
     return Verdict(reasons=tuple(reasons))
 
@@ -147,7 +149,8 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
                 break
             for axis in moving_axes(group, place):
                 own, theirs = group.axes[axis][maker], group.axes[axis][reader]
-                if (own, theirs) in plain:
+                equal = made.problem.dimensions[own] == read.problem.dimensions[theirs]
+                if ((own, theirs) in plain and equal) or _slides(group, tensor, maker, reader, axis):
                     continue
                 where = f"tensor {tensor}, loop over {axis}"
                 if theirs in windows and own in made.problem.tensor(group.users[tensor][maker]).dimensions:
@@ -160,6 +163,100 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         if places[0] > places[1]:
             text = f"{reader} runs before {maker}, which makes it; exchange the branches"
             yield Reason(code="unfinished", where=f"tensor {tensor}", message=text)
+
+
+def _slides(group: GroupMapping, tensor: str, maker: str, reader: str, axis: str) -> bool:
+    """Return whether a reader's window slides along an axis over all rows that the maker makes."""
+    own, theirs = group.axes[axis][maker], group.axes[axis][reader]
+    ours, others = (group.paths[each].problem.tensor(group.users[tensor][each]) for each in (maker, reader))
+    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    zeros = (0,) * len(ours.projection)
+    for number, (rank, other) in enumerate(zip(ours.projection, others.projection, strict=True)):
+        if own not in rank.terms and theirs not in other.terms:
+            continue
+        shifts = {(edge.offsets.get(each) or zeros)[number] if edge else 0 for each in (maker, reader)}
+        sizes = group.paths[reader].problem.dimensions
+        rows = 1 + sum(c * (sizes[at] - 1) for at, c in other.terms.items())
+        if (
+            len(shifts) > 1
+            or rank.terms != {own: 1}
+            or other.terms.get(theirs) != 1
+            or rows != group.paths[maker].problem.dimensions[own]
+        ):
+            return False
+    return own in ours.dimensions
+
+
+def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
+    """Return the axes on which some layers differ in size."""
+    sizes = {each.name: each.dimensions for each in group.layers}
+    return {
+        axis
+        for axis, names in group.axes.items()
+        if len({sizes[layer][names[layer]] for layer in layers if layer in names}) > 1
+    }
+
+
+def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterator[Reason]:
+    """Yield a reason for each shared loop in which layers of different sizes do not end together.
+
+    Args:
+        outside: tile of each axis outside the part.
+    """
+    if part.layer is not None:
+        return
+    layers, outside = list(part.layers()), dict(outside)
+    for axis in sorted(uneven_axes(group, layers)):
+        names = group.axes[axis]
+        if not names.keys() >= set(layers):
+            continue
+        sizes = [group.paths[layer].problem.dimensions[names[layer]] for layer in layers]
+        for entry in part.entries:
+            size = entry.temporal_tile_sizes[axis]
+            whole = [*sizes, outside.get(axis, 0)] if size < max(sizes) else []
+            if entry.spatial_tile_sizes[axis] != size or any(each % size for each in whole) or size in sizes[: len(whole)]:
+                told = ", ".join(f"{each} in {layer}" for layer, each in zip(layers, sizes, strict=True))
+                text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"
+                yield Reason(code="halo", where=f"loop over {axis}", message=text)
+            outside[axis] = size
+    for branch in part.branches:
+        yield from _uneven(group, branch, outside)
+
+
+def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str]]:
+    """Return place and axis of each loop outside a tensor's home, outermost first."""
+    layer = next(iter(group.users[tensor]))
+    home = home_of(group, layer, tensor)
+    places = group.paths[layer].places
+    found = list[tuple[Place, str]]()
+    for place in places[: places.index(home) + 1]:
+        part = part_at(group, place[0])
+        if part.layer is None:
+            moving = moving_axes(group, place)
+            found += [(place[0], axis) for axis in part.entries[place[1]].temporal_order if axis in moving]
+    return found
+
+
+def keeps_halo(group: GroupMapping, tensor: str) -> bool:
+    """Return whether rows of a tensor stay at home for the next step of a loop outside it."""
+    maker = group.maker(tensor)
+    if maker is None or len(group.users[tensor]) < 2:
+        return False
+    uneven = uneven_axes(group, list(group.users[tensor]))
+    return any(axis in uneven for _, axis in _loops_outside(group, tensor))
+
+
+def _halo(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    """Yield a reason if a home cannot keep the halo of a tensor's windows."""
+    if not keeps_halo(group, tensor):
+        return
+    uneven = uneven_axes(group, list(group.users[tensor]))
+    loops = _loops_outside(group, tensor)
+    home, _ = home_of(group, next(iter(group.users[tensor])), tensor)
+    if [axis in uneven for _, axis in loops].index(True) < len(loops) - 1 or loops[-1][0] != home:
+        axis = next(axis for _, axis in loops if axis in uneven)
+        text = f"its home keeps a halo between the steps of {axis}; make that the last loop outside the home, in its part"
+        yield Reason(code="halo", where=f"tensor {tensor}, loop over {axis}", message=text)
 
 
 def joined_dimensions(
@@ -245,7 +342,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
     tiles = dict[tuple[Place, int], set[object]]()
     for layer, name in group.users[tensor].items() if edge else ():
         path = group.paths[layer]
-        own = path.problem.tensor(name)
+        own, own_sizes = path.problem.tensor(name), path.problem.dimensions
         if own.is_output:
             continue
         for index in path.keepers(name):
@@ -257,7 +354,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
             tile = tuple(
                 (
                     sum(c * (sizes[at] - 1) for at, c in rank.terms.items()),
-                    frozenset((axes[at], c) for at, c in rank.terms.items() if at in axes),
+                    frozenset((axes[at], c, own_sizes[at]) for at, c in rank.terms.items() if at in axes),
                 )
                 for rank in own.projection
             )
@@ -328,7 +425,7 @@ def _need(group: GroupMapping, memory: str, tile: Tile, part: Part, place: Place
         alive = 0.0
         for name, words in last:
             using = [number for number, layers in enumerate(uses) if layers & group.users[name].keys()]
-            stays = len(using) == 1 and repeated
+            stays = (len(using) == 1 and repeated) or keeps_halo(group, name)
             alive += words if stays or using[0] <= at <= using[-1] else 0.0
         most = max(most, alive + _need(group, memory, tile, branch, (*place, at), repeated))
     return always + most

@@ -5,7 +5,7 @@ Sources: LoopTree's trees and AccelForge's mapping files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
@@ -91,8 +91,9 @@ class Path:
 class GroupMapping(Printed, FileModel):
     """Layers, the edges between them, and a tree of entries: shared parts with branches.
 
-    `axes` join dimensions of layers: a shared loop over an axis steps all of them. A tensor without
-    an edge is named `layer.tensor`. The home of a tensor is its outermost storage entry.
+    `axes` join dimensions of layers: a shared loop over an axis steps all of them. Layers of different sizes there end
+    together, so a larger one starts earlier. A tensor without an edge is named `layer.tensor`. The home of a tensor is
+    its outermost storage entry.
     """
 
     schema_version: Literal[1] = 1
@@ -132,7 +133,6 @@ class GroupMapping(Printed, FileModel):
         return self
 
     def _check_axis(self, axis: str, dimensions: FrozenDict[str, str]) -> None:
-        sizes: dict[str, int] = {}
         for layer, dimension in dimensions.items():
             problem = self._layer(layer, "axes", axis)
             if dimension not in problem.dimensions:
@@ -142,12 +142,6 @@ class GroupMapping(Printed, FileModel):
             if other != axis:
                 text = f"axes {other} and {axis} both step {dimension} of {layer}; expected one axis for a dimension"
                 raise MisplacedError(text, "axes", axis, layer)
-            sizes[layer] = problem.dimensions[dimension]
-        if len(set(sizes.values())) > 1:
-            told = ", ".join(f"{size} in {layer}" for layer, size in sizes.items())
-            raise MisplacedError(
-                f"axis {axis} has {told}; expected one size: loops over it would need a halo", "axes", axis
-            )
 
     def _check_edge(self, number: int, edge: Edge) -> None:
         at = ("edges", number)
@@ -262,13 +256,23 @@ class GroupMapping(Printed, FileModel):
     def _translated(self, entry: Entry, layer: str, tiles: dict[str, int], theirs: dict[str, str]) -> Entry:
         """Return a shared entry with the dimensions and tensors of a layer."""
         own = {axis: self.axes[axis][layer] for axis in entry.temporal_tile_sizes}
+        problem = self._layer(layer)
+
+        def within(axis: str, size: int) -> int:
+            inside = size <= self.extent(axis, self.axes[axis])
+            return min(size, problem.dimensions[own[axis]]) if inside else size
+
         rest = tuple(name for name in tiles if name not in own.values())
         return Entry(
             target=entry.target,
             keep=None if entry.keep is None else tuple(theirs[name] for name in entry.keep if name in theirs),
             temporal_order=(*rest, *(own[axis] for axis in entry.temporal_order)),
-            temporal_tile_sizes=FrozenDict(tiles | {own[a]: n for a, n in entry.temporal_tile_sizes.items()}),
-            spatial_tile_sizes=FrozenDict(tiles | {own[a]: n for a, n in entry.spatial_tile_sizes.items()}),
+            temporal_tile_sizes=FrozenDict(
+                tiles | {own[a]: within(a, n) for a, n in entry.temporal_tile_sizes.items()}
+            ),
+            spatial_tile_sizes=FrozenDict(
+                tiles | {own[a]: within(a, n) for a, n in entry.spatial_tile_sizes.items()}
+            ),
             spatial_order=None
             if entry.spatial_order is None
             else (*rest, *(own[axis] for axis in entry.spatial_order)),
@@ -294,9 +298,11 @@ class GroupMapping(Printed, FileModel):
 
     def _lines(self, part: Part, indent: str, sizes: dict[str, int]) -> Iterator[str]:
         """Yield the loop tree: loops, kept tensors, and the branches after `then`."""
-        shared = part.layer is None
-        whole = {axis: self._extent(axis) for axis in self._shared_axes(part)} if shared else {}
-        incoming = whole | sizes if shared else dict(self._layer(part.layer or "").dimensions) | sizes
+        if part.layer is None:
+            whole = {axis: self.extent(axis, part.layers()) for axis in self._shared_axes(part)}
+        else:
+            whole = dict(self._layer(part.layer).dimensions)
+        incoming = {name: min(size, sizes.get(name, size)) for name, size in whole.items()}
         for entry in part.entries:
             for spatial in (False, True):
                 tiles = entry.spatial_tile_sizes if spatial else entry.temporal_tile_sizes
@@ -324,9 +330,9 @@ class GroupMapping(Printed, FileModel):
             }
             yield from self._lines(branch, indent + "  ", inner)
 
-    def _extent(self, axis: str) -> int:
-        layer, dimension = next(iter(self.axes[axis].items()))
-        return self._layer(layer).dimensions[dimension]
+    def extent(self, axis: str, layers: Iterable[str]) -> int:
+        """Return the largest size of an axis among some layers."""
+        return max(self._layer(layer).dimensions[self.axes[axis][layer]] for layer in layers)
 
 
 def _raw_sizes(layers: Any) -> dict[str, dict[str, Any]]:
@@ -353,17 +359,20 @@ def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict
         return dict(sizes.get(str(part["layer"]), {}))
     below = _below(part)
     return {
-        axis: next(
-            (
-                sizes[at][name]
-                for at, name in each.items()
-                if at in below and isinstance(name, str) and name in sizes.get(at, {})
-            ),
-            None,
+        axis: _largest(
+            sizes[at][name]
+            for at, name in each.items()
+            if at in below and isinstance(name, str) and name in sizes.get(at, {})
         )
         for axis, each in axes.items()
         if below and below <= each.keys()
     }
+
+
+def _largest(sizes: Iterable[Any]) -> Any:
+    """Return the largest size; the first one if some are no numbers."""
+    found = list(sizes)
+    return max(found) if found and all(isinstance(each, int) for each in found) else next(iter(found), None)
 
 
 def _inside(
@@ -375,7 +384,8 @@ def _inside(
         for layer in _below(part):
             dimension = axes.get(axis, {}).get(layer)
             if isinstance(dimension, str) and layer in found:
-                found[layer][dimension] = size
+                whole = found[layer].get(dimension)
+                found[layer][dimension] = min(size, whole) if isinstance(size, int) and isinstance(whole, int) else size
     return found
 
 

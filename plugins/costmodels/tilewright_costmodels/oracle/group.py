@@ -12,9 +12,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tilewright.errors import Reason
-from tilewright.mapspace.group_legality import crowded, ends_with_sequence, group_legality, group_peaks, memory_at
+from tilewright.mapspace.group_legality import (
+    crowded,
+    ends_with_sequence,
+    group_legality,
+    group_peaks,
+    home_of,
+    keeps_halo,
+    memory_at,
+    moving_axes,
+    part_at,
+)
 from tilewright.plugin.group_report import Row, group_report
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import Edge, GroupMapping, Path, Place
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Execution, Limit, Report
 from tilewright_costmodels.oracle.memories import MemoryTraffic, Uses, compute, largest_tile, move
@@ -100,7 +112,7 @@ class GroupRun:
 
     def __init__(self, group: GroupMapping, limit: int) -> None:
         self.group = group
-        traces = {name: trace_operations(path.problem, path.mapping, limit) for name, path in group.paths.items()}
+        traces = {name: _trace(group, path, limit) for name, path in group.paths.items()}
         self.traces = traces
         self.uses = {tensor: list(_uses(group, tensor, traces)) for tensor in group.users}
         self.traffic: dict[tuple[str, str], list[MemoryTraffic]] = {}
@@ -134,7 +146,7 @@ class GroupRun:
                     text = f"{use.path.problem.name} touches no word of it; check the offsets and sizes of its edge"
                     yield Reason(code="halo", where=f"tensor {tensor}", message=text)
                 elif maker is not None and use is not maker and len(maker.words):
-                    yield from _read_early(maker, use)
+                    yield from _read_early(maker, use, keeps_halo(self.group, tensor))
 
     def count(self) -> list[tuple[Use, list[TensorResidency]]]:
         """Return the traffic of each layer and tensor in the memories that keep it."""
@@ -154,6 +166,8 @@ class GroupRun:
             memory = memory_at(self.group, tensor, place, number)
             held: Uses = [(use.trace, use.words) for use in users]
             entry = users[0].path.places.index((place, number))
+            if keeps_halo(self.group, tensor) and home_of(self.group, users[0].path.problem.name, tensor) == (place, number):
+                return _most_alive(users, entry) * memory.words_of(users[0].tensor)
             return largest_tile(held, entry) * memory.words_of(users[0].tensor)
 
         return group_peaks(self.group, tile)
@@ -231,8 +245,53 @@ def _box(edge: Edge | None, maker: Ints | None, points: list[Ints]) -> tuple[Int
     return np.maximum(least, 0), np.minimum(most, np.array(edge.sizes, dtype=np.int64))
 
 
-def _read_early(maker: Use, reader: Use) -> Iterator[Reason]:
-    """Yield a reason for the first word that is not whole, or not there, when it is read."""
+def _trace(group: GroupMapping, path: Path, limit: int) -> OperationTrace:
+    """Execute one layer. It ends together with layers that have more rows of a shared loop, so it starts later."""
+    places = [part_at(group, place) if at < path.starts[-1] else None for at, (place, _) in enumerate(path.places)]
+    late, entries = dict[str, tuple[int, int]](), list(path.mapping.entries)
+    for at, part in enumerate(places):
+        if part is None:
+            break
+        for axis in moving_axes(group, path.places[at]):
+            name = group.axes[axis][path.problem.name]
+            late.setdefault(name, (at, group.extent(axis, part.layers()) - path.problem.dimensions[name]))
+    dimensions = {name: path.problem.dimensions[name] + more for name, (_, more) in late.items()}
+    for at in range(path.starts[-1]):
+        sizes = {name: dimensions[name] for name, (first, _) in late.items() if at < first}
+        update = {key: {**getattr(entries[at], key), **sizes} for key in ("temporal_tile_sizes", "spatial_tile_sizes")}
+        entries[at] = entries[at].model_copy(update={key: FrozenDict(each) for key, each in update.items()})
+    problem = path.problem.replace({f"dimensions.{name}": size for name, size in dimensions.items()})
+    trace = trace_operations(problem, Mapping(entries=tuple(entries)), limit)
+    points = trace.points - np.array([late.get(name, (0, 0))[1] for name in problem.dimension_names])
+    there = (points >= 0).all(axis=1)
+    return replace(
+        trace, points=points[there], time_steps=trace.time_steps[there], unit_indices=trace.unit_indices[there]
+    )
+
+
+def _most_alive(users: list[Use], entry: int) -> int:
+    """Return the most words of a tensor that one instance of its home holds, from the first use to the last."""
+    words, instances, steps = (
+        np.concatenate(each)
+        for each in zip(*((u.words, u.trace.instances(entry), u.trace.steps(entry)) for u in users), strict=True)
+    )
+    most = 0
+    for instance in np.unique(instances):
+        own, at = np.unique(words[instances == instance], return_inverse=True)
+        first, last = np.full(len(own), np.iinfo(np.int64).max), np.full(len(own), -1)
+        np.minimum.at(first, at, steps[instances == instance])
+        np.maximum.at(last, at, steps[instances == instance])
+        begun, gone = np.sort(first), np.sort(last)
+        most = max(most, int((np.arange(1, len(own) + 1) - np.searchsorted(gone, begun)).max()))
+    return most
+
+
+def _read_early(maker: Use, reader: Use, halo: bool) -> Iterator[Reason]:
+    """Yield a reason for the first word that is not whole, or not there, when it is read.
+
+    Args:
+        halo: the home keeps words of earlier steps.
+    """
     shared = sum(1 for ours, theirs in zip(maker.path.places, reader.path.places, strict=False) if ours == theirs)
     count = 1 + int(max(maker.words.max(initial=0), reader.words.max()))
     before = maker.path.place < reader.path.place
@@ -253,7 +312,7 @@ def _read_early(maker: Use, reader: Use) -> Iterator[Reason]:
         text = f"{reader.path.problem.name} reads a word after {done[word]} of {needed[word]} operations of {maker.path.problem.name}"
         yield Reason(code="unfinished" if done[word] else "halo", where=f"tensor {reader.name}", message=text)
         return
-    if _held(reader, home) - _held(maker, home):
+    if not halo and _held(reader, home) - _held(maker, home):
         text = f"{reader.path.problem.name} reads words that its home does not hold at that step"
         yield Reason(code="halo", where=f"tensor {reader.name}", message=text)
 
