@@ -81,6 +81,9 @@ class _Drawn:
         self.sizes["x"] = self.sizes["p"] + self.sizes["r"] - 1
         self.sizes["w"] = self.sizes["y"] + self.sizes["t"] - 1
         self.form = form
+        self.rows = {
+            own: axis for own, axis in (("x", "p"), ("w", "y")) if random.random() < 0.5 and self.parts(own, axis)
+        }
         self.users: dict[str, list[str]] = {}
         for layer, tensors in form.items():
             for tensor in tensors:
@@ -99,9 +102,9 @@ class _Drawn:
         return {
             "name": "random",
             "axes": {
-                at: {each: at for each in self.form if at in self.dimensions(each)}
+                at: {each: own for each in self.form if (own := self.own(at, each))}
                 for at in self.sizes
-                if sum(at in self.dimensions(each) for each in self.form) > 1
+                if sum(self.own(at, each) is not None for each in self.form) > 1
             },
             "edges": [
                 {"tensor": tensor, "layers": dict.fromkeys(users, tensor)}
@@ -116,6 +119,15 @@ class _Drawn:
     def dimensions(self, layer: str) -> list[str]:
         found = [at for ranks in self.form[layer].values() for at in ranks]
         return list(dict.fromkeys(at for rank in found for at in ((rank,) if isinstance(rank, str) else rank)))
+
+    def parts(self, *names: str) -> bool:
+        """Return whether some layers have one of two dimensions, and other layers the other."""
+        return all(any(name in self.dimensions(each) for each in self.form) for name in names)
+
+    def own(self, axis: str, layer: str) -> str | None:
+        """Return a layer's dimension on an axis; rows that a window reads and the reader's rows are one axis."""
+        able = [axis, *(own for own, other in self.rows.items() if other == axis)]
+        return next((each for each in able if each in self.dimensions(layer)), None)
 
     def problem(self, layer: str) -> dict[str, Any]:
         tensors = []
@@ -153,15 +165,26 @@ class _Drawn:
         clusters[1]["fanout"] = {"size": self.fanout, "axis": "X"} | share
         return {"name": "random", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
 
-    def tile(self, size: int) -> int:
+    def tile(self, size: int, *others: int) -> int:
+        """Return a tile that divides all sizes, and is smaller than each if they differ."""
         able = [each for each in range(1, size + 1) if size % each == 0 or not self.divisible]
-        return self.random.choice(able)
+        if others:
+            able = [each for each in able if all(s % each == 0 and each < s for s in (size, *others))]
+        return self.random.choice(able or [max(size, *others)])
+
+    def inside(self, axis: str, layers: list[str], tiles: dict[str, int]) -> list[int]:
+        """Return the tiles of an axis in some layers, each once."""
+        return sorted({tiles[self.own(axis, each) or axis] for each in layers})
 
     def part(self, layers: list[str], tiles: dict[str, int], kept: dict[str, set[str]]) -> dict[str, Any]:
         """Return a part: entries with random loops and keeps, then branches or a layer."""
         random, leaf = self.random, len(layers) == 1
         tiles, kept = dict(tiles), {level: set(names) for level, names in kept.items()}
-        axes = [at for at in tiles if all(at in self.dimensions(each) for each in layers)]
+        axes = [
+            at
+            for at in tiles
+            if all(self.own(at, each) if not leaf else at in self.dimensions(each) for each in layers)
+        ]
         below = {t for layer in layers for t in self.form[layer]}
         entries: list[dict[str, Any]] = []
         cuts = self.cut(layers) if not leaf else []
@@ -178,13 +201,22 @@ class _Drawn:
                     kept[level].add(t)
                 order = random.sample(axes, len(axes))
                 loops = {
-                    at: self.tile(tiles[at]) if random.random() < 0.5 and at not in "rst" else tiles[at] for at in axes
+                    at: self.tile(*(self.inside(at, layers, tiles)))
+                    if random.random() < 0.5 and at not in "rst"
+                    else max(self.inside(at, layers, tiles))
+                    for at in axes
                 }
-                tiles |= loops
+                tiles |= {
+                    own: min(size, tiles[own])
+                    for at, size in loops.items()
+                    for own in (at, *(x for x, y in self.rows.items() if y == at and not leaf))
+                }
                 entry = {"target": level, "keep": keep, "temporal_tile_sizes": dict(loops), "temporal_order": order}
                 if level == "Buffer" and last and self.levels == 2 and random.random() < (0.2 if not leaf else 0.8):
                     spatial, room = dict(loops), self.fanout
                     for at in random.sample(axes, len(axes)):
+                        if len(self.inside(at, layers, tiles)) > 1:
+                            continue
                         spatial[at] = random.choice(
                             [t for t in range(1, tiles[at] + 1) if tiles[at] % t == 0 and tiles[at] // t <= room]
                         )
@@ -192,7 +224,7 @@ class _Drawn:
                     entry["spatial_tile_sizes"] = spatial
                     if spatial != loops:
                         kept["Buffer!"] = set()
-                    tiles |= spatial
+                    tiles |= {at: min(size, tiles[at]) for at, size in spatial.items()}
                 entries.append(entry)
         if leaf:
             inner = "Reg" if self.levels == 2 else "Buffer"

@@ -214,7 +214,11 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
         for entry in part.entries:
             size = entry.temporal_tile_sizes[axis]
             whole = [*sizes, outside.get(axis, 0)] if size < max(sizes) else []
-            if entry.spatial_tile_sizes[axis] != size or any(each % size for each in whole) or size in sizes[: len(whole)]:
+            if (
+                entry.spatial_tile_sizes[axis] != size
+                or any(each % size for each in whole)
+                or size in sizes[: len(whole)]
+            ):
                 told = ", ".join(f"{each} in {layer}" for layer, each in zip(layers, sizes, strict=True))
                 text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"
                 yield Reason(code="halo", where=f"loop over {axis}", message=text)
@@ -255,7 +259,9 @@ def _halo(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     home, _ = home_of(group, next(iter(group.users[tensor])), tensor)
     if [axis in uneven for _, axis in loops].index(True) < len(loops) - 1 or loops[-1][0] != home:
         axis = next(axis for _, axis in loops if axis in uneven)
-        text = f"its home keeps a halo between the steps of {axis}; make that the last loop outside the home, in its part"
+        text = (
+            f"its home keeps a halo between the steps of {axis}; make that the last loop outside the home, in its part"
+        )
         yield Reason(code="halo", where=f"tensor {tensor}, loop over {axis}", message=text)
 
 
@@ -364,7 +370,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
     """Return the words of the memory that the largest of the users' tiles needs."""
-    most = 0.0
+    most, width = 0, 0.0
     sizes = _sizes(group, tensor)
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
@@ -376,8 +382,9 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
                 for rank in own.projection
             ]
-            most = max(most, math.prod(map(min, tile, sizes or tile)) * memory.words_of(own))
-    return most
+            most = max(most, math.prod(map(min, tile, sizes or tile)))
+            width = max(width, memory.words_of(own))
+    return most * width
 
 
 def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:

@@ -270,9 +270,7 @@ class GroupMapping(Printed, FileModel):
             temporal_tile_sizes=FrozenDict(
                 tiles | {own[a]: within(a, n) for a, n in entry.temporal_tile_sizes.items()}
             ),
-            spatial_tile_sizes=FrozenDict(
-                tiles | {own[a]: within(a, n) for a, n in entry.spatial_tile_sizes.items()}
-            ),
+            spatial_tile_sizes=FrozenDict(tiles | {own[a]: within(a, n) for a, n in entry.spatial_tile_sizes.items()}),
             spatial_order=None
             if entry.spatial_order is None
             else (*rest, *(own[axis] for axis in entry.spatial_order)),

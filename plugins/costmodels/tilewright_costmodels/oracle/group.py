@@ -166,7 +166,10 @@ class GroupRun:
             memory = memory_at(self.group, tensor, place, number)
             held: Uses = [(use.trace, use.words) for use in users]
             entry = users[0].path.places.index((place, number))
-            if keeps_halo(self.group, tensor) and home_of(self.group, users[0].path.problem.name, tensor) == (place, number):
+            if keeps_halo(self.group, tensor) and home_of(self.group, users[0].path.problem.name, tensor) == (
+                place,
+                number,
+            ):
                 return _most_alive(users, entry) * memory.words_of(users[0].tensor)
             return largest_tile(held, entry) * memory.words_of(users[0].tensor)
 
