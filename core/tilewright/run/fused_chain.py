@@ -119,7 +119,7 @@ def _order(group: GroupMapping) -> list[str]:
 def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fusable]]:
     """Return (layer, dimension) -> axis, and the tensors that several layers use.
 
-    Dimensions are one axis if they are one coordinate of such a tensor, unless that made two dimensions of a layer
+    Dimensions are one axis if they step one coordinate of such a tensor, unless that made two dimensions of a layer
     one axis. No loop is shared over such a coordinate.
     """
     problems, order = {problem.name: problem for problem in group.layers}, _order(group)
@@ -130,9 +130,8 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
         ranks = [[(layer, rank) for rank in problems[layer].tensor(own).projection] for layer, own in users.items()]
         coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
         for together in coordinates[tensor]:
-            joined = set().union(*(same[layer, at] for layer, rank in together for at in rank.terms))
-            plain = all(len(rank.terms) == 1 for _, rank in together)
-            if plain and len({layer for layer, _ in joined}) == len(joined):
+            joined = set().union(*(same[each] for each in _stepped(group, tensor, together)))
+            if len({layer for layer, _ in joined}) == len(joined):
                 same |= dict.fromkeys(joined, joined)
     axes, names = dict[tuple[str, str], str](), set[str]()
     for (layer, dimension), joined in same.items():
@@ -142,20 +141,36 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
             names.add(name)
     tensors = dict[str, Fusable]()
     for tensor, users in used.items():
-        sizes = dict[str, int]()
+        sizes, halo = dict[str, int](), dict[str, int]()
         for number, together in enumerate(coordinates[tensor]):
             layer, rank = together[0]
-            found = {axes[each, at] for each, terms in together for at in terms.terms}
-            plain = len(found) == 1 and all(len(terms.terms) == 1 for _, terms in together)
-            sizes[found.pop() if plain else f"{tensor}.{number}"] = 1 + sum(
-                problems[layer].dimensions[at] - 1 for at in rank.terms
-            )
+            size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
+            stepped = _stepped(group, tensor, together)
+            found = {axes[each] for each in stepped}
+            axis = found.pop() if len(found) == 1 else f"{tensor}.{number}"
+            sizes[axis] = size
+            halo[axis] = max((size - problems[layer].dimensions[at] for layer, at in stepped), default=0)
         positions = tuple(sorted(map(order.index, users)))
         first, own = next(iter(users.items()))
         width = group.architecture.memories[1].slices_of(problems[first].tensor(own))
         made = group.maker(tensor) is not None
-        tensors[tensor] = Fusable(tensor, sizes, positions, made, width)
+        tensors[tensor] = Fusable(tensor, sizes, positions, made, width, halo)
     return axes, tensors
+
+
+def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]]) -> list[tuple[str, str]]:
+    """Return layer and dimension of the rows that each user of a tensor steps along one coordinate.
+
+    A window steps the rows of its layer's result. Empty if some layer's rows differ from the tensor's.
+    """
+    problems = {problem.name: problem for problem in group.layers}
+    found, rows = list[tuple[str, str]](), set[int]()
+    for layer, rank in together:
+        sizes, result = problems[layer].dimensions, problems[layer].output.dimensions
+        able = [at for at in rank.terms if len(rank.terms) == 1 or (at in result and group.maker(tensor) != layer)]
+        rows.add(1 + sum(sizes[at] - 1 for at in rank.terms))
+        found += [(layer, at) for at in able]
+    return found if len(found) == len(together) and len(rows) == 1 else []
 
 
 def _layers(group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict[str, Fusable]) -> Iterator[FusedLayer]:
@@ -249,7 +264,9 @@ def _join(
     own = part.inside
     for tensor, at in fused:
         words = tensor.slices(homes.loops[:at])
-        if at == depth:
+        if tensor.keeps_halo(homes.loops[:at]):  # it stays for the next step of the last loop
+            outside[at - 1] += 0 if tensor.name in known else words
+        elif at == depth:
             own += words
         elif tensor.name not in known or at == before:  # it stays while the deeper shared loops run
             outside[at] += words
@@ -302,6 +319,7 @@ class _Tree:
         self.layers = _order(group)
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
         self.homes = dict(each for homes, _ in parts for each in homes.depths)
+        self.loops = {name: homes.loops[:depth] for homes, _ in parts for name, depth in homes.depths}
 
     def depth(self, number: int) -> int:
         """Return how many loops a layer shares with the next one; -1: no fused tensor lives on."""
@@ -326,13 +344,18 @@ class _Tree:
                 name
                 for nest in nests
                 for name, outside in zip(nest.kept, nest.depths, strict=True)
-                if outside == at < shared and name not in self.homes
+                if outside == at and name not in self.homes
+                if (at > depth if name in nest.sliding else at < shared)
             ]
             kept += [
                 name
                 for name, outside in self.homes.items()
                 if outside == at and first <= self.tensors[name].first and self.tensors[name].last <= last
-                if at < shared or any(self.tensors[name].first <= cut < self.tensors[name].last for cut in cuts)
+                if (
+                    at > depth
+                    if self.tensors[name].keeps_halo(self.loops[name])
+                    else at < shared or any(self.tensors[name].first <= cut < self.tensors[name].last for cut in cuts)
+                )
             ]
             entry: dict[str, Any] = {"target": self.inner, "keep": kept}
             if at > depth:
@@ -355,7 +378,7 @@ class _Tree:
             kept = [
                 own[name]
                 for name, outside in zip(nest.kept, nest.depths, strict=True)
-                if outside == at and name not in self.homes
+                if outside == at and name not in self.homes and name not in nest.sliding
             ]
             entry: dict[str, Any] = {"target": self.inner, "keep": kept}
             if at > depth:

@@ -31,7 +31,8 @@ class Nest:
     """Loops outermost first, and the nodes of the kept tensors, outermost first.
 
     For each node, `depths` has the number of loops outside it, and `slices` the slices of its tile. `fills` has
-    the words that all loops bring. `visits` is the product of the trips of all loops.
+    the words that all loops bring. `visits` is the product of the trips of all loops. `sliding` are the windows in the
+    shared part that bring only the new words of each step.
     """
 
     loops: Loops = ()
@@ -40,6 +41,7 @@ class Nest:
     visits: int = 1
     slices: tuple[int, ...] = ()
     fills: tuple[int, ...] = ()
+    sliding: frozenset[str] = frozenset()
 
     def followed_by(self, inner: Nest) -> Nest:
         """Return the nest with another one inside."""
@@ -51,6 +53,7 @@ class Nest:
             self.visits * inner.visits,
             (*self.slices, *inner.slices),
             (*self.fills, *(self.visits * each for each in inner.fills)),
+            self.sliding | inner.sliding,
         )
 
 
@@ -85,7 +88,8 @@ class Fusable:
     """A tensor that several layers use, or that is alive while they run.
 
     `users` are the positions of its layers. `made`: the first one makes it. Otherwise it is an input of the group, and
-    the first one fills it. `sizes`: axis -> size. `width`: slices of a word in the buffer.
+    the first one fills it. `sizes`: axis -> size. `width`: slices of a word in the buffer. `halo`: axis -> rows of the
+    steps before that a window reads again.
     """
 
     name: str
@@ -93,6 +97,7 @@ class Fusable:
     users: tuple[int, ...]
     made: bool
     width: int
+    halo: dict[str, int]
 
     @property
     def first(self) -> int:
@@ -103,8 +108,13 @@ class Fusable:
         return self.users[-1]
 
     def slices(self, loops: Loops) -> int:
-        """Return the slices of the tile inside some loops."""
-        return self.width * math.prod((self.sizes | dict(loops))[axis] for axis in self.sizes)
+        """Return the slices of the tile inside some loops, with the rows that stay."""
+        tiles = {axis: size + self.halo.get(axis, 0) for axis, size in loops}
+        return self.width * math.prod(tiles.get(axis, size) for axis, size in self.sizes.items())
+
+    def keeps_halo(self, loops: Loops) -> bool:
+        """Return whether rows stay at home for the next step of a loop outside it."""
+        return any(self.halo.get(axis) for axis, _ in loops)
 
 
 @dataclass(frozen=True)
@@ -138,9 +148,8 @@ class FusedLayer:
         for count in range(len(self.alive) + 1):
             for fused in itertools.combinations(self.alive, count):
                 for nest in self._nests(frozenset(each.name for each in fused)):
-                    priced = self._priced(fused, nest)
-                    if priced is not None:
-                        found.setdefault(priced[0], []).append(priced[1])
+                    homes, part = self._priced(fused, nest)
+                    found.setdefault(homes, []).append(part)
         for homes, parts in found.items():
             if len(parts) == 1:
                 continue
@@ -171,6 +180,8 @@ class FusedLayer:
         A node moves in through loops that move it, since it then needs less room. A window does not.
         """
         at = len(nest.kept)
+        if at and order[at - 1] in fused and not self._may_be_home(order[at - 1], nest.loops):
+            return
         if at == len(order):
             yield nest, tile
             return
@@ -181,6 +192,23 @@ class FusedLayer:
             for ordered in itertools.permutations(loops):
                 more = nest.followed_by(self._node(order[at], ordered, tile, slices))
                 yield from self._shared_parts(fused, order, inner, more)
+                if order[at] not in fused and self._may_slide(order[at], inner, more.loops):
+                    outer = {**self.problem.dimensions, **dict(more.loops[:-1])}
+                    new = self._slid(order[at], more.fills[-1], outer, inner, more.loops[-1])
+                    more = replace(more, fills=(*more.fills[:-1], new), sliding=more.sliding | {order[at]})
+                    yield from self._shared_parts(fused, order, inner, more)
+
+    def _may_be_home(self, name: str, loops: Loops) -> bool:
+        """Return whether a home inside some loops can keep a halo: only the last loop needs one."""
+        tensor = next(each for each in self.alive if each.name == name)
+        return not any(tensor.halo.get(self.axes[at]) for at, _ in loops[:-1])
+
+    def _may_slide(self, name: str, tile: dict[str, int], loops: Loops) -> bool:
+        """Return whether the last loop slides a window, and no other dimension of a window has loops."""
+        whole = self.problem.dimensions
+        return loops[-1:] != () and any(
+            loops[-1][0] in window and sum(tile[at] < whole[at] for at in window) == 1 for window in self._sums[name]
+        )
 
     def _branches(self, kept: tuple[str, ...], tile: dict[str, int]) -> list[Nest]:
         """Return the undominated nests inside the shared part, for tiles there."""
@@ -248,7 +276,7 @@ class FusedLayer:
     def _node(self, name: str, loops: Loops, tile: dict[str, int], slices: int) -> Nest:
         """Return a node behind loops that fill it whole at every step."""
         visits = math.prod(tile[dimension] // size for dimension, size in loops)
-        return Nest(loops, (name,), (len(loops),), visits, (slices,), (visits * slices // self._sizes[name][0],))
+        return Nest(loops, (name,), (len(loops),), visits, (slices,), (visits * slices // self._widths[name],))
 
     @cached_property
     def _macs(self) -> int:
@@ -264,20 +292,22 @@ class FusedLayer:
 
     def _slices(self, name: str, tile: dict[str, int]) -> int:
         """Return the slices of a tensor's tile in the buffer."""
-        width, whole = self._sizes[name]
+        if name in self._passing:
+            loops = ((self.axes[at], tile[at]) for at in self._moving[name] if tile[at] < self.problem.dimensions[at])
+            return self._passing[name].slices(tuple(loops))
         own = math.prod(tile[dimension] for dimension in self._moving[name] - self._windows[name])
-        return width * whole * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
+        return self._widths[name] * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
 
     @cached_property
-    def _sizes(self) -> dict[str, tuple[int, int]]:
-        """Tensor of the group -> slices of a word, and the words along coordinates that no dimension of the layer moves."""
-        own = {self.names[each.name]: (self.buffer.slices_of(each), 1) for each in self.problem.tensors}
-        known = set(self.axes.values())
-        passing = {
-            each.name: (each.width, math.prod(size for axis, size in each.sizes.items() if axis not in known))
-            for each in self.alive
-        }
-        return passing | own
+    def _passing(self) -> dict[str, Fusable]:
+        """Tensors that are alive while the layer runs, which it does not use."""
+        return {each.name: each for each in self.alive if each.name not in self.names.values()}
+
+    @cached_property
+    def _widths(self) -> dict[str, int]:
+        """Tensor of the group -> slices of a word."""
+        own = {self.names[each.name]: self.buffer.slices_of(each) for each in self.problem.tensors}
+        return {each.name: each.width for each in self.alive} | own
 
     @cached_property
     def _moving(self) -> dict[str, set[str]]:
@@ -307,17 +337,13 @@ class FusedLayer:
             each.name: {dimension for dimension, axis in self.axes.items() if axis in each.sizes} for each in self.alive
         }
 
-    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part] | None:
-        """Return the class and the partial mapping of a nest, or None if a window moves as the space does not cover."""
+    def _priced(self, fused: tuple[Fusable, ...], nest: Nest) -> tuple[Homes, Part]:
+        """Return the class and the partial mapping of a nest."""
         energy, a, b, c, d = 0.0, 0, 0, 0, 0
         depth = dict(zip(nest.kept, nest.depths, strict=True))
         at_home = {each.name for each in fused}
         shared = max((depth[name] for name in at_home), default=0)
         fills = dict(zip(nest.kept, nest.fills, strict=True))
-        for name in self._sliding & depth.keys() - at_home:
-            slid = {at for at, _ in nest.loops[: depth[name]]} if depth[name] < shared else set[str]()
-            if not slid.isdisjoint(self._windows[name]):
-                return None
         filled_here = {each.name for each in fused if not each.made and each.first == self.number}
         for own, name in self.names.items():
             filled = fills.get(name) if name not in at_home or name in filled_here else 0
@@ -330,7 +356,9 @@ class FusedLayer:
         energy += cycles * sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
         outside, inside = [0.0] * shared, 0.0
         for name, words in zip(nest.kept, nest.slices, strict=True):
-            if name not in at_home and depth[name] < shared:
+            if name in nest.sliding:  # it stays for the next step of the last loop
+                outside[depth[name] - 1] += words
+            elif name not in at_home and depth[name] < shared:
                 outside[depth[name]] += words
             elif name not in at_home:
                 inside += words
