@@ -6,8 +6,9 @@ cd tests && python -m support.fused_chains 500 --windows
 Nothing is pruned, and nothing of the search is used. All nests of each layer are listed: kept tensors and loops in any
 order, several loops of one dimension included. Words are counted by stepping through the loops: a tile that is
 there stays, and a branch starts with nothing inside. All nests that agree in their shared loops are joined.
-A window brings only its new words if the last loop that moves it slides it. Nests that docs/fusion.md excludes for
-windows are left out.
+A window brings only its new words if the last loop that moves it slides it. Layers may share loops over rows of
+different sizes. Such a loop is then the last one outside the home, where the rows stay for the next step. A tile right
+above a sequence may stay there, too. Nests that docs/fusion.md excludes for windows are left out.
 """
 
 from __future__ import annotations
@@ -142,6 +143,17 @@ class Layer:
         self.sizes = {at: chain.sizes[at] for own in self.dimensions.values() for at in sorted(own)}
         self.macs = math.prod(self.sizes.values())
         self.words = cache(self._words)
+        self.row = chain.rows[number + 1]
+        later = chain.sizes.get(f"r{number + 1}", 1) if number + 1 < chain.count else 1
+        self.halos = {self.operand: chain.sizes[f"r{number}"] - 1, self.result: later - 1}
+
+    def may_be_outside(self, at: str, name: str) -> bool:
+        """Return whether a shared loop over a dimension steps a tensor that both layers use."""
+        return (at,) in self.tensors[name] or (at == self.row and at in self.dimensions[name])
+
+    def keeps_halo(self, name: str, outside: Loops) -> bool:
+        """Return whether rows of a tensor at home stay for the next step of a loop outside it."""
+        return self.halos.get(name, 0) > 0 and any(at == self.row for at, _ in outside)
 
     def nests(self, fused: frozenset[str]) -> Iterator[tuple[Loops, dict[str, int]]]:
         """Yield loops, and for each kept tensor how many of them are outside."""
@@ -160,7 +172,7 @@ class Layer:
         rest = order[len(depths) :]
         yield from self._nests(fused, order, loops, depths | {rest[0]: len(loops)}, tile)
         for at, size in tile.items():  # one more loop in front of the next kept tensor
-            if all((at,) in self.tensors[name] for name in rest if name in fused):
+            if all(self.may_be_outside(at, name) for name in rest if name in fused):
                 for inner in range(1, size):
                     if size % inner == 0:
                         yield from self._nests(fused, order, (*loops, (at, inner)), depths, tile | {at: inner})
@@ -208,13 +220,19 @@ class Layer:
         return far_reads, far_writes, near[0], near[1] + fills
 
     def costs(
-        self, loops: Loops, depths: dict[str, int], fused: frozenset[str], shared: list[int]
+        self, loops: Loops, depths: dict[str, int], fused: frozenset[str], shared: list[int], stay: tuple[str, ...]
     ) -> tuple[float, int]:
-        """Return energy and cycles. `shared` are the numbers of loops that neighbours share."""
+        """Return energy and cycles.
+
+        Args:
+            shared: the numbers of loops that neighbours share.
+            stay: tensors that are kept right above a sequence, not in its branch.
+        """
         total = [0, 0, 0, 0]
         for name in self.tensors:
             depth = depths.get(name)
-            apart = max((each for each in shared if depth is not None and each <= depth), default=0)
+            inside = [each for each in shared if depth is not None and each <= depth - (name in stay)]
+            apart = max(inside, default=0)
             moved = self.words(name, None if depth is None else loops[:depth], apart, name in fused - self.filled)
             total = [a + b for a, b in zip(total, moved, strict=True)]
         energy = self.macs * 0.5 + sum(a * b for a, b in zip(total, self.chain.energies, strict=True))
@@ -231,19 +249,28 @@ class Layer:
         return math.prod(self.extent(rank, tile) for rank in self.tensors[name])
 
     def covered(self, loops: Loops, depths: dict[str, int], fused: frozenset[str], shared: int) -> bool:
-        """Return whether each window has one dimension at most with loops outside it, and only in the branch."""
+        """Return whether halos stay over the last loop only, and each window has one dimension at most with loops.
+
+        Loops over a window count in the branch.
+        """
         for name in depths.keys() - fused:
             for window in (rank for rank in self.tensors[name] if len(rank) > 1):
-                common, own = loops[: min(shared, depths[name])], loops[shared : depths[name]]
-                if len({at for at, _ in own if at in window}) > 1:
+                if len({at for at, _ in loops[shared : depths[name]] if at in window}) > 1:
                     return False
-                if depths[name] < shared and any(at in window for at, _ in common):
-                    return False
-        return True
+        return not any(self.keeps_halo(name, loops[: max(depths[name] - 1, 0)]) for name in fused)
+
+    def named(self, loops: Loops) -> Loops:
+        """Return loops with the rows of all layers alike."""
+        return tuple(("rows" if at == self.row else at, size) for at, size in loops)
 
 
-State = tuple[Loops | None, Loops | None, tuple[int, int], tuple[tuple[int, int], ...], tuple[int, int], float, int]
-"""Shared loops to the left and right, depths of both homes, room of other tensors by depth, room at home, costs."""
+State = tuple[
+    Loops | None, Loops | None, tuple[float, float], tuple[tuple[float, int], ...], tuple[int, int], float, int
+]
+"""Shared loops to the left and right, depths of both homes, room of other tensors by depth, room at home, costs.
+
+A tile that stays for the next step of the last loop is half a loop further out: all branches inside the loop see it.
+"""
 
 
 def states(layer: Layer, left: bool, right: bool) -> set[State]:
@@ -259,23 +286,28 @@ def states(layer: Layer, left: bool, right: bool) -> set[State]:
                 else [
                     loops[:at]
                     for at in range(depths[name], len(loops) + 1)
-                    if all((each,) in layer.tensors[name] for each, _ in loops[:at])
+                    if all(layer.may_be_outside(each, name) for each, _ in loops[:at])
                 ]
                 for name in ends
             ]
-            others = Counter[int]()
-            for name, depth in depths.items():
-                if name not in fused:
-                    others[depth] += layer.room(name, loops[:depth])
-            homes = tuple(-1 if name is None else depths[name] for name in ends)
+            homes = tuple(
+                -1 if name is None else depths[name] - 0.5 * layer.keeps_halo(name, loops[: depths[name]])
+                for name in ends
+            )
             room = tuple(0 if name is None else layer.room(name, loops[: depths[name]]) for name in ends)
             for shared in itertools.product(*able):
-                if not layer.covered(
-                    loops, depths, fused, max((len(each) for each in shared if each is not None), default=0)
-                ):
+                numbers = [len(each) for each in shared if each is not None]
+                if not layer.covered(loops, depths, fused, max(numbers, default=0)):
                     continue
-                costs = layer.costs(loops, depths, fused, [len(each) for each in shared if each is not None])
-                found.add((*shared, homes, tuple(sorted(others.items())), room, *costs))  # type: ignore[arg-type]
+                above = [name for name, depth in depths.items() if depth and depth in numbers and name not in fused]
+                for stay in (each for n in range(len(above) + 1) for each in itertools.combinations(above, n)):
+                    others = Counter[float]()
+                    for name, depth in depths.items():
+                        if name not in fused:
+                            others[depth - 0.5 * (name in stay)] += layer.room(name, loops[:depth])
+                    costs = layer.costs(loops, depths, fused, numbers, stay)
+                    outside = tuple(None if each is None else layer.named(each) for each in shared)
+                    found.add((*outside, homes, tuple(sorted(others.items())), room, *costs))  # type: ignore[arg-type]
     return found
 
 
@@ -284,7 +316,7 @@ def room(chosen: tuple[State, ...], first: int, last: int, outside: int) -> int:
     own = [(depth, words) for each in chosen[first : last + 1] for depth, words in each[3] if depth >= outside]
     if first == last:
         return sum(words for _, words in own)
-    pairs = {i: (len(chosen[i][1] or ()), chosen[i][2][1], chosen[i][4][1]) for i in range(first, last)}
+    pairs = {i: (len(chosen[i][1] or ()), chosen[i][2][1], chosen[i + 1][4][0]) for i in range(first, last)}
     shared = min(each for each, _, _ in pairs.values())
     kept = sum(words for depth, words in own if depth < shared)
     kept += sum(words for _, home, words in pairs.values() if outside <= home < shared)
@@ -369,7 +401,7 @@ def main() -> int:
             counts[
                 f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {f'{chain.count} layers' if not chain.siblings else 'siblings'}"
             ] += 1
-        if sum(counts.values()) % 50 == 0:
+        if sum(counts.values()) % 10 == 0:
             print(
                 f"{sum(counts.values())} chains, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
             )

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from random import Random
+from typing import Any
 
 from support import EXAMPLE_FILES
 from support.mutations import mutated_text
@@ -25,7 +26,7 @@ from tilewright.schema.report import Report
 TIMELOOP, ORACLE = build_model("timeloop", {"link_transfers": False}), build_model("oracle")
 
 
-def figures(report: Report) -> dict[object, object]:
+def figures(report: Report) -> dict[Any, Any]:
     """Return counts by memory, layer and tensor, peaks, and limits of a valid report."""
     assert report.valid, report.reasons
     counts = {
@@ -66,7 +67,7 @@ def _found_again(group: GroupMapping, report: Report, executed: Report) -> bool:
         if any(len(rank.terms) > 1 for rank in group.paths[layer].problem.tensor(own).projection)
     }
     fewer = all(
-        (row[1], row[2]) in windows and all(a >= b for a, b in zip(counts[row], others[row], strict=True))  # type: ignore[index,arg-type,call-overload]
+        (row[1], row[2]) in windows and all(a >= b for a, b in zip(counts[row], others[row], strict=True))
         for row in rows
     )
     peaks = {each.name: each.used_words for each in report.levels} == {

@@ -99,7 +99,7 @@ class FusionReport(Tabular):
             peak = row[f"{memories[-1]}_peak_words"]
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
         proof = (
-            "proved optimal among mappings that fuse neighbouring layers"
+            "proved optimal among mappings whose tiles divide, with halos kept and no recomputation"
             if self.proved
             else "not proved: the model counts other costs than words"
         )

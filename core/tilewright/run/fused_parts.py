@@ -296,7 +296,9 @@ class FusedLayer:
             loops = ((self.axes[at], tile[at]) for at in self._moving[name] if tile[at] < self.problem.dimensions[at])
             return self._passing[name].slices(tuple(loops))
         own = math.prod(tile[dimension] for dimension in self._moving[name] - self._windows[name])
-        return self._widths[name] * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
+        return (
+            self._widths[name] * own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self._sums[name])
+        )
 
     @cached_property
     def _passing(self) -> dict[str, Fusable]:

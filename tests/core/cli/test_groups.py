@@ -10,12 +10,14 @@ from support import EXAMPLE_FILES
 from support.command import Command
 
 EXAMPLE = EXAMPLE_FILES / "two_products.yaml"
+CONVOLUTIONS = EXAMPLE_FILES / "two_convolutions.yaml"
 RECORDED = Path(__file__).parents[2] / "data" / "groups" / "mlp2_fused_m2.yaml"
 
 
 def test_the_page_shows_the_loop_tree_and_its_figures() -> None:
-    group = tw.GroupMapping.from_file(EXAMPLE)
     page = (EXAMPLE_FILES.parent / "docs" / "fusion.md").read_text(encoding="utf-8")
+    assert f"```\n{tw.GroupMapping.from_file(CONVOLUTIONS)}\n```" in page
+    group = tw.GroupMapping.from_file(EXAMPLE)
     assert f"```\n{group}\n```" in page
     (report,) = tw.evaluate(group, models="oracle").reports
     counts = {level.name: level.tensors for level in report.levels}
@@ -24,6 +26,27 @@ def test_the_page_shows_the_loop_tree_and_its_figures() -> None:
         layer, _, name = tensor.partition(".")
         problem = group.paths[layer].problem
         assert row.reads + row.updates == problem.tensor_words(problem.tensor(name))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("{P: 1}}", "{P: 4}}", "its sizes are 66 in first, 64 in second; expected a temporal tile that divides all"),
+        ("{P: 1}}", "{P: 1, K: 1}, temporal_order: [P, K]}", "make that the last loop outside the home"),
+        ("second: Inputs}}", "second: Inputs}, offsets: {second: [1, 0]}}", "reads a window along P"),
+        ("P: 64", "P: 62", "reads a window along P"),
+    ],
+)
+def test_halos_that_a_home_cannot_keep_are_refused(
+    tilewright: Command, tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    text = CONVOLUTIONS.read_text(encoding="utf-8").replace("second: P}}", "second: P}, K: {first: K, second: C}}")
+    text = text.replace("temporal_order: [R", "temporal_order: [P, R")
+    assert old in text
+    (tmp_path / "group.yaml").write_text(text.replace(old, new), encoding="utf-8")
+    for model in ("oracle", "timeloop"):
+        (result,) = tilewright("evaluate", tmp_path / "group.yaml", "--model", model, "--json").data["results"]
+        assert any(each["code"] == "halo" and told in each["message"] for each in result["reasons"])
 
 
 def test_evaluate_prints_a_report_and_the_tree(tilewright: Command) -> None:
@@ -56,7 +79,7 @@ def test_map_fuse_writes_the_optimal_group(tilewright: Command, tmp_path: Path) 
     words = ("map", EXAMPLE, "--arch", tmp_path / "arch.yaml", "--fuse", "--objective", "energy")
     ran = tilewright(*words, "-o", tmp_path / "out")
     page = (EXAMPLE_FILES.parent / "docs" / "fusion.md").read_text(encoding="utf-8")
-    table = page.split("For the example above:\n\n```\n")[1].split("```")[0]
+    table = page.split("For the two products:\n\n```\n")[1].split("```")[0]
     assert ran.code == 0 and "proved optimal" in ran.out
     assert [line.split() for line in table.splitlines()] == [line.split() for line in ran.out.splitlines()[1:5]]
     again = tilewright("evaluate", tmp_path / "out" / "group.yaml", "--json").data["results"][0]

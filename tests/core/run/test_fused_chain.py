@@ -57,6 +57,15 @@ def test_convolutions_cost_what_brute_force_finds(seed: int) -> None:
     assert evaluate_group(TIMELOOP, found.group).of(chain.objective) == pytest.approx(least(chain), rel=1e-9)
 
 
+def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
+    group = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml")
+    found = map_chain(group, "energy")
+    for model in (TIMELOOP, ORACLE):
+        assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+    assert found.energy_pj == 41_860 and evaluate_group(TIMELOOP, found.unfused).energy_pj == 68_524
+    assert evaluate_group(ORACLE, group).energy_pj == found.energy_pj
+
+
 def test_parts_that_are_not_covered_are_refused() -> None:
     data = Chain(6, windows=True).group().to_data()
     data["layers"][0]["tensors"][0]["projection"][0] = "2*x1 + r0"
