@@ -108,7 +108,6 @@ def test_other_notations_refuse_groups(tilewright: Command, notation: str) -> No
     ("old", "new", "told"),
     [
         ("{up: M, down: M}", "{up: M, down: X}", r"group.yaml:5:\d+: .*down has no dimension X"),
-        ("{up: M, down: M}", "{up: M, down: K}", "axis M has 16 in up, 32 in down"),
         (
             "M: {up: M, down: M}",
             "M: {up: M, down: M}, N: {up: M, down: M}",
