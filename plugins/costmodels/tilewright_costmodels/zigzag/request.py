@@ -154,6 +154,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
         factor = port.read_energy_factor if reads else port.write_energy_factor / ratio
         ports.append((allocation, port.words_per_cycle, factor))
         directions -= set(allocated)
+    scale = _blocks_per_access(memory, ports) if parts is None else 1.0
     for (_, width), ends in zip(memory.bandwidths, READS_AND_WRITES, strict=True):
         ports.append((sorted(each for each in directions if each.endswith(ends)), width, 1.0))
     port_rows: list[dict[str, Any]] = []
@@ -161,7 +162,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
         if allocation:
             moved = memory.block_words * word_bits
             # ZigZag charges the part of a full access that the smallest access is
-            full = moved if factor == 1 else round(moved / factor)
+            full = round(moved * scale / factor)
             if parts is not None:
                 moved = full = _UNLIMITED if width is None else max(1, round(width * word_bits * parts))
             bandwidth = {"bandwidth_min": moved, "bandwidth_max": full}
@@ -171,8 +172,8 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
             port_rows.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
     return {
         "size": _UNLIMITED if memory.usable_words is None else memory.usable_words * word_bits * (parts or 1),
-        "r_cost": memory.read_energy_pj,
-        "w_cost": memory.write_energy_pj * ratio,
+        "r_cost": memory.read_energy_pj * scale,
+        "w_cost": memory.write_energy_pj * ratio * scale,
         "area": 0.0,
         "latency": 1,
         "mem_type": "sram",
@@ -182,6 +183,19 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
         "ports": port_rows,
         "served_dimensions": ["D1"],
     }
+
+
+def _blocks_per_access(memory: Memory, ports: list[tuple[list[str], float | None, float]]) -> float:
+    """Return the blocks of a full access of a port whose block has the memory's own energy.
+
+    In ZigZag's files a block of a port that is twice as wide costs half. Full accesses of the ports' own widths
+    then round as ZigZag rounds. Other ports: 1.
+    """
+    blocks = [(width or 0.0) / memory.block_words for _, width, _ in ports]
+    scales = [count * factor for count, (_, _, factor) in zip(blocks, ports, strict=True)]
+    if len(ports) == len(memory.ports) > 0 and min(blocks) >= 1 and math.isclose(min(scales), max(scales)):
+        return scales[0]
+    return 1.0
 
 
 def _is_shared(port: Port) -> bool:
