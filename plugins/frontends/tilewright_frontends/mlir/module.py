@@ -11,7 +11,7 @@ from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends.mlir import affine, aten, loops
+from tilewright_frontends.mlir import affine, aten, loops, onnx_dialect
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
@@ -33,8 +33,8 @@ ELEMENTWISE = frozenset(
 def read_workload(module: Operation, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
     """Return the workload of a module: the layers of its entries and of the functions they call.
 
-    Entries are public functions that no other function calls. A function called several times
-    contributes its layers each time.
+    Entries are the public functions that no other function calls, or the private ones if there are none.
+    A function called several times contributes its layers each time.
 
     Args:
         module: the module.
@@ -57,13 +57,8 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
             f"{source}: it has {names[several[0]]} functions called '{several[0]}', and calls one of them",
             hint="put each module of a split file into a file of its own",
         )
-    entries = [
-        function
-        for function in found
-        if function.text("sym_name") not in called
-        and function.attributes.get("sym_visibility") != "private"
-        and function.regions
-    ]
+    uncalled = [each for each in found if each.text("sym_name") not in called and each.regions]
+    entries = [each for each in uncalled if each.attributes.get("sym_visibility") != "private"] or uncalled
     reader = _Reader(source, functions)
     shapes = _argument_shapes(source, entries, batch, sizes)
     for entry in entries:
@@ -71,7 +66,8 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
     if not entries:
         reader.run(top, _Call(), ())
     if not reader.layers:
-        raise InputError(_nothing(source, reader.unmapped))
+        lowered = any(each.operator.startswith(onnx_dialect.LOWERED) for each in reader.unmapped)
+        raise InputError(_nothing(source, reader.unmapped), hint=onnx_dialect.EMIT if lowered else None)
     return Workload(
         name=name,
         source=f"{Path(source).name}: MLIR module",
@@ -237,6 +233,10 @@ class _Reader:
         before = call.before([*operation.operands, *inner])
         call.learn(operation)
         call.makers |= dict.fromkeys(operation.results, operation)
+        if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
+            before = self._onnx(operation, call, before)
+            call.origins |= dict.fromkeys(operation.results, before)
+            return
         problems, reason = list[Problem](), None
         with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
             try:
@@ -244,25 +244,52 @@ class _Reader:
             except Unsupported as error:
                 reason = str(error)
         for problem in with_widths(problems, operation, call.makers.get) if problems else ():
-            name = unique_name(problem.name, self.taken)
-            self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before, count=call.times))
-            before = (name,)
+            before = self._layer(problem, before, call.times)
         if not problems and is_listed(operation):
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             said, operations = explain(operation, shapes)
             if operations is None and (inside := self._products_within(operation)):
                 said = f"{said}; they have {', '.join(inside)}"
-            name = unique_name(operation.label or f"{operation.kind}_{operation.line}", self.taken)
-            self.unmapped.append(
-                Unmapped(
-                    name=name,
-                    operator=operation.name,
-                    reason=f"{operation.at}: {reason or said}",
-                    operations=None if operations is None else operations * call.times,
-                )
-            )
+            self._leave(operation, reason or said, operations, call)
         for value in (*operation.results, *_written(operation)):
             call.origins[value] = before
+
+    def _layer(self, problem: Problem, before: tuple[str, ...], count: int) -> tuple[str, ...]:
+        """Add a layer. Return its name, as that of the layers before the next one."""
+        name = unique_name(problem.name, self.taken)
+        self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before, count=count))
+        return (name,)
+
+    def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call, part: str = "") -> None:
+        self.unmapped.append(
+            Unmapped(
+                name=unique_name(part or operation.title, self.taken),
+                operator=operation.name,
+                reason=f"{operation.at}: {reason}",
+                operations=None if operations is None else operations * call.times,
+            )
+        )
+
+    def _onnx(self, operation: Operation, call: _Call, before: tuple[str, ...]) -> tuple[str, ...]:
+        """Read an operator of ONNX, and the shapes of its results. Return the layers behind the results."""
+        if not is_listed(operation):
+            return before
+        shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
+        where = f"{self.source}:{operation.at}"
+        with refusing(f"{where}: {operation.name} is malformed"):
+            graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, where)
+            found = [graph.shapes.get(f"y{place}") for place in range(len(operation.results))]
+            known = zip(operation.results, found, strict=True)
+            call.shapes |= {value: shape for value, shape in known if shape is not None}
+            if onnx_dialect.is_product(operation.name):
+                self._shapes(operation, call)
+            parts = onnx_dialect.parts(graph, graph.nodes[0], operation.title) if graph.nodes else []
+        for part in parts:
+            if isinstance(part, Unmapped):
+                self._leave(operation, part.reason, part.operations, call, part.name)
+            else:
+                before = self._layer(part[0], before, call.times * part[1])
+        return before
 
     def _products_within(self, operation: Operation) -> list[str]:
         """Return the kinds of products in the regions of an operation and in the functions called there."""
@@ -273,7 +300,11 @@ class _Reader:
                 if callee is not None and callee in self.functions and callee not in called:
                     called.add(callee)
                     waiting.append(self.functions[callee])
-                if builder_of(each.name) is not None or aten.operator_of(each.name) is not None:
+                if (
+                    builder_of(each.name)
+                    or aten.operator_of(each.name) is not None
+                    or onnx_dialect.is_product(each.name)
+                ):
                     found[each.name] = None
         return list(found)
 
@@ -284,7 +315,7 @@ class _Reader:
             Unsupported: its form is not mapped.
             ArithmeticError, LookupError, TypeError, ValueError: it contradicts itself.
         """
-        name = operation.label or f"{operation.kind}_{operation.line}"
+        name = operation.title
         if operation.name == "affine.for":
             return [affine.affine_nest(operation, name)]
         if aten.operator_of(operation.name) is not None:

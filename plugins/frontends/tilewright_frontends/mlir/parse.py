@@ -31,7 +31,7 @@ from xdsl.utils.exceptions import ParseError
 
 from tilewright.errors import InputError
 from tilewright.files import read_bytes
-from tilewright_frontends.mlir import pretty
+from tilewright_frontends.mlir import onnx_dialect, pretty
 from tilewright_frontends.mlir.text import MAX_NUMBERS, Labels, Places, bits_of, readable, value_of
 from tilewright_frontends.mlir.tree import AffineMap, Attribute, Block, Linear, NotLinear, Operation, Value
 
@@ -127,6 +127,8 @@ def _parse(text: str, name: str) -> Operation:
             message = f"the pretty form of {named[0].strip()} is not supported"
         at = Places(blanked).of(start)
         hint = None if generic else f"print generic form: {GENERIC.format(name).replace('mlir-opt', program, 1)}"
+        if named and named["dialect"] in onnx_dialect.LOWERED:
+            hint = onnx_dialect.EMIT
         raise InputError(f"{name}:{at[0]}:{at[1]}: {message}", hint=hint) from None
     except MemoryError:
         raise  # reported by the function that limits this process

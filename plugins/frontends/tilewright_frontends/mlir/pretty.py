@@ -1,4 +1,4 @@
-"""Reading of pretty-printed StableHLO, TOSA and torch, whose syntax xdsl lacks.
+"""Reading of pretty-printed StableHLO, TOSA, torch and onnx-mlir, whose syntax xdsl lacks.
 
 The reader finds operations, their operands, attributes and result types, and the regions in them.
 It needs no syntax of single operations, because all follow one pattern:
@@ -16,9 +16,9 @@ from tilewright.errors import InputError
 from tilewright_frontends.mlir.text import MAX_NUMBERS, STRING, Labels, Places, value_of
 from tilewright_frontends.mlir.tree import Attribute, Block, Operation, Value
 
-_READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch)\.[a-z]")
+_READ = re.compile(r"(?<![\w.\"!#@%])(?:stablehlo|chlo|mhlo|tosa|torch|onnx)\.[a-zA-Z]")
 COMMENT = re.compile(r"//[^\n]*")
-_PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg)\.[a-z]")
+_PRODUCTS = re.compile(r"(?<![\w.!#@%])(?:stablehlo|mhlo|chlo|tosa|torch|linalg|onnx)\.[a-zA-Z]")
 _LINALG = re.compile(r"(?<![\w.!#@%])linalg\.[a-z]")
 _LOOPS = re.compile(r"(?<![\w.!#@%])affine\.(?:for|parallel)\b")
 

@@ -76,6 +76,12 @@ class Operation:
     label: str | None = None
 
     @property
+    def title(self) -> str:
+        """Name of the operation for tables: of its location, of its node in an ONNX file, or its kind and line."""
+        node = self.attributes.get("onnx_node_name")
+        return self.label or (node if isinstance(node, str) and node else f"{self.kind}_{self.line}")
+
+    @property
     def at(self) -> str:
         return f"{self.line}:{self.column}"
 

@@ -14,7 +14,7 @@ from tilewright_frontends.mlir.tree import OpenShape, Operation
 
 STRUCTURE = frozenset(
     "constant const const_shape return yield func call module empty alloc alloca dealloc dealloc_tensor apply "
-    "get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination literal listconstruct".split()
+    "novalue entrypoint get_global global assume_alignment to_tensor to_buffer to_memref materialize_in_destination literal listconstruct".split()
 )
 """Operations that declare or name something and do no work; they are not listed."""
 MOVES = frozenset(

@@ -108,7 +108,7 @@ def _workload(graph: Graph, source: str) -> Workload:
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
         few = before.bit_count() <= MAX_MAKERS
         inner: tuple[View, ...] = ()  # of the result of the part before
-        parts = _read(graph, node, name)
+        parts = read_operator(graph, node, name)
         for place, part in enumerate(parts):
             found = part if isinstance(part, Unmapped) else part.problem
             label = found.name if found.name == name and not place else unique_name(found.name, taken)
@@ -138,7 +138,8 @@ def _ones(number: int) -> Iterator[int]:
     return (index for index, bit in enumerate(reversed(f"{number:b}")) if bit == "1")
 
 
-def _read(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+def read_operator(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
+    """Return the products of an operator, each reading the previous one's result, or why it has none. Raises InputError."""
     kind, builder = operator_of(node), builder_of(node)
     with refusing(f"{graph.name}: {kind} '{name}' is malformed"):
         if builder is None:

@@ -132,7 +132,7 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
     if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
         _change_batch(model, name, inputs, batch)
     missing = tuple(each for each in numbers if each not in given)
-    return replace(_graph(model, name, _open(inputs)), numbers=missing, fractions=fractions)
+    return replace(graph_of(model, name, _open(inputs)), numbers=missing, fractions=fractions)
 
 
 def read_model(path: Path, fractions: dict[str, float | None] | None = None) -> ModelProto:
@@ -277,7 +277,7 @@ def _given(
     return dict.fromkeys(first, batch) | dict(sizes)
 
 
-def _graph(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Graph:
+def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Graph:
     """Return the graph with all types that can be inferred."""
     try:
         inferred = infer_shapes(model).graph
@@ -323,7 +323,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
         raise InputError(f"{name} has no input with a first dimension: --batch has no effect; omit it")
     if old == batch:
         return
-    before = _graph(model, name, {}).shapes
+    before = graph_of(model, name, {}).shapes
     for head in heads:
         if head.dim_value == old:
             head.dim_value = batch
@@ -340,7 +340,7 @@ def _change_batch(model: ModelProto, name: str, inputs: list[ValueInfoProto], ba
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    after = _graph(model, name, {}).shapes
+    after = graph_of(model, name, {}).shapes
     lost = [value for value in before if value not in after]
     lost += [node.output[0] for node in reshapes if _words(after, node.input[0]) != _words(after, node.output[0])]
     if lost:

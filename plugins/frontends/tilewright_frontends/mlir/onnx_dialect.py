@@ -1,0 +1,94 @@
+"""Operators of ONNX in the dialect of onnx-mlir, read as those of ONNX files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
+
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Unmapped
+from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
+from tilewright_frontends.onnx import read_operator
+from tilewright_frontends.onnx.graph import Graph, graph_of
+from tilewright_frontends.onnx.operators import BUILDERS
+from tilewright_frontends.onnx.widths import with_widths
+
+PREFIX = "onnx."
+LOWERED = ("krnl", "zhigh", "zlow")
+"""Dialects to which onnx-mlir lowers ONNX; they are not read."""
+EMIT = "give the .onnx file, or print it before it is lowered: onnx-mlir --EmitONNXIR FILE.onnx"
+_ELEMENTS = {
+    1: TensorProto.BOOL,
+    4: TensorProto.INT4,
+    8: TensorProto.INT8,
+    16: TensorProto.FLOAT16,
+    32: TensorProto.FLOAT,
+    64: TensorProto.DOUBLE,
+}
+"""Bits -> an element type of that width; shapes and widths are all that counts."""
+
+
+def is_product(name: str) -> bool:
+    return name.removeprefix(PREFIX) in BUILDERS if name.startswith(PREFIX) else False
+
+
+def graph(
+    operation: Operation,
+    shapes: Sequence[OpenShape | None],
+    maker: Callable[[Value], Operation | None],
+    name: str,
+    where: str,
+) -> Graph:
+    """Return an ONNX graph of one operator, with the shapes of its operands and of its results, as far as they follow.
+
+    Operands are `x0`, `x1`, ..., results `y0`, `y1`, ...
+
+    Args:
+        operation: an operator of the dialect.
+        shapes: shapes of operands, then of results.
+        maker: returns the operation that produces a value.
+        name: name of the operator.
+        where: start of messages.
+    """
+    absent = [(made := maker(value)) is not None and made.kind == "NoValue" for value in operation.operands]
+    inputs = ["" if each else f"x{place}" for place, each in enumerate(absent)]
+    outputs = [f"y{place}" for place in range(len(operation.results))]
+    node = helper.make_node(operation.kind, inputs, outputs, name=name, **_attributes(operation))
+    values = zip([*inputs, *outputs], [*operation.operands, *operation.results], shapes, strict=True)
+    known = [_info(label, value.bits, shape) for label, value, shape in values if label and shape is not None]
+    types = {each.name: each for each in known}
+    model = helper.make_model(
+        helper.make_graph(
+            [node],
+            name,
+            [types[each] for each in inputs if each in types],
+            [types[each] for each in outputs if each in types],
+        )
+    )
+    return graph_of(model, where, {})
+
+
+def parts(graph: Graph, node: NodeProto, name: str) -> list[tuple[Problem, int] | Unmapped]:
+    """Return the products of an operator with their counts, and what of it is not mapped. Raises InputError."""
+    return [
+        each if isinstance(each, Unmapped) else (with_widths(graph, each), each.count)
+        for each in read_operator(graph, node, name)
+    ]
+
+
+def _attributes(operation: Operation) -> dict[str, Any]:
+    """Return the attributes that are whole numbers, text, or lists of whole numbers."""
+    return {
+        key: value
+        for key, value in operation.attributes.items()
+        if key not in ("name", "domain", "overload", "doc_string", "onnx_node_name")
+        and (
+            isinstance(value, (int, str)) or (isinstance(value, tuple) and all(isinstance(each, int) for each in value))
+        )
+    }
+
+
+def _info(name: str, bits: int | None, shape: OpenShape) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, _ELEMENTS.get(bits or 0, TensorProto.FLOAT), shape)
