@@ -90,7 +90,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="mlir",
-            summary="MLIR modules (StableHLO, TOSA, linalg, affine, torch, TensorFlow): tensor products are mapped, others listed.",
+            summary="MLIR modules (StableHLO, TOSA, linalg, affine, torch, TensorFlow, onnx-mlir): tensor products are mapped, others listed.",
             factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
             options=MlirOptions,
             needs=("xdsl",),
