@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tilewright.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
@@ -221,13 +222,16 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
             xs, ys = zip(*panel.front, strict=True)
             right, top = axes.get_xlim()[1], axes.get_ylim()[1]  # the line ends at the edges: a front may be one point
             axes.autoscale(False)
-            axes.step([xs[0], *xs, right], [top, *ys, ys[-1]], where="post", color=COLOURS[1], linewidth=1.2, zorder=2)
+            ends = list(zip([xs[0], *xs, right], [top, *ys, ys[-1]], strict=True))
+            corners = [(after[0], before[1]) for before, after in pairwise(ends)]
+            line = [point for pair in zip(ends, corners, strict=False) for point in pair] + ends[-1:]
+            axes.plot(*zip(*line, strict=True), color=COLOURS[1], linewidth=1.2, zorder=2)
             axes.set_xlabel(printable(panel.x))
             axes.set_ylabel(printable(panel.y))
             axes.set_title(_cut(panel.title))
             axes.grid()
             if panel.names:
-                _label(axes, panel.points, panel.names)
+                _label(axes, panel.points, panel.names, line)
     counts = ", ".join(f"{len(each.points):,} points of {each.x} and {each.y}" for each in panels[:PANELS])
     return Drawing(figure, title, f"{counts}; coloured: {told}. Lines connect points that no other one beats in both.")
 
@@ -340,14 +344,22 @@ def _log_ticks(axes: Axes) -> None:
             axis.set_minor_formatter(NullFormatter())
 
 
-def _label(axes: Axes, points: Sequence[tuple[float, float]], names: Sequence[str]) -> None:
-    """Write names beside points, each at the first place that covers no other name and no point.
+def _label(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    names: Sequence[str],
+    line: Sequence[tuple[float, float]] = (),
+) -> None:
+    """Write names beside points, each at the first place that covers no other name, no point and no part of a line.
+
+    Each part of the line is horizontal or vertical.
 
     A name without such a place is omitted; pages show it under the pointer.
     """
-    spots = [tuple(map(float, axes.transData.transform(point))) for point in points]
+    spots, corners = ([tuple(map(float, axes.transData.transform(each))) for each in some] for some in (points, line))
     dots = axes.figure.get_dpi() / 72
     taken = [(x - 3 * dots, y - 3 * dots, x + 3 * dots, y + 3 * dots) for x, y in spots]
+    taken += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(corners)]
     box = axes.get_window_extent()
     for (x, y), point, name in zip(spots, points, names, strict=True):
         if not name:

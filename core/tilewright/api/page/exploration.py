@@ -106,6 +106,10 @@ def _beside(report: ExplorationReport) -> str:
         ("EDP", "pJ x cycles", (best.of("edp"), base.of("edp"))),
     ):
         made.add_row(name, *(quantity(each, unit) for each in values), values[1] / values[0] if values[0] else None)
+    if best.area_um2 and base.area_um2:
+        made.add_row(
+            "area", *(f"{(each.area_um2 or 0) * 1e-6:.4g} mm2" for each in (best, base)), base.area_um2 / best.area_um2
+        )
     return table(made, "best")
 
 
