@@ -225,7 +225,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
             ends = list(zip([xs[0], *xs, right], [top, *ys, ys[-1]], strict=True))
             corners = [(after[0], before[1]) for before, after in pairwise(ends)]
             line = [point for pair in zip(ends, corners, strict=False) for point in pair] + ends[-1:]
-            axes.plot(*zip(*line, strict=True), color=COLOURS[1], linewidth=1.2, zorder=2)
+            axes.step(*zip(*ends, strict=True), where="post", color=COLOURS[1], linewidth=1.2, zorder=2)
             axes.set_xlabel(printable(panel.x))
             axes.set_ylabel(printable(panel.y))
             axes.set_title(_cut(panel.title))

@@ -68,6 +68,9 @@ def test_the_line_of_a_front_descends_in_steps() -> None:
     assert points(line)[1:-1] == [(1, 9), (2, 4), (7, 1)] and line.get_drawstyle() == "steps-post"
     assert points(line)[0] == (1, axes.get_ylim()[1]) and points(line)[-1] == (axes.get_xlim()[1], 1)  # to the edges
     assert sorted(text.get_text() for text in drawing.figure.axes[0].texts) == ["p", "q", "r"]
+    box = next(text for text in axes.texts if text.get_text() == "q").get_window_extent()
+    corner = axes.transData.transform([(2, 4), (7, 4)])
+    assert not (box.y0 < corner[0][1] < box.y1 and box.x0 < corner[1][0] and corner[0][0] < box.x1)  # off the line
 
 
 def test_a_search_is_drawn_to_its_last_value() -> None:
