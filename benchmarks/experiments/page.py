@@ -79,7 +79,10 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
     yield HEAD.format(folder=folder.name).strip()
     quick = sum(run["mode"] == "quick" for run in runs.values())
     total = sum(int(run["cpu_seconds"]) for run in runs.values())
-    yield f"Of the {len(runs)} experiments below, {quick} are quick runs. All together took {total:,} CPU seconds."
+    which = (
+        f"Of the {len(runs)} experiments below, {quick} are quick runs." if quick else f"All {len(runs)} are full runs."
+    )
+    yield f"{which} All together took {total:,} CPU seconds."
     paper = ""
     for name, each in experiments.items():
         path = folder / f"{name}.csv"
