@@ -80,9 +80,11 @@ def _parts(experiments: Mapping[str, Experiment], folder: Path, runs: Mapping[st
     quick = sum(run["mode"] == "quick" for run in runs.values())
     total = sum(int(run["cpu_seconds"]) for run in runs.values())
     which = (
-        f"Of the {len(runs)} experiments below, {quick} are quick runs." if quick else f"All {len(runs)} are full runs."
+        f"Of the {len(runs)} experiments below, {quick} are quick runs"
+        if quick
+        else f"All {len(runs)} experiments are full runs"
     )
-    yield f"{which} All together took {total:,} CPU seconds."
+    yield f"{which}. All together took {total:,} CPU seconds."
     paper = ""
     for name, each in experiments.items():
         path = folder / f"{name}.csv"
