@@ -63,9 +63,10 @@ def layers(network: str, quick: bool) -> dict[str, tw.Problem]:
 
 def best_random(label: str, problem: tw.Problem, arch: str) -> Row:
     """The best of the first valid random mappings."""
-    started = time.process_time()
     space = tw.space(problem, arch, constraints="none")
     evaluator = installed().make(CostModelSpec, "timeloop").bind(space.problem, space.architecture)
+    evaluator.evaluate_batch(space.sample(np.random.default_rng(0), 1).batch())  # compiles
+    started = time.process_time()
     rng, drawn, found = np.random.default_rng(0), 0, np.empty((0, 3))
     while len(found) < VALID and drawn < 1_000_000:
         batch = space.sample(rng, 4096)

@@ -227,8 +227,10 @@ def plot(path: Path, chart: Chart) -> None:
         axes.plot(places, values, marker=marker, markersize=3, linewidth=width, linestyle=style, label=name)
     axes.set(xlabel=chart.x, ylabel=chart.y, **{f"{axis}scale": "log" for axis in chart.log})
     if any(isinstance(place, str) for places, _ in chart.curves.values() for place in places):
-        many = max(len(places) for places, _ in chart.curves.values()) > 20
-        axes.tick_params(axis="x", rotation=90 if many else 30, labelsize=4 if many else 6)
+        many = max(len(places) for places, _ in chart.curves.values())
+        axes.tick_params(axis="x", rotation=90 if many > 20 else 30, labelsize=4 if many > 20 else 6)
+        if many > 80:  # too small to read
+            axes.set(xlabel=f"{chart.x}, {many} as in the CSV file", xticks=[])
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7)
     figure.savefig(path, metadata={"Date": None})

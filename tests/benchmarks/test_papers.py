@@ -37,6 +37,16 @@ def test_the_manuals_page_is_generated_from_the_kept_results() -> None:
     assert {path.stem for path in FOLDER.glob("*.svg")} == set(EXPERIMENTS)
     kept = (ROOT / "docs/papers.md").read_text(encoding="utf-8")
     assert kept == page.page(EXPERIMENTS, FOLDER), "python benchmarks/papers.py --page"
+    assert (ROOT / "docs/papers_coverage.md").read_text(encoding="utf-8") == page.coverage()
+
+
+def test_every_item_of_the_papers_has_a_state_and_a_command_or_a_reason() -> None:
+    rows = load(page.COVERAGE)
+    assert {row["state"] for row in rows} == {"works", "partly", "missing", "left out"}
+    for row in rows:
+        assert row["see"] if row["state"] == "works" else row["why"], row
+        (first, *_) = row["see"].split("`")[1:] or [""]
+        assert " " in first or "_" not in first or first in EXPERIMENTS or first.startswith("shared"), row
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ PUBLISHED_PARAMETERS = {
     "llama3_70b": 70.6e9,
     "mixtral_8x7b": 46.7e9,
     "whisper_small": 244e6,
+    "deepseek_v3": 671e9,
+    "mamba_2_8b": 2.8e9,
 }
 LOOKED_UP = {
     "bert_base": (30522 + 512) * 768,
@@ -35,6 +37,8 @@ LOOKED_UP = {
     "llama3_70b": 128256 * 8192,
     "mixtral_8x7b": 32000 * 4096,
     "whisper_small": (1500 + 448) * 768,
+    "deepseek_v3": 129280 * 7168,
+    "mamba_2_8b": 0,  # as GPT-2
 }
 """Parameters that no product reads."""
 
@@ -86,6 +90,36 @@ def test_experts_share_the_tokens_evenly(batch: int) -> None:
     assert sum(layer.count for layer in downs) == 32 * min(8, 2 * batch)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_latent_attention_in_closed_form(batch: int) -> None:
+    """With a cache, 128 heads share the cached vectors of 512 + 64; without one, they have keys of 192 and values of 128."""
+    mlp = 3 * 3 * 7168 * 18432 + 58 * (9 * 3 * 7168 * 2048 + 256 * 7168)
+    projections = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 128 * 128 * 7168
+    for seq, cache in ((16, 0), (1, 99), (2, 98)):
+        past = {"cache": cache} if cache else {}
+        found = tw.load("deepseek_v3", kind="workload", batch=batch, sizes={"seq": seq, **past})
+        words = 576 + 512 if cache else 192 + 128
+        keys = 128 * words * (seq + cache)
+        latent = 512 * 128 * 256  # both matrices, whether keys or queries are multiplied
+        assert found.macs == batch * seq * (61 * (projections + latent + keys) + mlp + 7168 * 129280)
+
+
+def test_experts_of_every_token_do_not_wait_for_the_router() -> None:
+    reads = {layer.name: layer.after for layer in load("deepseek_v3", seq=1).layers}
+    assert reads["decoder.mlp.up_always"] == ("decoder.attention.out",)
+    assert reads["decoder.mlp.up"] == ("decoder.mlp.router",)
+
+
+def test_mamba_in_closed_form() -> None:
+    """Cost by token does not depend on the number of tokens."""
+    inner = 5120 * (2 * 2560 + 4 + 160 + 32 + 160 + 2560)
+    for seq in (1, 2048):
+        found = load("mamba_2_8b", seq=seq)
+        assert found.macs == seq * (64 * inner + 2560 * 50280)
+        scans = [each.operations for each in found.unmapped if each.operator == "SelectiveScan"]
+        assert scans == [7 * seq * 5120 * 16] * 64
+
+
 def test_whisper_reads_the_sound_once() -> None:
     """The decoder's cross-attention finds its keys in a cache after the first step."""
     first, later = load("whisper_small", seq=1), load("whisper_small", seq=1, cache=1)
@@ -116,7 +150,8 @@ def test_batches_and_graphs(name: str) -> None:
     assert four.macs == 4 * one.macs
     assert sum(found.count for found in one.distinct()) == sum(layer.count for layer in one.layers)
     assert all(before in {layer.name for layer in one.layers} for layer in one.layers for before in layer.after)
-    assert {each.operator for each in one.unmapped} >= {"Softmax", "Norm"}
+    inner = "SelectiveScan" if name.startswith("mamba") else "Softmax"
+    assert {each.operator for each in one.unmapped} >= {inner, "Norm"}
 
 
 @pytest.mark.parametrize(("name", "activation"), [("llama3_8b", "SiLU"), ("gpt2", "Gelu")])

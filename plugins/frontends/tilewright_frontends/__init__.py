@@ -106,7 +106,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
         ),
         FrontendSpec(
             name="transformers",
-            summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper; prefill and decoding.",
+            summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper, DeepSeek-V3, Mamba.",
             factory=lazy("tilewright_frontends.transformers", "TransformersFrontend"),
             options=TransformerOptions,
             library={name: f"{each.summary}; sizes as published" for name, each in TRANSFORMERS.items()},

@@ -1,9 +1,49 @@
-"""Block sizes of published transformers, with sources. Kept free of imports from the package."""
+"""Block sizes of published transformers and state spaces, with sources. Kept free of imports from the package."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Widths of latent attention: keys and values of all heads are products of one vector, which is cached.
+
+    Attributes:
+        query: the vector that queries are products of; 0: the token itself.
+        keys: the vector of keys and values.
+        position: the part of queries and keys with the position, in addition to a head; all heads share that of the keys.
+        value: values of one head.
+    """
+
+    query: int
+    keys: int
+    position: int
+    value: int
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """Blocks with a selective state space instead of attention (Mamba).
+
+    Attributes:
+        count: number of blocks.
+        hidden: width of a token.
+        inner: channels of the convolution and of the states.
+        state: states of one channel.
+        rank: width that the time steps of all channels are products of.
+        window: taps of the convolution over tokens.
+    """
+
+    count: int
+    hidden: int
+    inner: int
+    state: int
+    rank: int
+    window: int
+    cached: ClassVar[bool] = False
 
 
 @dataclass(frozen=True)
@@ -20,8 +60,10 @@ class Block:
         gated: whether the MLP has a gate in addition to its first matrix.
         experts: number of MLPs.
         active: number of MLPs that process each token.
+        always: number of further MLPs, which process every token.
         across: tokens of another stack that cross-attention reads; 0: no cross-attention.
         cached: whether keys and values of earlier tokens are kept.
+        latent: widths of latent attention; None: keys and values have matrices of their own.
     """
 
     count: int
@@ -33,8 +75,10 @@ class Block:
     gated: bool = False
     experts: int = 1
     active: int = 1
+    always: int = 0
     across: int = 0
     cached: bool = False
+    latent: Latent | None = None
 
 
 @dataclass(frozen=True)
@@ -52,12 +96,14 @@ class Network:
     """
 
     summary: str
-    stacks: Mapping[str, tuple[Block, int]]
+    stacks: Mapping[str, tuple[Block | StateSpace, int]]
     seq: int | None
     source: str
     head: tuple[str, int, bool] | None = None
     pictures: Mapping[str, tuple[int, int, tuple[int, ...], tuple[int, ...], int]] = field(default_factory=dict)
 
+
+_DEEPSEEK = Latent(query=1536, keys=512, position=64, value=128)
 
 NETWORKS: dict[str, Network] = {
     "bert_base": Network(
@@ -132,5 +178,27 @@ NETWORKS: dict[str, Network] = {
         "Radford et al., ICML 2023, table 1; 30 s of sound, 3,000 frames of 80 channels, halved",
         ("vocabulary", 51865, True),
         {"conv1": (768, 80, (3000,), (3,), 1), "conv2": (768, 768, (1500,), (3,), 2)},
+    ),
+    "deepseek_v3": Network(
+        "DeepSeek-V3, eight of 256 experts, 2,048 tokens",
+        {
+            "dense": (Block(3, 7168, 128, 18432, head=128, gated=True, cached=True, latent=_DEEPSEEK), 0),
+            "decoder": (
+                Block(
+                    58, 7168, 128, 2048, 1, 128, True, experts=256, active=8, always=1, cached=True, latent=_DEEPSEEK
+                ),
+                0,
+            ),
+        },
+        2048,
+        "DeepSeek-AI, DeepSeek-V3 technical report, 2024, section 4.2; dense MLP and vocabulary are of its configuration",
+        ("vocabulary", 129280, True),
+    ),
+    "mamba_2_8b": Network(
+        "Mamba 2.8B, 2,048 tokens",
+        {"decoder": (StateSpace(64, 2560, 5120, 16, 160, 4), 0)},
+        2048,
+        "Gu and Dao, Mamba, 2023; the sizes are those of its published configuration",
+        ("vocabulary", 50280, True),
     ),
 }

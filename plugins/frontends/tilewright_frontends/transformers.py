@@ -1,4 +1,4 @@
-"""`transformers`: networks of transformer blocks, built from published sizes alone.
+"""`transformers`: networks of transformer blocks, or of state spaces, built from published sizes alone.
 
 Equal blocks appear once; their number is the layers' count. Sizes are the tokens per pass (`seq`), the tokens with
 cached keys and values (`cache`), and the batch. `seq=2048` is a prefill, `seq=1 cache=2047` one decoding step. Every
@@ -20,7 +20,10 @@ from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import TransformerOptions, nests
-from tilewright_frontends.transformer_sizes import NETWORKS, Block, Network
+from tilewright_frontends.transformer_sizes import NETWORKS, Block, Latent, Network, StateSpace
+
+ALWAYS = "_always"
+"""The suffix of layers of the experts that process every token."""
 
 
 class TransformersFrontend:
@@ -88,7 +91,10 @@ class _Maker:
             )
         hidden = tokens = 0
         for stack, (block, fixed) in network.stacks.items():
-            if block.cached or not cache:
+            if isinstance(block, StateSpace):
+                hidden, tokens = block.hidden, fixed or seq
+                last = self.states(stack, block, tokens, last)
+            elif block.cached or not cache:
                 hidden, tokens = block.hidden, fixed or seq
                 last = self.blocks(stack, block, tokens, cache if block.cached else 0, last)
         if network.head is not None:
@@ -103,7 +109,10 @@ class _Maker:
         if not last or block.across:
             self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
         before = () if block.across else last
-        done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before)
+        if block.latent:
+            done = self.latent(f"{stack}.attention", block, block.latent, tokens, cache, before)
+        else:
+            done = self.attention(f"{stack}.attention", block, tokens, cache + tokens, tokens, before, before)
         if block.across:
             made = 0 if cache else block.across
             done = self.attention(f"{stack}.cross", block, tokens, block.across, made, done, last)
@@ -156,20 +165,91 @@ class _Maker:
         out = self.product(f"{name}.out", tokens, width, block.hidden)
         return self.add(out, done, block.count, A=_reads(done, used, every, flat))
 
+    def latent(
+        self, name: str, block: Block, latent: Latent, tokens: int, cache: int, before: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Add a latent attention.
+
+        Without a cache, keys and values are computed from the latent vectors. With one, queries are multiplied with the
+        matrix of the keys instead, and the result with that of the values: the cached vectors are used as they are.
+        All reads are unknown.
+        """
+        count, heads, depth = block.count, block.heads, block.head + latent.position
+        q = before
+        if latent.query:
+            q = self.add(self.product(f"{name}.q_down", tokens, block.hidden, latent.query), q, count)
+        q = self.add(self.product(f"{name}.q_up", tokens, latent.query or block.hidden, heads * depth), q, count)
+        kv = self.add(
+            self.product(f"{name}.kv_down", tokens, block.hidden, latent.keys + latent.position), before, count
+        )
+        norm = 6 * self.batch * tokens * (latent.query + latent.keys)
+        self.skip(f"{name}.norm", "Norm", "works element by element", norm, count)
+        each = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
+        sizes = {
+            "B": self.batch,
+            "G": 1 if cache else heads,
+            "H": heads if cache else 1,
+            "T": tokens,
+            "S": cache + tokens,
+        }
+        used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TS"}
+        key, value = depth, latent.value
+        if cache:
+            turned = _contraction(f"{name}.q_latent", each | {"D": block.head}, "THD", "HDL", "THL")
+            q = self.add(turned, q, count)
+            key, value = latent.keys + latent.position, latent.keys
+        else:
+            width = heads * (block.head + latent.value)
+            kv = self.add(self.product(f"{name}.kv_up", tokens, latent.keys, width), kv, count)
+        scores = _contraction(f"{name}.scores", used | {"D": key}, "BGHTD", "BGSD", "BGHTS")
+        operations = 5 * self.batch * heads * tokens * (cache + tokens)
+        self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, count)
+        context = _contraction(f"{name}.context", used | {"D": value}, "BGHTS", "BGSD", "BGHTD")
+        done = self.add(context, (*self.add(scores, (*q, *kv), count), *kv), count)
+        if cache:
+            values = _contraction(f"{name}.values", each | {"D": latent.value}, "THL", "HLD", "THD")
+            done = self.add(values, done, count)
+        return self.add(self.product(f"{name}.out", tokens, heads * latent.value, block.hidden), done, count)
+
+    def states(self, stack: str, block: StateSpace, tokens: int, last: tuple[str, ...]) -> tuple[str, ...]:
+        """Add all blocks with a state space; the states are updated element by element."""
+        count, inner = block.count, block.inner
+        if not last:
+            self.skip(f"{stack}.embedding", "Gather", "a look-up of tokens", 0, 1)
+        self.skip(f"{stack}.norm", "Norm", "works element by element", 6 * self.batch * tokens * block.hidden, count)
+        done = self.add(self.product(f"{stack}.in", tokens, block.hidden, 2 * inner), last, count)
+        window = nests.convolution(
+            f"{stack}.convolution", self.batch, inner, (1, 1), (tokens,), (block.window,), (1,), (1,)
+        )
+        done = self.add(window, done, count)
+        steps = self.add(self.product(f"{stack}.states", tokens, inner, block.rank + 2 * block.state), done, count)
+        self.add(self.product(f"{stack}.steps", tokens, block.rank, inner), steps, count)
+        # per state: its two factors take two multiplications and an exponential, update and result two operations each
+        scan = 7 * self.batch * tokens * inner * block.state
+        self.skip(f"{stack}.scan", "SelectiveScan", "updates states element by element", scan, count)
+        gates = 11 * self.batch * tokens * inner  # two SiLU of five, and a multiplication
+        self.skip(f"{stack}.gate", "SiLU", "works element by element", gates, count)
+        return self.add(
+            self.product(f"{stack}.out", tokens, inner, block.hidden), (f"{stack}.steps", *steps, *done), count
+        )
+
     def mlp(self, name: str, block: Block, tokens: int, before: tuple[str, ...]) -> tuple[str, ...]:
+        routed = before
         if block.experts > 1:
-            before = self.add(self.product(f"{name}.router", tokens, block.hidden, block.experts), before, block.count)
+            routed = self.add(self.product(f"{name}.router", tokens, block.hidden, block.experts), before, block.count)
         ends: tuple[str, ...] = ()
         inward, outward = (block.hidden, block.mlp), (block.mlp, block.hidden)
         for suffix, share, experts in _shares(self.batch * tokens, block):
+            read = before if suffix == ALWAYS else routed
             made: tuple[str, ...] = ()
             for first in ("up", "gate") if block.gated else ("up",):
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
-                made += self.add(problem, before, experts * block.count)
+                made += self.add(problem, read, experts * block.count)
             problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
             reads = [Read(maker=each, through=(f"{name}.activation_0",)) for each in made]
             ends += self.add(problem, made, experts * block.count, A=reads)
-        operations = 6 * self.batch * tokens * block.active * block.mlp  # a gate is SiLU, five, and a multiplication
+        width = (block.active + block.always) * block.mlp
+        operations = 6 * self.batch * tokens * width  # a gate is SiLU, five, and a multiplication
         activation = "SiLU" if block.gated else "Gelu"
         self.skip(f"{name}.activation", activation, "works element by element", operations, block.count)
         return ends
@@ -214,7 +294,9 @@ def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:
 
 
 def _shares(tokens: int, block: Block) -> Iterator[tuple[str, int, int]]:
-    """Yield (suffix, tokens, number of experts with that many) for an even load."""
+    """Yield (suffix, tokens, number of experts with that many) for an even load, and for those of every token."""
+    if block.always:
+        yield ALWAYS, tokens, block.always
     if block.experts == 1:
         yield "", tokens, 1
         return
