@@ -13,6 +13,7 @@ from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Limit
 from tilewright.schema.sparse import SparseMemory
+from tilewright_costmodels.timeloop.sparse.densities import exact_sum
 from tilewright_costmodels.timeloop.sparse.formats import Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, GATED, READ, Content, Traffic
@@ -137,6 +138,6 @@ def partly_filled(memory: Memory, stored: Stored, content: Content) -> float:
     row = WHOLE_BLOCKS[block]
     if size // block >= row[max(math.floor(density / 0.1) - 1, 0)]:
         return 1.0
-    parts = (math.ceil(count / block) * part for count, part in content.probability.items())
+    parts = np.ceil(np.array(list(content.probability)) / block) * list(content.probability.values())
     # the blocks are those of all tiles, the density is that of the tiles that exist
-    return content.exists * math.fsum(parts) / (size * density / block)
+    return content.exists * exact_sum(parts) / (size * density / block)

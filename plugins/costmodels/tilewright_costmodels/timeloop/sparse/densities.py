@@ -141,7 +141,8 @@ class Uniform(Distribution):
 
     @lru_cache(maxsize=4096)  # noqa: B019
     def mean(self, tile: Box) -> float:
-        return math.fsum(count * part for count, part in self.occupancies(tile).items())
+        found = self.occupancies(tile)
+        return exact_sum(np.array(list(found)) * list(found.values()))
 
     def may_be_empty(self, tile: Box) -> bool:
         """Return whether the tile is smaller than the tensor.
@@ -292,6 +293,11 @@ class Actual(Distribution):
 def _starts(extent: int, side: int) -> Counts:
     """Return the positions of tiles along an axis."""
     return np.arange(0, extent - side + 1, side if extent % side == 0 else 1)
+
+
+def exact_sum(parts: Floats) -> float:
+    """Return the sum, rounded once. Of probabilities, `fsum` is many times as fast if the largest ones come first."""
+    return math.fsum(np.sort(parts)[::-1].tolist())
 
 
 @lru_cache(maxsize=2**16)

@@ -97,10 +97,13 @@ class SparseEvaluator(ScalarEvaluator):
         self, problem: Problem, architecture: Architecture, dense: Callable[[Problem, Architecture], DenseEvaluator]
     ) -> None:
         self.problem, self.architecture, self.dense = problem, architecture, dense
-        self.roomy = architecture.with_memories(lambda memory: memory.model_copy(update={"capacity_words": None}))
+        self.roomy = architecture.with_memories(_without_limit)
         self.evaluator = dense(problem, self.roomy)
         self.densities = {tensor.name: distribution_of(problem, tensor) for tensor in problem.tensors}
-        self.batches = SparseBatches(problem, architecture, self.densities, self.evaluator)
+        compressing = architecture.with_memories(
+            lambda memory: _without_limit(memory) if memory.sparse and memory.sparse.formats else memory
+        )
+        self.batches = SparseBatches(problem, architecture, self.densities, dense(problem, compressing))
         self.skips_units = any(
             saving.kind == "skip_units"
             for memory in architecture.memories
@@ -305,6 +308,10 @@ def distribution_of(problem: Problem, tensor: Tensor) -> Distribution:
 def report_of(report: Report, memory: Memory, name: str) -> TensorCounts:
     """Return the dense counts of a tensor in a memory."""
     return next(level.tensors[name] for level in report.levels if level.name == memory.name)
+
+
+def _without_limit(memory: Memory) -> Memory:
+    return memory.model_copy(update={"capacity_words": None})
 
 
 def _with_units(architecture: Architecture, mapping: TileMapping) -> Architecture:

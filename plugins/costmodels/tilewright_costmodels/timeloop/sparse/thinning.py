@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilewright.compiled import kernel_part
 from tilewright.schema.sparse import SparseCompute
 from tilewright_costmodels.sparse_refusals import RefusedError
-from tilewright_costmodels.timeloop.sparse.densities import Distribution
+from tilewright_costmodels.timeloop.sparse.densities import Distribution, exact_sum
 from tilewright_costmodels.timeloop.sparse.formats import Pieces, Stored
 from tilewright_costmodels.timeloop.sparse.nest import Nest, words
 from tilewright_costmodels.timeloop.sparse.savings import Saved
@@ -87,8 +87,8 @@ def content_of(stored: Stored, density: Distribution, sent: bool) -> Content:
         probability = {count: part / exists for count, part in probability.items()} if exists else {}
     parts = np.array(list(probability.values()))
     units = stored.units(density, list(probability)) * parts
-    expected = np.array([[math.fsum(kind.tolist()) for kind in rank] for rank in units]).reshape(-1, 2)
-    held = math.fsum(count * part for count, part in probability.items())
+    expected = np.array([[exact_sum(kind) for kind in rank] for rank in units]).reshape(-1, 2)
+    held = exact_sum(np.array(list(probability)) * parts)
     return Content(probability, exists, least, held, expected)
 
 

@@ -8,8 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
+from tilewright.compiled import LANES
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import Costs, Relaxation
 from tilewright.schema.architecture import Architecture
@@ -62,8 +64,8 @@ class SparseBatches:
     """Costs of batches on sparse hardware without `skip_units`.
 
     Args:
-        architecture: the hardware; `dense` evaluates it without limits of capacity.
-        dense: evaluator of the dense model.
+        architecture: the hardware.
+        dense: evaluator of the dense model, without the limits of memories that compress.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class SparseBatches:
         if space.factors == "ragged":
             divides = (trips.prod(axis=1) == self.problem.sizes).all(axis=1)
             trips = np.where(divides[:, None, None], trips, 0)
-        mappings = mappings_of(trips, trips[:0], candidates.written_orders, candidates.kept, None)
+        mappings = mappings_of(trips, trips[:0], candidates.orders, candidates.kept, None)
         return self._evaluate(space.skeleton, space.slots, False, mappings, None)
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
@@ -133,12 +135,14 @@ class SparseKernel:
         problem, architecture = batches.problem, batches.architecture
         self.tables = sparse_tables(problem, architecture, batches.densities, skeleton, slots, placed, dense.tables)
         self.clusters = [cluster for _, cluster in homes(architecture, skeleton, dense.tables)]
-        self.work, self.counts = work_of(self.tables), counts_of(CHUNK // 16, dense.tables)
+        scratch = scratch_of(dense.tables.rules, len(dense.tables.hardware.slot))
+        self.work, self.counts = work_of(self.tables, scratch), counts_of(CHUNK // LANES, dense.tables)
         ranks = self.tables.bits.shape[2]
         self.contents = Memo(2 + 2 * ranks, 6 + 2 * ranks, self._content)
 
     def evaluate(self, mappings: Mappings, sound: Bools | None) -> Costs:
-        """Return the costs of at most `CHUNK` mappings."""
+        """Return the costs of at most `CHUNK` mappings; candidates if `sound` is None."""
+        self.work.ones_outside[0] = sound is None
         costs = self.dense.evaluate(mappings, self.batches.dense.link_transfers, sound, self.counts)
         waiting, empties = costs.valid.copy(), self.batches.empties
         done = False

@@ -1,168 +1,239 @@
-"""Loops and tiles of one mapping, by storage level; the kernel's form of `nest.Nest`."""
+"""Loops and tiles of `LANES` mappings, by storage level; the kernel's form of `nest.Nest`."""
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_call, kernel_part
+import numpy as np
+
+from tilewright.compiled import LANES, integers, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.rules.tables import Orders
+from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.sparse.batch.tables import NOTHING, SparseScratch, SparseTables
 
 
 @kernel_part
-def lay_out(tables: SparseTables, trips: Ints, keep: Bools, work: SparseScratch) -> None:
-    """Write the iterations inside every level, and which levels keep each tensor.
-
-    Args:
-        trips: [S, D].
-        keep: [E, T].
-    """
-    levels, dims, units = len(tables.level), trips.shape[1], 1.0
-    for level in range(levels):
+def relate(tables: SparseTables, work: SparseScratch) -> None:
+    """Write the words of every tile, which levels keep each tensor, and what the next such level does."""
+    units, scratch = splat16(1.0), work.scratch
+    for level in range(len(tables.level)):
         work.listed[level] = False
-        inner, extents = work.extents[level], work.extents[level + 1]
-        for d in range(dims):
-            extents[d] = inner[d]
         for slot in tables.unrolled[level]:
             if slot >= 0:
-                for d in range(dims):
-                    extents[d] *= trips[slot, d]
-                    units *= trips[slot, d]
-        for slot in tables.stepped[level]:
-            if slot >= 0:
-                for d in range(dims):
-                    extents[d] *= trips[slot, d]
-    work.units[0] = units
+                for d in range(scratch.trips.shape[1]):
+                    units = units * lanes(scratch.trips[slot, d])
+    work.units[:] = units
     for t in range(len(tables.tensor)):
-        child = NOTHING
-        for level in range(levels):
-            kept = keep[tables.level[level].entry, t]
-            work.kept[level, t] = kept
-            if kept:
-                work.child[level, t], work.parent[level, t] = child, NOTHING
-                if child >= 0:
-                    work.parent[child, t] = level
-                child = level
-                words = words_of(tables, t, work.extents[level + 1])
-                work.words[level, t], work.tile[level, t] = words, int(words)
-                if tables.tensor[t].base > 0:
-                    work.tile[level, t] = tile_of(tables, t, work.extents[level + 1])
+        child, ranks, absent = splat16(NOTHING), splat16(0), splat16(False)
+        for level in range(len(tables.level)):
+            kept, spec = lanes(scratch.kept[tables.level[level].entry, t]), tables.format[level, t]
+            work.kept[level, t][:], work.child[level, t][:] = kept, child
+            work.words[level, t][:] = words_of(tables.terms, t, scratch.inside[tables.inside[level + 1]])
+            if tables.stored[t]:
+                work.tile[level, t][:] = tile_of(tables, t, scratch.inside[tables.inside[level + 1]])
+            absent = np.where(kept & (child < 0), spec.ranks > 0, absent)
+            # of outputs and operands, actions move the metadata of the ranks that the next level inside has
+            work.moved[level, t][:] = np.where(child < 0, int(spec.ranks), ranks)
+            child, ranks = np.where(kept, level, child), np.where(kept, int(spec.ranks), ranks)
+        work.absent[t][:] = absent
+        sent, packed = splat16(False), splat16(False)
+        for level in range(len(tables.level) - 1, -1, -1):
+            kept, spec = lanes(work.kept[level, t]), tables.format[level, t]
+            work.sent[level, t][:], work.packed[level, t][:] = sent, packed
+            sent, packed = np.where(kept, spec.ranks > 0, sent), np.where(kept, bool(spec.compressed), packed)
 
 
 @kernel_part
-def kept_from(work: SparseScratch, level: int, tensor: int) -> int:
-    """Return the nearest level outwards that keeps the tensor; -1 if none does."""
-    while level < len(work.kept) and not work.kept[level, tensor]:
-        level += 1
-    return level if level < len(work.kept) else NOTHING
-
-
-@kernel_part
-def words_of(tables: SparseTables, tensor: int, extents: Floats) -> float:
-    """Return the words of a tile."""
-    words, side = 1.0, 1.0
+def tile_of(tables: SparseTables, tensor: int, extents: Floats) -> Ints:
+    """Return the numbers of tiles [B] with extents [D, B] (see `base_of`)."""
+    radix = tables.tensor[tensor].radix
+    if radix == 0:
+        return integers(words_of(tables.terms, tensor, extents))
+    number, side = splat16(0), splat16(1.0)
     for p in range(tables.terms.start[tensor], tables.terms.start[tensor + 1]):
         term = tables.terms.term[p]
-        side += term.coefficient * (extents[term.dimension] - 1.0)
+        side = side + float(term.coefficient) * (lanes(extents[term.dimension]) - 1.0)
         if term.last:
-            words, side = words * side, 1.0
-    return words
-
-
-@kernel_part
-def tile_of(tables: SparseTables, tensor: int, extents: Floats) -> int:
-    """Return the number of a tile (see `base_of`)."""
-    if tables.tensor[tensor].base == 0:
-        return int(words_of(tables, tensor, extents))
-    number, side = 0, 1.0
-    for p in range(tables.terms.start[tensor], tables.terms.start[tensor + 1]):
-        term = tables.terms.term[p]
-        side += term.coefficient * (extents[term.dimension] - 1.0)
-        if term.last:
-            number, side = number * tables.tensor[tensor].base + int(side), 1.0
+            number, side = number * radix + integers(side), splat16(1.0)
     return number
 
 
+@kernel_part
+def extend(extents: Floats, dims: int, bit: Ints, trips: Floats, where: Bools) -> None:
+    """Multiply the extents [D, B] of dimensions, given as bits [B], by trips, in some lanes.
+
+    Args:
+        dims: dimensions that matter, as bits.
+    """
+    for d in range(len(extents)):
+        if dims >> d & 1:
+            before = lanes(extents[d])
+            extents[d][:] = np.where(where & (bit == 1 << d), before * trips, before)
+
+
+@kernel_part
+def begin_at(tables: SparseTables, work: SparseScratch, level: Ints) -> None:
+    """Write the iterations inside levels [B], their own loops included, to `mold`."""
+    for d in range(len(work.mold)):
+        extent = splat16(1.0)
+        for at in range(len(tables.level)):
+            if np.any(level == at):
+                extent = np.where(level == at, lanes(work.scratch.inside[tables.inside[at + 1], d]), extent)
+        work.mold[d][:] = extent
+
+
 @kernel_call
-def list_loops(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int) -> None:
+def list_loops(tables: SparseTables, work: SparseScratch, level: int) -> None:
     """List the loops of a level, innermost first: unrolled ones along X, along Y, and temporal ones."""
-    count, dims = 0, trips.shape[1]
-    if tables.level[level].fans:
-        count = _add_loops(tables, tables.unrolled, trips, order, work, level, count)
-        between, row = False, NOTHING
-        for position in range(tables.spatial_order.shape[1]):
-            given = tables.spatial_order[level, position]
-            if given >= 0 and not between and not _is_plain(order, given):
-                between, row = True, given
-        count = _add_single_trips(order, work, level, 0, count, row, between, dims)
-    work.loops[level, 0] = count
-    start, row = count, tables.level[level].order
-    if row >= 0 and tables.single[level]:
-        for position in range(dims - 1, -1, -1):
-            d = int(order[row, position])
-            work.dimension[level, count], work.trips[level, count] = d, trips[tables.stepped[level, 0], d]
-            count += 1
+    here, start, ones_outside = tables.level[level], 0, work.ones_outside[0]
+    work.rows[level] = 0
+    work.unrolled[level][:] = splat16(0)
+    if here.fans and not _any_placed(tables, work, level):
+        work.unrolled[level][:] = _list_slots(tables, work, level, tables.unrolled[level], True, True)
+    elif here.fans:
+        _clear(work, level, 0)
+        for b in range(LANES):
+            count = _add_loops(tables, tables.unrolled, work, level, 0, b)
+            placed = _placed(tables, work, level, b)
+            _write_order(work, placed, NOTHING, b)
+            work.unrolled[level, b] = _add_single_trips(work, level, 0, count, placed >= 0, b)
+            work.rows[level] = max(work.rows[level], work.unrolled[level, b])
+    work.turn[level] = start = work.rows[level]
+    if tables.single[level]:
+        work.ends[level][:] = _list_slots(tables, work, level, tables.stepped[level], ones_outside, False)
     else:
-        count = _add_loops(tables, tables.stepped, trips, order, work, level, count)
-        count = _add_single_trips(order, work, level, start, count, row, True, dims)
-    work.loops[level, 1] = count
+        _clear(work, level, start)
+        for b in range(LANES):
+            count = _add_loops(tables, tables.stepped, work, level, start, b)
+            _write_order(work, here.order, here.slot if ones_outside else NOTHING, b)
+            work.ends[level, b] = _add_single_trips(work, level, start, count, True, b)
+            work.rows[level] = max(work.rows[level], work.ends[level, b])
     work.listed[level] = True
 
 
 @kernel_part
-def _is_plain(order: Orders, row: int) -> bool:
-    """Return whether a row is the problem's order."""
-    plain = True
-    for position in range(order.shape[1]):
-        plain &= order[row, position] == position
-    return plain
+def _list_slots(
+    tables: SparseTables, work: SparseScratch, level: int, slots: Ints, ones_outside: bool, ascending: bool
+) -> Ints:
+    """List the loops of slots. Rows in which no mapping has a loop are left out. Return the rows up to the last loop, [B].
+
+    Args:
+        ones_outside: loops of one trip are outside the others; else orders place them.
+        ascending: such loops begin with the problem's first dimension; else with its last one.
+    """
+    scratch, row, ends, seen = work.scratch, work.rows[level], splat16(0), splat16(0)
+    dims = scratch.trips.shape[1]
+    for slot in slots:
+        order = tables.slot_order[slot] if slot >= 0 else NOTHING
+        for position in range(dims - 1 if slot >= 0 else -1, -1, -1):
+            dimension = splat16(0) + position
+            if order >= 0:
+                dimension = lanes(scratch.order[order, position])
+            trips = splat16(1.0)
+            for d in range(dims):
+                trips = np.where(dimension == d, lanes(scratch.trips[slot, d]), trips)
+            there = (trips > 1.0) | (not ones_outside)
+            if np.any(there):
+                bit = np.where(there, 1 << (dimension & 63), 0)
+                work.bit[level, row][:], work.trips[level, row][:] = bit, trips
+                row += 1
+                ends, seen = np.where(there, row, ends), seen | bit
+    for number in range(dims if ones_outside else 0):
+        one = 1 << (number if ascending else dims - 1 - number)
+        there = (seen & one) == 0
+        if np.any(there):
+            work.bit[level, row][:], work.trips[level, row][:] = np.where(there, one, 0), splat16(1.0)
+            row += 1
+            ends = np.where(there, row, ends)
+    work.rows[level] = row
+    return ends
 
 
 @kernel_part
-def _add_loops(
-    tables: SparseTables, slots: Ints, trips: Ints, order: Orders, work: SparseScratch, level: int, count: int
-) -> int:
+def _clear(work: SparseScratch, level: int, start: int) -> None:
+    """Clear rows of loops."""
+    for row in range(start, work.bit.shape[1]):
+        work.bit[level, row][:], work.trips[level, row][:] = splat16(0), splat16(1.0)
+
+
+@kernel_part
+def _any_placed(tables: SparseTables, work: SparseScratch, level: int) -> bool:
+    """Return whether some mapping orders its unrolled loops other than the problem does."""
+    found = False
+    for given in tables.spatial_order[level]:
+        for position in range(work.scratch.order.shape[1] if given >= 0 else 0):
+            found = found or bool(np.any(lanes(work.scratch.order[given, position]) != position))
+    return found
+
+
+@kernel_part
+def _placed(tables: SparseTables, work: SparseScratch, level: int, b: int) -> int:
+    """Return the first order of a level's unrolled loops that is not the problem's; -1: there is none."""
+    for given in tables.spatial_order[level]:
+        for position in range(work.scratch.order.shape[1] if given >= 0 else 0):
+            if work.scratch.order[given, position, b] != position:
+                return int(given)
+    return NOTHING
+
+
+@kernel_part
+def _add_loops(tables: SparseTables, slots: Ints, work: SparseScratch, level: int, count: int, b: int) -> int:
     """Add the loops of slots with several trips. Return the number of loops."""
-    dims = trips.shape[1]
-    for number in range(slots.shape[1]):
-        slot = slots[level, number]
+    scratch = work.scratch
+    for slot in slots[level]:
         if slot >= 0:
             row = tables.slot_order[slot]
-            for position in range(dims - 1, -1, -1):
-                d = position if row < 0 else int(order[row, position])
-                if trips[slot, d] > 1:
-                    work.dimension[level, count], work.trips[level, count] = d, trips[slot, d]
+            for position in range(scratch.trips.shape[1] - 1, -1, -1):
+                d = position if row < 0 else int(scratch.order[row, position, b])
+                if scratch.trips[slot, d, b] > 1.0:
+                    work.bit[level, count, b], work.trips[level, count, b] = 1 << d, scratch.trips[slot, d, b]
                     count += 1
     return count
 
 
 @kernel_part
-def _add_single_trips(
-    order: Orders, work: SparseScratch, level: int, start: int, count: int, row: int, between: bool, dims: int
-) -> int:
+def _write_order(work: SparseScratch, row: int, slot: int, b: int) -> None:
+    """Write an order of dimensions, outermost first: that of a row; -1: the problem's.
+
+    Args:
+        slot: its loops of one trip are outermost, in the problem's order; -1: the row places them.
+    """
+    scratch, place = work.scratch, 0
+    dims = scratch.trips.shape[1]
+    if slot >= 0:
+        for d in range(dims):
+            if scratch.trips[slot, d, b] == 1.0:
+                work.written[place] = d
+                place += 1
+    for position in range(dims):
+        d = position if row < 0 else int(scratch.order[row, position, b])
+        if slot < 0 or scratch.trips[slot, d, b] != 1.0:
+            work.written[place] = d
+            place += 1
+
+
+@kernel_part
+def _add_single_trips(work: SparseScratch, level: int, start: int, count: int, between: bool, b: int) -> int:
     """Add a loop of one trip for each dimension without a loop from `start` on. Return the number of loops.
 
     Args:
-        row: of the order that places them; -1: the problem's.
-        between: place them between other loops by this order; else outside, innermost dimension first
+        between: place them between other loops by the written order; else outside, innermost dimension first
             as the problem names them.
     """
-    dimension, trips = work.dimension[level], work.trips[level]
+    bit, trips, dims = work.bit[level], work.trips[level], len(work.written)
     found = 0
     for at in range(start, count):
-        found |= 1 << dimension[at]
+        found |= bit[at, b]
     outside = (1 << dims) - 1
     for number in range(dims):
-        position = dims - 1 - number if between else number
-        d = position if row < 0 else int(order[row, position])
-        outside &= ~(1 << d)
-        if not found >> d & 1:
+        here = 1 << work.written[dims - 1 - number if between else number]
+        outside &= ~here
+        if not found & here:
             at = count
             if between:
                 at = start
-                while at < count and not outside >> dimension[at] & 1:
+                while at < count and not outside & bit[at, b]:
                     at += 1
             for place in range(count, at, -1):
-                dimension[place], trips[place] = dimension[place - 1], trips[place - 1]
-            dimension[at], trips[at] = d, 1.0
+                bit[place, b], trips[place, b] = bit[place - 1, b], trips[place - 1, b]
+            bit[at, b], trips[at, b] = here, 1.0
             count += 1
     return count

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilewright.compiled import kernel_part, passed_by_pointer
+from tilewright.compiled import LANES, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Floats, Ints
 
 MAX_ROWS = 2**20
@@ -29,26 +29,36 @@ class MemoTable(NamedTuple):
 
 
 @kernel_part
-def find(table: MemoTable, key: Ints) -> int:
-    """Return the row of a key. A key that is not in the table is added, if there is a row left; else the row is -1."""
-    place, keys, mask = table.place, table.keys, len(table.place) - 1
-    number = 0
-    for value in key:
-        number = ((number & 0xFFFFFFFFFF) * 1000003) + value  # no overflow
-    at = (number ^ number >> 15 ^ number >> 30) & mask
+def places_of(table: MemoTable, keys: Ints) -> Ints:
+    """Return where the search for keys [K, B] begins, [B]."""
+    number: Ints = splat16(0)
+    for position in range(len(keys)):
+        number = ((number & 0xFFFFFFFFFF) * 1000003) + lanes(keys[position])  # no overflow
+    return (number ^ number >> 15 ^ number >> 30) & (len(table.place) - 1)
+
+
+@kernel_part
+def find(table: MemoTable, keys: Ints, b: int, at: int) -> int:
+    """Return the row of a key. A key that is not in the table is added, if there is a row left; else the row is -1.
+
+    Args:
+        keys: [K, B]; that of lane `b` is looked up.
+        at: its place, from `places_of`.
+    """
+    place, mask = table.place, len(table.place) - 1
     while place[at] >= 0:
         row, same = place[at], True
-        for position in range(len(key)):
-            same &= keys[row, position] == key[position]
+        for position in range(len(keys)):
+            same &= table.keys[row, position] == keys[position, b]
         if same:
             return int(row)
         at = (at + 1) & mask
     row = table.used[0]
     if row == len(table.keys):
         return -1
-    for position in range(len(key)):
-        table.keys[row, position] = key[position]
-    table.place[at] = row
+    for position in range(len(keys)):
+        table.keys[row, position] = keys[position, b]
+    place[at] = row
     table.used[0] = row + 1
     return int(row)
 
@@ -75,8 +85,10 @@ class Memo:
             larger = rows * 2 if rows < MAX_ROWS else rows
             self.table = _empty(larger, table.keys.shape[1], table.values.shape[1])
             if larger > rows:
-                for row in range(rows):
-                    find(self.table, table.keys[row])
+                for first in range(0, rows, LANES):
+                    keys = np.resize(table.keys[first : first + LANES], (LANES, table.keys.shape[1])).T
+                    for b, place in enumerate(places_of(self.table, keys).tolist()):
+                        find(self.table, keys, b, place)
                 self.table.values[:rows] = table.values
             self.computed = int(self.table.used[0])
 

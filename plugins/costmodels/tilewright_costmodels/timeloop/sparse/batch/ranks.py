@@ -1,139 +1,224 @@
-"""Ranks of compressed formats on the loops of one mapping; the kernel's form of `formats`."""
+"""Ranks of compressed formats on the loops of `LANES` mappings; the kernel's form of `formats`."""
 
 from __future__ import annotations
 
-from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Ints
-from tilewright.mapspace.rules.tables import Orders
-from tilewright_costmodels.timeloop.sparse.batch.loops import list_loops, tile_of, words_of
+import numpy as np
+
+from tilewright.compiled import integers, kernel_call, kernel_part, lanes, splat16
+from tilewright.mapspace.batch import Bools, Ints
+from tilewright.mapspace.rules.scratch import words_of
+from tilewright_costmodels.timeloop.sparse.batch.loops import begin_at, extend, list_loops, tile_of
 from tilewright_costmodels.timeloop.sparse.batch.tables import SparseScratch, SparseTables
 
 
 @kernel_part
-def place_all(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch) -> bool:
-    """Write the ranks of all formats. Return whether every format fits its loops and the next level outside."""
-    good = True
+def place_all(tables: SparseTables, work: SparseScratch) -> Bools:
+    """Write the ranks of all formats. Return whether every format fits its loops and the next level outside, [B]."""
+    good = splat16(True)
     for t in range(len(tables.tensor)):
+        ranks, compressed, able = splat16(0), splat16(False), splat16(False)  # of the next level inside
+        work.inner_words[:] = splat16(1.0)
         for level in range(len(tables.level)):
-            work.ranks[level, t] = 0
-            if work.kept[level, t] and tables.format[level, t].ranks > 0:
-                good = good and _place(tables, trips, order, work, level, t)
-        for level in range(len(tables.level)):
-            if work.kept[level, t] and work.parent[level, t] >= 0:
-                here, outside = tables.format[level, t], tables.format[work.parent[level, t], t]
-                good = good and (here.compressed or here.able or not outside.compressed)
-                good = good and not (here.compressed and (not outside.compressed or here.ranks > outside.ranks))
+            kept, spec = lanes(work.kept[level, t]), tables.format[level, t]
+            if spec.ranks > 0 and np.any(kept):
+                good = good & (_place(tables, work, level, t, ranks) | ~kept)
+            if tables.stored[t]:
+                words = lanes(work.words[level, t])
+                work.inner_words[:] = np.where(kept, words, lanes(work.inner_words))
+                for rank in range(work.length.shape[2]):
+                    length, tile = lanes(work.length[level, t, rank]), lanes(work.rank_tile[level, t, rank])
+                    if spec.ranks == 0:  # without a format, one rank takes all loops
+                        length, tile = integers(words), lanes(work.tile[level, t])
+                    work.inner_length[rank][:] = np.where(kept, length, lanes(work.inner_length[rank]))
+                    work.inner_tile[rank][:] = np.where(kept, tile, lanes(work.inner_tile[rank]))
+            inside = kept & (lanes(work.child[level, t]) >= 0)
+            if not spec.compressed:
+                good = good & ~(inside & compressed)
+            good = good & ~(inside & compressed & (ranks > spec.ranks))
+            if spec.compressed:
+                good = good & (~inside | compressed | able)
+            ranks = np.where(kept, int(spec.ranks), ranks)
+            compressed = np.where(kept, bool(spec.compressed), compressed)
+            able = np.where(kept, bool(spec.able), able)
     return good
 
 
 @kernel_call
-def _place(tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int, t: int) -> bool:
-    """Write the ranks of one tensor at one level, innermost first. Return whether the format has enough ranks."""
-    spec, child = tables.format[level, t], work.child[level, t]
-    length, tile = work.length[level, t], work.rank_tile[level, t]
-    pretiled = spec.compressed and child >= 0 and work.words[child, t] > 1.0
-    below = 0
-    if pretiled:
-        below = work.ranks[child, t]
-        for rank in range(below):
-            length[rank], tile[rank] = work.length[child, t, rank], work.rank_tile[child, t, rank]
-        if below == 0:  # without a format, one rank takes all loops
-            below, length[0], tile[0] = 1, int(work.words[child, t]), work.tile[child, t]
-        if below > spec.ranks or not tables.aligned[level, t, child]:
-            return False
-    loops = _own_loops(tables, trips, order, work, level, t, not pretiled)
-    first_tile = work.own_tile[0] if loops > 0 else _single(tables, t)
-    step, at, stop = (1, 0, loops) if spec.outwards else (-1, loops - 1, -1)
-    count, number = below, 0  # ranks so far; ranks that have been matched
-    while number < spec.ranks - below:
-        while at != stop and work.own_trips[at] == 1.0:
-            at += step
-        if at == stop:
-            break
-        # ranks are matched in this order: outermost first, or from the innermost one that is left
-        rank = spec.ranks - below - 1 - number if spec.outwards else number
-        number += 1
-        group = _group(tables.taken[level, t, rank], work.own_dimension[at])
-        if group < 0:
-            length[count], tile[count] = 1, _single(tables, t) if spec.outwards else first_tile
-            count += 1
+def _place(tables: SparseTables, work: SparseScratch, level: int, t: int, inner_ranks: Ints) -> Bools:
+    """Write the ranks of one tensor at one level, innermost first. Return whether the format has enough ranks, [B]."""
+    spec, child, good = tables.format[level, t], lanes(work.child[level, t]), splat16(True)
+    pretiled, below = splat16(False), splat16(0)
+    if spec.compressed:
+        pretiled = (child >= 0) & (lanes(work.inner_words) > 1.0)
+        below = np.where(pretiled, np.maximum(inner_ranks, 1), 0)
+        good = below <= spec.ranks
+        for inner in range(level):
+            if not tables.aligned[level, t, inner]:
+                good = good & ~(pretiled & (child == inner))
+    if spec.takes_all:
+        filled, unmatched, pending = _take_all(tables, work, level, t, pretiled, below)
+    else:
+        rows = _list_own_loops(tables, work, level, t, pretiled)
+        filled, unmatched, pending = _match(tables, work, level, t, rows, below)
+    first_tile = lanes(work.first_tile)
+    for rank in range(spec.ranks):
+        # from inside: those of the next level, then those without loops, matched ones, and unmatched ones
+        place = rank - below if spec.outwards else spec.ranks - 1 - rank - unmatched
+        length, tile = splat16(1), first_tile
+        for number in range(spec.ranks):
+            there = (place == number) & (number < filled)
+            length = np.where(there, lanes(work.matched_length[number]), length)
+            tile = np.where(there, lanes(work.matched_tile[number]), tile)
+        given = rank < below
+        work.length[level, t, rank][:] = np.where(given, lanes(work.inner_length[rank]), length)
+        work.rank_tile[level, t, rank][:] = np.where(given, lanes(work.inner_tile[rank]), tile)
+    return good & ~pending
+
+
+@kernel_part
+def _take_all(
+    tables: SparseTables, work: SparseScratch, level: int, t: int, pretiled: Bools, below: Ints
+) -> tuple[Ints, Ints, Bools]:
+    """Match the outermost rank with all loops; see `_match`."""
+    own_dims, ranks, steps = tables.tensor[t].dims, tables.format[level, t].ranks, splat16(False)
+    begin_at(tables, work, lanes(work.child[level, t]))
+    for d in range(len(work.mold)):
+        extent = lanes(work.scratch.inside[tables.inside[level + 1], d])
+        part = np.where(pretiled, extent / lanes(work.mold[d]), extent)
+        work.part[d][:] = part
+        if own_dims >> d & 1:
+            steps = steps | (part > 1.0)
+    tile = lanes(work.tile[level, t])
+    work.matched_length[0][:], work.matched_tile[0][:] = integers(words_of(tables.terms, t, work.part)), tile
+    work.first_tile[:] = tile
+    if ranks > 1:
+        _step_once(tables, work, level, t)
+        work.first_tile[:] = tile_of(tables, t, work.mold)
+    taken = steps & (below < ranks)
+    return np.where(taken, 1, 0), splat16(0), steps & ~taken
+
+
+@kernel_part
+def _step_once(tables: SparseTables, work: SparseScratch, level: int, t: int) -> None:
+    """Multiply `mold` by the trips of the innermost loop that indexes a tensor, outside its next level inside."""
+    child, waiting, own_dims = lanes(work.child[level, t]), lanes(work.kept[level, t]), tables.tensor[t].dims
+    for at in range(level + 1):
+        between = child < at
+        if not np.any(between & waiting):
             continue
-        for d in range(len(work.part)):
-            work.part[d] = 1.0
-        work.part[work.own_dimension[at]] = work.own_trips[at]
-        made = work.own_tile[at]
-        at += step
-        while group > 0 and at != stop and (work.own_trips[at] == 1.0 or group >> work.own_dimension[at] & 1):
-            work.part[work.own_dimension[at]] *= work.own_trips[at]
-            at += step
-        place = count if spec.outwards else below
-        _insert(length, place, count, int(words_of(tables, t, work.part)))
-        _insert(tile, place, count, made)
-        count += 1
-    while count < spec.ranks:
-        place = count if spec.outwards else below
-        _insert(length, place, count, 1)
-        _insert(tile, place, count, first_tile)
-        count += 1
-    work.ranks[level, t] = count
-    while at != stop and work.own_trips[at] == 1.0:
-        at += step
-    return at == stop
-
-
-@kernel_part
-def _own_loops(
-    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, level: int, t: int, whole: bool
-) -> int:
-    """Write the loops that index a tensor from its next level inside to `level`, innermost first. Return their number.
-
-    Args:
-        whole: the innermost loop of each dimension also has the trips of all inner levels.
-    """
-    inner = work.child[level, t] + 1
-    dims = len(work.mold)
-    for d in range(dims):
-        work.mold[d] = work.extents[inner, d]
-    count, seen = 0, 0
-    for at in range(inner, level + 1):
         if not work.listed[at]:
-            list_loops(tables, trips, order, work, at)
-        for number in range(work.loops[at, 1]):
-            d = work.dimension[at, number]
-            if tables.indexes[t, d]:
-                work.mold[d] *= work.trips[at, number]
-                work.own_dimension[count], work.own_trips[count] = d, work.trips[at, number]
-                if count == 0 or work.trips[at, number] > 1.0:
-                    work.own_tile[count] = tile_of(tables, t, work.mold)
+            list_loops(tables, work, at)
+        for row in range(work.rows[at]):
+            bit = lanes(work.bit[at, row])
+            first = between & waiting & ((bit & own_dims) != 0)
+            if np.any(first):
+                extend(work.mold, own_dims, bit, lanes(work.trips[at, row]), first)
+                waiting = waiting & ~first
+                if not np.any(waiting):
+                    return
+
+
+@kernel_part
+def _list_own_loops(tables: SparseTables, work: SparseScratch, level: int, t: int, pretiled: Bools) -> int:
+    """Write the loops that index a tensor from its next level inside to `level`, innermost first. Return their rows.
+
+    Rows in which no mapping has a loop of several trips are left out. Without `pretiled`, the innermost loop of each
+    dimension also has the trips of all inner levels.
+    """
+    child, dims, own_dims = lanes(work.child[level, t]), len(work.mold), tables.tensor[t].dims
+    begin_at(tables, work, child)
+    rest = splat16(0)  # dimensions with trips of inner levels that no loop has
+    for d in range(dims):
+        work.part[d][:] = lanes(work.mold[d])
+        rest = rest | np.where(~pretiled & (lanes(work.mold[d]) > 1.0), 1 << d, 0)
+    rows, any_seen, tile = 0, splat16(False), splat16(0) + tables.tensor[t].single
+    work.first_tile[:] = tile
+    for at in range(level + 1):
+        between = child < at
+        if not np.any(between & lanes(work.kept[level, t])):
+            continue
+        if not work.listed[at]:
+            list_loops(tables, work, at)
+        for row in range(work.rows[at]):
+            bit, trips = lanes(work.bit[at, row]), lanes(work.trips[at, row])
+            bit = np.where(between, bit & own_dims, 0)
+            there = bit > 0
+            first, steps, whole = there & ~any_seen, there & (trips > 1.0), (bit & rest) != 0
+            if np.any(first | whole | steps):
+                own, any_seen, rest = np.where(there, trips, 1.0), any_seen | there, rest ^ (rest & bit)
+                for d in range(dims if np.any(whole) else 0):
+                    own = np.where(whole & (bit == 1 << d), trips * lanes(work.part[d]), own)
+                extend(work.mold, own_dims, bit, trips, steps)
+                tile = np.where(first | steps, tile_of(tables, t, work.mold), tile)
+                work.first_tile[:] = np.where(first, tile, lanes(work.first_tile))
+                if np.any(own > 1.0):
+                    work.own_bit[rows][:], work.own_trips[rows][:], work.own_tile[rows][:] = bit, own, tile
+                    rows += 1
+    return rows
+
+
+@kernel_part
+def _match(
+    tables: SparseTables, work: SparseScratch, level: int, t: int, rows: int, below: Ints
+) -> tuple[Ints, Ints, Bools]:
+    """Match the loops of a tensor with ranks, and write the coordinates and tiles of these ranks.
+
+    Returns:
+        Ranks that were written, ranks without a loop of their dimensions that are not, and whether loops are left.
+    """
+    spec, failed = tables.format[level, t], splat16(False)
+    room = spec.ranks - below
+    matched, skipped, group = splat16(0), splat16(0), splat16(0)
+    for number in range(rows):
+        row = number if spec.outwards else rows - 1 - number
+        bit, trips = lanes(work.own_bit[row]), lanes(work.own_trips[row])
+        there = trips > 1.0
+        joins = there & ((group & bit) != 0)
+        pending, begins = there & ~joins, splat16(False)
+        for step in range(spec.ranks):
+            rank = spec.ranks - 1 - step if spec.outwards else step
+            tried = matched + skipped
+            turn = pending & (tried < room) & (rank == (room - 1 - tried if spec.outwards else tried))
+            if np.any(turn):
+                found = _group(tables.taken[level, t, rank], bit)
+                fails = turn & (found < 0)
+                if spec.outwards and np.any(fails):
+                    _write(work, spec.ranks, matched, fails, splat16(1), splat16(0) + tables.tensor[t].single)
+                    matched = np.where(fails, matched + 1, matched)
                 else:
-                    work.own_tile[count] = work.own_tile[count - 1]
-                if whole and not seen >> d & 1:
-                    work.own_trips[count] *= work.extents[inner, d]
-                seen |= 1 << d
-                count += 1
-    return count
+                    skipped = np.where(fails, skipped + 1, skipped)
+                turn = turn & ~fails
+                group, matched = np.where(turn, found, group), np.where(turn, matched + 1, matched)
+                begins, pending = begins | turn, pending & ~turn
+        failed = failed | pending
+        for d in range(len(work.part)):
+            if tables.tensor[t].dims >> d & 1:
+                part = np.where(begins, 1.0, lanes(work.part[d]))
+                work.part[d][:] = np.where((joins | begins) & (bit == 1 << d), part * trips, part)
+        length = integers(words_of(tables.terms, t, work.part))
+        tile = lanes(work.own_tile[row])
+        for rank in range(spec.ranks):
+            last = (joins | begins) & (matched - 1 == rank)
+            work.matched_length[rank][:] = np.where(last, length, lanes(work.matched_length[rank]))
+            work.matched_tile[rank][:] = np.where(last & begins, tile, lanes(work.matched_tile[rank]))
+    return matched, skipped, failed
 
 
 @kernel_part
-def _group(groups: Ints, d: int) -> int:
-    """Return the group of dimensions, as bits, that a rank takes from a loop on; 0: this loop alone; -1: no loop."""
+def _write(work: SparseScratch, ranks: int, place: Ints, where: Bools, length: Ints, tile: Ints) -> None:
+    """Write the coordinates and the tile of a matched rank, in some lanes."""
+    for rank in range(ranks):
+        here = where & (place == rank)
+        work.matched_length[rank][:] = np.where(here, length, lanes(work.matched_length[rank]))
+        work.matched_tile[rank][:] = np.where(here, tile, lanes(work.matched_tile[rank]))
+
+
+@kernel_part
+def _group(groups: Ints, bit: Ints) -> Ints:
+    """Return the groups of dimensions, as bits, that a rank takes from a loop on; 0: this loop alone; -1: no loop."""
     if groups[0] == 0:
-        return 0
-    for group in groups:
-        if group >> d & 1:
-            return int(group)
-    return -1
-
-
-@kernel_part
-def _single(tables: SparseTables, t: int) -> int:
-    """Return the tile of one word."""
-    return int(tables.tensor[t].single)
-
-
-@kernel_part
-def _insert(row: Ints, place: int, count: int, value: int) -> None:
-    """Insert a value before the other ones from a place on."""
-    for at in range(count, place, -1):
-        row[at] = row[at - 1]
-    row[place] = value
+        return splat16(0)
+    found = splat16(-1)
+    for number in range(len(groups) - 1, -1, -1):
+        found = np.where((bit & groups[number]) != 0, groups[number], found)
+    return found

@@ -1,143 +1,187 @@
-"""Shares of accesses that gating and skipping save, of one mapping; the kernel's form of `savings`."""
+"""Shares of accesses that gating and skipping save, of `LANES` mappings; the kernel's form of `savings`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import kernel_call, kernel_part
-from tilewright.mapspace.batch import Ints
-from tilewright.mapspace.rules.tables import Orders
-from tilewright_costmodels.timeloop.sparse.batch.loops import kept_from, list_loops, tile_of, words_of
-from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find
-from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, PIECES, SparseScratch, SparseTables
+from tilewright.compiled import LANES, kernel_call, kernel_part, lanes, splat16
+from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules.scratch import words_of
+from tilewright_costmodels.timeloop.sparse.batch.loops import begin_at, extend, list_loops, tile_of
+from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find, places_of
+from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, NOTHING, PIECES, SparseScratch, SparseTables
 from tilewright_costmodels.timeloop.sparse.thinning import GATED, SKIPPED
 
 
 @kernel_part
-def save_all(
-    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, contents: MemoTable, empties: MemoTable
-) -> bool:
-    """Write the share that actions save, by level and tensor. Return False if an action has no memory to act on.
+def save_all(tables: SparseTables, work: SparseScratch, good: Bools, empties: MemoTable) -> Bools:
+    """Write the share that actions save, by level and tensor. Return whether each has a memory to act on, [B].
 
-    `SparseScratch.missing` becomes True if the memo lacks a probability.
+    `SparseScratch.missing` becomes True where the memo lacks a probability.
+
+    Args:
+        good: [B], mappings to look at.
     """
-    for level in range(len(work.kind)):
-        for t in range(len(tables.tensor)):
-            work.share[level, t], work.kind[level, t] = 0.0, 0
+    levels, tensors = work.kind.shape[0], work.kind.shape[1]
+    for at in range(levels):
+        for t in range(tensors):
+            work.share[at, t][:], work.kind[at, t][:] = splat16(0.0), splat16(0)
     for action in tables.action:
-        best, best_level, best_tensor, best_share = -1.0, -1, -1, 0.0
+        best, best_level, best_tensor, best_share = splat16(-1.0), splat16(NOTHING), splat16(NOTHING), splat16(0.0)
         for o in range(action.first, action.last):
             t = tables.option[o].tensor
-            level = kept_from(work, action.level, t)
-            if level < 0:
-                return False
-            share = _share(tables, trips, order, work, empties, level, o)
-            worth = 0.0
+            level, child = splat16(NOTHING), splat16(NOTHING)  # nearest ones that keep the tensor
+            for at in range(levels):
+                kept = lanes(work.kept[at, t]) & (level < 0)
+                level = np.where(kept & (at >= action.level), at, level)
+                child = np.where(kept & (at < action.level), at, child)
+            good = good & (level >= 0)
+            share = _share(tables, work, good, empties, level, child, o)
+            worth = splat16(0.0)
             if action.last - action.first > 1:
-                memory = tables.storage[tables.memory[level, t]]
-                child = work.child[level, t]
-                pieces = contents.values[work.content[level if child < 0 else child, t], PIECES]
-                moved = contents.values[work.content[level, t], HELD] + pieces * memory.default
-                worth = memory.worth * moved * share
-            if worth >= best:  # the last of equals
-                best, best_level, best_tensor, best_share = worth, level, t, share
-        if work.kind[best_level, best_tensor] == 0 or best_share > work.share[best_level, best_tensor]:
-            work.share[best_level, best_tensor] = best_share
-            work.kind[best_level, best_tensor] = SKIPPED if action.skips else GATED
-    return True
+                worth = _moved(tables, work, level, child, t) * share
+            better = worth >= best  # the last of equals
+            best, best_level = np.where(better, worth, best), np.where(better, level, best_level)
+            best_tensor, best_share = np.where(better, t, best_tensor), np.where(better, share, best_share)
+        for at in range(action.level, levels):
+            for o in range(action.first, action.last):
+                t = tables.option[o].tensor
+                share, kind = lanes(work.share[at, t]), lanes(work.kind[at, t])
+                larger = (best_level == at) & (best_tensor == t) & ((kind == 0) | (best_share > share))
+                work.share[at, t][:] = np.where(larger, best_share, share)
+                work.kind[at, t][:] = np.where(larger, SKIPPED if action.skips else GATED, kind)
+    return good
+
+
+@kernel_part
+def _moved(tables: SparseTables, work: SparseScratch, level: Ints, child: Ints, t: int) -> Floats:
+    """Return the pJ to read what a level has of a tensor, [B], by which alternatives are compared."""
+    moved, pieces = splat16(0.0), splat16(0.0)
+    for at in range(len(work.kind)):
+        pieces = np.where(np.where(child < 0, level, child) == at, lanes(work.values[at, t, PIECES]), pieces)
+    for at in range(len(work.kind)):
+        memory = tables.memory[at, t]
+        if memory >= 0:
+            here = lanes(work.values[at, t, HELD]) + pieces * tables.storage[memory].default
+            moved = np.where(level == at, tables.storage[memory].worth * here, moved)
+    return moved
 
 
 @kernel_call
 def _share(
-    tables: SparseTables, trips: Ints, order: Orders, work: SparseScratch, empties: MemoTable, level: int, option: int
-) -> float:
-    """Return the share of a tensor's accesses at a level for which some condition's tile is empty."""
-    t, dims = tables.option[option].tensor, len(work.mold)
-    child = work.child[level, t]
-    for d in range(dims):
-        work.mold[d] = work.extents[child + 1, d]
-    count, size, target, found, single = 0, 1.0, 0, False, False
-    target_unrolled = passing = False
-    for at in range(child + 1, level + 1):
+    tables: SparseTables, work: SparseScratch, good: Bools, empties: MemoTable, level: Ints, child: Ints, option: int
+) -> Floats:
+    """Return the share of a tensor's accesses at a level for which some condition's tile is empty, [B]."""
+    t, first, last = tables.option[option].tensor, tables.option[option].first, tables.option[option].last
+    dims, own = len(work.mold), tables.tensor[t].dims
+    begin_at(tables, work, child)
+    for c in range(last - first):
+        work.product[c][:], work.stepped[c][:], work.effective[c][:] = splat16(1.0), splat16(False), splat16(True)
+        for d in range(dims):
+            work.both[c, d][:] = splat16(0.0)
+    size, block, target, found, single = splat16(1.0), splat16(1.0), splat16(0), splat16(False), splat16(False)
+    target_unrolled, passing = splat16(False), splat16(False)
+    for at in range(len(work.kind)):
+        inside = good & (child < at) & (at <= level)
+        if not np.any(inside):
+            continue
         if not work.listed[at]:
-            list_loops(tables, trips, order, work, at)
-        loops, unrolled = work.loops[at, 1], work.loops[at, 0]
-        for number in range(loops):
-            d, steps = work.dimension[at, number], work.trips[at, number]
-            indexes, last = tables.indexes[t, d], at == level and number + 1 == loops
-            if not found:
-                if child >= 0:
-                    found = last or (indexes and steps > 1.0)
-                else:
-                    next_unrolled = number + 1 < unrolled
-                    if number + 1 == loops and at < level:
-                        next_unrolled = tables.level[at + 1].fans
-                    found = last or not next_unrolled or (indexes and steps > 1.0)
-                work.mold[d] *= steps
-                if found:
-                    target, target_unrolled = d, number < unrolled
-                    single = child < 0 and not target_unrolled
-                    passing = target_unrolled and child >= 0
-                    if single:
-                        for each in range(dims):
-                            work.mold[each] = 1.0
-                    else:
-                        work.taken_dimension[0], work.taken_trips[0], count = d, steps, 1
-                    size = words_of(tables, t, work.mold)
-            elif steps > 1.0:
-                if number >= unrolled and indexes:
-                    passing = False
-                if number < unrolled or passing:
-                    work.mold[d] *= steps
-                    if not single:
-                        work.taken_dimension[count], work.taken_trips[count] = d, steps
-                        count += 1
-    block = tables.storage[tables.memory[level, t]].block / tables.storage[tables.memory[level, t]].per_word
-    kept = 1.0
-    for c in range(tables.option[option].first, tables.option[option].last):
-        kept *= 1.0 - _empty(tables, work, empties, t, tables.condition[c], count, size, block, target, target_unrolled)
+            list_loops(tables, work, at)
+        unrolled, ends = lanes(work.unrolled[at]), lanes(work.ends[at])
+        outermost, fans_outside = level == at, at + 1 < len(work.kind) and bool(tables.level[at + 1].fans)
+        for row in range(work.rows[at]):
+            bit, trips = lanes(work.bit[at, row]), lanes(work.trips[at, row])
+            there, turned = inside & (bit > 0), row < work.turn[at]
+            indexes, steps, ending = (bit & own) != 0, trips > 1.0, row + 1 == ends
+            next_unrolled = np.where(ending & ~outermost, fans_outside, row + 1 < unrolled)
+            ends_here = (ending & outermost) | (indexes & steps) | ((child < 0) & ~next_unrolled)
+            inner = there & ~found
+            now = inner & ends_here
+            outer = there & found & steps
+            if not turned:
+                passing = passing & ~(outer & indexes)
+            outer = outer & (passing | turned)
+            found = found | now
+            extend(work.mold, -1, bit, trips, inner | outer)
+            if np.any(now):
+                target = np.where(now, bit, target)
+                target_unrolled = np.where(now, turned, target_unrolled)
+                single = np.where(now, (child < 0) & (not turned), single)
+                passing = np.where(now, (child >= 0) & turned, passing)
+                for d in range(dims):
+                    work.mold[d][:] = np.where(now & single, 1.0, lanes(work.mold[d]))
+                size = np.where(now, words_of(tables.terms, t, work.mold), size)
+            taken = (now | outer) & ~single
+            if np.any(taken):
+                _step(tables, work, option, taken, bit, trips, target_unrolled)
+    for at in range(len(work.kind)):
+        memory = tables.memory[at, t]
+        if memory >= 0:
+            storage = tables.storage[memory]
+            block = np.where(level == at, storage.block / storage.per_word, block)
+    kept = splat16(1.0)
+    for c in range(last - first):
+        kept = kept * (1.0 - _empty(tables, work, good, empties, tables.condition[first + c], c, size, block, target))
     return 1.0 - kept
+
+
+@kernel_part
+def _step(
+    tables: SparseTables,
+    work: SparseScratch,
+    option: int,
+    taken: Bools,
+    bit: Ints,
+    trips: Floats,
+    target_unrolled: Bools,
+) -> None:
+    """Note loops that step tensor and condition. Outside an unrolled target, a second one leaves the condition no effect."""
+    own, first = tables.tensor[tables.option[option].tensor].dims, tables.option[option].first
+    for c in range(tables.option[option].last - first):
+        indexed = taken & ((bit & tables.tensor[tables.condition[first + c]].dims) != 0)
+        stepped, both = lanes(work.stepped[c]), indexed & ((bit & own) != 0)
+        work.effective[c][:] = lanes(work.effective[c]) & ~(indexed & target_unrolled & stepped)
+        work.stepped[c][:] = stepped | both
+        product = lanes(work.product[c])
+        work.product[c][:] = np.where(both, product * trips, product)
+        for d in range(len(work.mold)):
+            before = lanes(work.both[c, d])
+            work.both[c, d][:] = np.where(both & (bit == 1 << d), np.maximum(before, 1.0) * trips, before)
 
 
 @kernel_part
 def _empty(
     tables: SparseTables,
     work: SparseScratch,
+    good: Bools,
     empties: MemoTable,
-    t: int,
     condition: int,
-    count: int,
-    size: float,
-    block: float,
-    target: int,
-    target_unrolled: bool,
-) -> float:
-    """Return the probability that the condition's tile is empty; 0 if the condition has no effect.
+    c: int,
+    size: Floats,
+    block: Floats,
+    target: Ints,
+) -> Floats:
+    """Return the probability that the condition's tile is empty, [B]; 0 if the condition has no effect.
 
     Of loops that step both tensors, only what one step covers counts.
     """
-    dims, stepped, product = len(work.mold), False, 1.0
+    dims, needed = len(work.mold), np.ceil(block / (size / lanes(work.product[c])))
     for d in range(dims):
-        work.both[d], work.part[d] = 0.0, work.mold[d]
-    for number in range(count):
-        d = work.taken_dimension[number]
-        if tables.indexes[condition, d]:
-            if target_unrolled and stepped:
-                return 0.0
-            if tables.indexes[t, d]:
-                stepped = True
-                work.both[d] = max(work.both[d], 1.0) * work.taken_trips[number]
-                product *= work.taken_trips[number]
-    needed = np.ceil(block / (size / product))
+        both, part = lanes(work.both[c, d]), lanes(work.mold[d])
+        stepped = both > 0.0
+        work.part[d][:] = np.where(stepped, np.ceil(part / (both / needed)), part)
+        needed = np.where(stepped, needed / both, needed)
     for d in range(dims):
-        if work.both[d] > 0.0:
-            work.part[d] = np.ceil(work.part[d] / (work.both[d] / needed))
-            needed /= work.both[d]
-    if needed > 1.0:
-        work.part[target] = np.floor(work.part[target] * needed)
-    work.key[0], work.key[1] = condition, tile_of(tables, condition, work.part)
-    row = find(empties, work.key[:2])
-    if row < 0 or np.isnan(empties.values[row, 0]):
-        work.missing[0] = True
-        return 0.0
-    return float(empties.values[row, 0])
+        part = lanes(work.part[d])
+        work.part[d][:] = np.where((needed > 1.0) & (target == 1 << d), np.floor(part * needed), part)
+    keys, found = work.empty_key, work.found
+    keys[0][:], keys[1][:] = splat16(0) + condition, tile_of(tables, condition, work.part)
+    work.place[:], work.wanted[:], found[:] = places_of(empties, keys), good & lanes(work.effective[c]), splat16(0.0)
+    for b in range(LANES):
+        if work.wanted[b]:
+            row = find(empties, keys, b, work.place[b])
+            if row < 0 or np.isnan(empties.values[row, 0]):
+                work.missing[b] = True
+            else:
+                found[b] = empties.values[row, 0]
+    return lanes(found)

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
-from tilewright.compiled import Records, for_kernel, passed_by_pointer, table
+from tilewright.compiled import LANES, Records, for_kernel, passed_by_pointer, table
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Terms
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
@@ -38,26 +39,31 @@ class SparseTables(NamedTuple):
     """Shapes: L levels, T tensors, D dimensions, M memories, R ranks, A actions; X is what the largest needs."""
 
     level: Records
-    """[L]: `entry` that holds tensors, `order`: row of the loop order that places temporal loops of one trip,
-    `fans`: has unrolled loops."""
+    """[L]: `entry` that holds tensors; `slot`, `order`: outermost temporal slot and the row of its loop order, which places
+    temporal loops of one trip; `fans`: has unrolled loops."""
     unrolled: Ints
     """[L, X]: slots of unrolled loops, innermost first, those along X before those along Y."""
     stepped: Ints
     """[L, X]: slots of temporal loops, innermost first."""
     single: Bools
-    """[L]: all temporal loops are in the first slot of `stepped`, and its order places those of one trip."""
+    """[L]: all temporal loops are in one slot with an order."""
+    inside: Ints
+    """[L + 1]: row of `Scratch.inside` with the iterations inside the level below; last, of the problem."""
+    sizes: Ints
+    """[D]."""
     spatial_order: Ints
     """[L, X]: rows of the orders of unrolled loops, outermost first."""
     slot_order: Ints
     """[S]: row of the order of a slot's loops; -1: the problem's."""
     terms: Terms
-    indexes: Bools
-    """[T, D]: whether the dimension indexes the tensor."""
     tensor: Records
-    """[T]: `is_output`; `base` of the numbers of its tiles, and that of a `single` word (see `base_of`); `nonzero`: expected share of
-    nonzero values, to six decimals."""
+    """[T]: `is_output`; `radix` of the numbers of its tiles, and that of a `single` word (see `base_of`); `expected`: mean share of
+    nonzero values, to six decimals; `dims`: dimensions that index it, as bits."""
+    stored: Bools
+    """[T]: what tiles hold matters, because of a format or of alternatives."""
     format: Records
     """[L, T]: `ranks` (0: no format), `compressed`, `outwards`: loops are matched from the innermost one,
+    `takes_all`: the outermost rank takes all loops, in any order;
     `able`: may decompress (outputs: and compress)."""
     taken: Ints
     """[L, T, R, X]: groups of dimensions, as bits, that ranks take, outermost rank first; 0: one loop of any dimension."""
@@ -94,94 +100,152 @@ class SparseTables(NamedTuple):
 
 @passed_by_pointer
 class SparseScratch(NamedTuple):
-    """Scratch arrays of one mapping. Shapes as in `SparseTables`; K loops of a level."""
+    """Scratch arrays of B = `LANES` mappings in SIMD lanes. Shapes as in `SparseTables`; K rows of loops of a level."""
 
+    scratch: Scratch
+    """Trips, orders, kept tensors and tiles."""
+    ones_outside: Bools
+    """[1]: loops of one trip are outside the others of their slot, in the problem's order; else orders place them."""
+    waiting: Bools
+    """[B]: mappings to evaluate."""
+    missing: Bools
+    """[B]: whether the memo lacks something."""
+    good: Bools
+    """[B]: whether the mapping has costs."""
+    energy_pj: Floats
+    """[B]."""
+    cycles: Floats
+    """[B]."""
     listed: Bools
     """[L]: whether the loops of the level are listed."""
-    loops: Ints
-    """[L, 2]: number of unrolled loops, and of all."""
-    dimension: Ints
-    """[L, K]."""
+    rows: Ints
+    """[L]: rows of loops in use."""
+    turn: Ints
+    """[L]: first row of temporal loops."""
+    unrolled: Ints
+    """[L, B]: rows up to the last unrolled loop."""
+    ends: Ints
+    """[L, B]: rows up to the last loop."""
+    bit: Ints
+    """[L, K, B]: dimension of the loop, as a bit; 0: no loop."""
     trips: Floats
-    """[L, K]."""
-    extents: Floats
-    """[L + 1, D]: iterations inside a level's loops; the last row is the problem."""
+    """[L, K, B]."""
+    written: Ints
+    """[D]: order of dimensions."""
     units: Floats
-    """[1]: compute units in use."""
+    """[B]: compute units in use."""
     mold: Floats
-    """[D]."""
+    """[D, B]."""
     part: Floats
-    """[D]: 1, or the trips of a rank."""
-    own_dimension: Ints
-    """[L K]: loops of a tensor between two levels; likewise `own_trips` and `own_tile`."""
+    """[D, B]: 1, or the trips of a rank."""
+    own_bit: Ints
+    """[L K, B]: loops of a tensor between two levels; likewise `own_trips` and `own_tile`."""
     own_trips: Floats
     own_tile: Ints
+    first_tile: Ints
+    """[B]: tile of the innermost of them."""
     kept: Bools
-    """[L, T]."""
+    """[L, T, B]."""
     child: Ints
-    """[L, T]: next level inwards that keeps the tensor; -1: compute."""
-    parent: Ints
-    """[L, T]: next level outwards that keeps the tensor; -1: none."""
+    """[L, T, B]: next level inwards that keeps the tensor; -1: compute."""
+    moved: Ints
+    """[L, T, B]: ranks of that level's format, or, of compute, of the level's own one."""
+    sent: Bools
+    """[L, T, B]: whether the next level outside that keeps the tensor has a format for it."""
+    packed: Bools
+    """[L, T, B]: whether that format is compressed."""
+    absent: Bools
+    """[T, B]: whether the innermost level has a format, so that zeros are absent."""
     tile: Ints
-    """[L, T]: number of the tile (see `base_of`)."""
+    """[L, T, B]: number of the tile (see `base_of`)."""
     words: Floats
-    """[L, T]: words of the tile."""
-    ranks: Ints
-    """[L, T]."""
+    """[L, T, B]: words of the tile."""
     length: Ints
-    """[L, T, R]: coordinates of a fiber, innermost rank first."""
+    """[L, T, R, B]: coordinates of a fiber, innermost rank first."""
     rank_tile: Ints
-    """[L, T, R]."""
+    """[L, T, R, B]."""
+    inner_words: Floats
+    """[B]: words of the next tile inside."""
+    inner_length: Ints
+    """[R, B]: coordinates of its ranks."""
+    inner_tile: Ints
+    """[R, B]."""
+    matched_length: Ints
+    """[R, B]: coordinates of ranks, in the order in which they are matched with loops."""
+    matched_tile: Ints
+    """[R, B]."""
     key: Ints
-    """A key of the memo."""
-    missing: Bools
-    """[1]: whether the memo lacks something."""
-    content: Ints
-    """[L, T]: row of the memo; -1: not needed."""
+    """[L, T, 2 + 2 R, B]: keys of what tiles hold."""
+    empty_key: Ints
+    """[2, B]: keys of empty tiles."""
+    place: Ints
+    """[B]: places of the memo."""
+    wanted: Bools
+    """[B]: mappings to look up."""
+    found: Floats
+    """[B]: values of the memo."""
+    values: Floats
+    """[L, T, V, B]: what tiles hold."""
     share: Floats
-    """[L, T]: share of the accesses that an action saves."""
+    """[L, T, B]: share of the accesses that an action saves."""
     kind: Ints
-    """[L, T]: kind of these accesses; 0: no action."""
+    """[L, T, B]: kind of these accesses; 0: no action."""
     data: Floats
-    """[L, T, kind, action]."""
+    """[L, T, action, B]: executed ones."""
+    other_data: Floats
+    """[L, T, action, B]: gated or skipped ones."""
     metadata: Floats
-    """[L, T, R, metadata or payload, kind, action]."""
+    """[L, T, R, metadata or payload, action, B]."""
+    other_metadata: Floats
     saved: Floats
-    """[T]: share of the operations that actions on the tensor save."""
-    taken_dimension: Ints
-    """[L K]: loops on which an action decides; likewise `taken_trips`."""
-    taken_trips: Floats
+    """[T, B]: share of the operations that actions on the tensor save."""
+    stepped: Bools
+    """[X, B]: whether a loop steps both the tensor and the condition of the action at hand."""
+    effective: Bools
+    """[X, B]: whether the condition has an effect."""
+    product: Floats
+    """[X, B]: trips of the loops that step both."""
     both: Floats
-    """[D]: trips that step target and condition."""
+    """[X, D, B]: trips of them, by dimension; 0: none."""
     need: Floats
-    """[M, 2]: slices of data, and bits of metadata."""
+    """[M, 2, B]: slices of data, and bits of metadata."""
     rates: Floats
-    """[M, 2]: slices read and written per cycle of computing."""
+    """[M, 2, B]: slices read and written per cycle of computing."""
     in_use: Floats
-    """[M]: instances."""
+    """[M, B]: instances."""
 
 
-def work_of(tables: SparseTables) -> SparseScratch:
+def work_of(tables: SparseTables, scratch: Scratch) -> SparseScratch:
     """Return scratch arrays."""
     levels, tensors, ranks, _ = tables.bits.shape
-    dims, memories, slots = tables.indexes.shape[1], len(tables.storage), len(tables.slot_order)
-    loops = (slots + 2) * dims
-    pairs = levels, tensors
-    shapes: dict[str, tuple[int, ...]] = {
-        "listed": (levels,), "loops": (levels, 2), "dimension": (levels, loops), "trips": (levels, loops),
-        "extents": (levels + 1, dims), "key": (2 + 2 * ranks,), "missing": (1,), "units": (1,),
-        "length": (*pairs, ranks), "rank_tile": (*pairs, ranks), "data": (*pairs, 3, 3),
-        "metadata": (*pairs, ranks, 2, 3, 3), "saved": (tensors,), "in_use": (memories,),
-        **dict.fromkeys(("mold", "part", "both"), (dims,)),
-        **dict.fromkeys(("own_dimension", "own_trips", "own_tile", "taken_dimension", "taken_trips"), (levels * loops,)),
+    dims, memories, slots = len(tables.sizes), len(tables.storage), len(tables.slot_order)
+    conditions = max((int(option.last - option.first) for option in tables.option), default=1)
+    rows, pairs = (slots + 2) * dims, (levels, tensors)
+    numbers = {
+        "listed": (levels,), "rows": (levels,), "turn": (levels,), "ones_outside": (1,), "written": (dims,),
+    }  # fmt: skip
+    of_lanes: dict[str, tuple[int, ...]] = {
+        "absent": (tensors,), "saved": (tensors,), "key": (*pairs, 2 + 2 * ranks), "empty_key": (2,),
+        "values": (*pairs, UNITS + 2 * ranks), "in_use": (memories,), "both": (conditions, dims),
+        **dict.fromkeys(("waiting", "missing", "good", "energy_pj", "cycles", "units", "first_tile"), ()),
+        **dict.fromkeys(("inner_words", "place", "wanted", "found"), ()),
+        **dict.fromkeys(("unrolled", "ends"), (levels,)),
+        **dict.fromkeys(("bit", "trips"), (levels, rows)),
+        **dict.fromkeys(("mold", "part"), (dims,)),
+        **dict.fromkeys(("own_bit", "own_trips", "own_tile"), (levels * rows,)),
+        **dict.fromkeys(("length", "rank_tile"), (*pairs, ranks)),
+        **dict.fromkeys(("inner_length", "inner_tile", "matched_length", "matched_tile"), (ranks,)),
+        **dict.fromkeys(("data", "other_data"), (*pairs, 3)),
+        **dict.fromkeys(("metadata", "other_metadata"), (*pairs, ranks, 2, 3)),
+        **dict.fromkeys(("stepped", "effective", "product"), (conditions,)),
         **dict.fromkeys(("need", "rates"), (memories, 2)),
     }  # fmt: skip
-    integral = "loops dimension own_dimension own_tile child parent tile ranks length rank_tile key content kind taken_dimension"
-    kinds = dict.fromkeys(integral.split(), np.int64) | dict.fromkeys(("listed", "kept", "missing"), np.bool_)
-    arrays: dict[str, Any] = {
-        name: np.ones(shapes.get(name, pairs), kinds.get(name, np.float64)) for name in SparseScratch._fields
-    }
-    return SparseScratch(**arrays)
+    arrays: dict[str, Any] = {}
+    for name, kind in get_type_hints(SparseScratch).items():
+        if name != "scratch":
+            shape = numbers[name] if name in numbers else (*of_lanes.get(name, pairs), LANES)
+            arrays[name] = np.zeros(shape, get_args(get_args(kind)[1])[0])
+    return SparseScratch(scratch, **arrays)
 
 
 def homes(architecture: Architecture, skeleton: Skeleton, tables: Tables) -> list[tuple[int, int]]:
@@ -238,7 +302,8 @@ def sparse_tables(
         fanouts = {at: architecture.cluster(skeleton.entries[at].target).fanout for at in range(start, stop)}
         fans = [at for at, fanout in fanouts.items() if fanout.size > 1]
         step = rows.get((start + 1, False))
-        level_rows.append((start, NOTHING if step is None else slot_order[step], bool(fans)))
+        slot, order = (NOTHING, NOTHING) if step is None else (step, slot_order[step])
+        level_rows.append((start, slot, order, bool(fans)))
         by_axis = sorted(reversed(fans), key=lambda at: fanouts[at].axis == "Y")
         unrolled.append([rows[at, True] for at in by_axis if (at, True) in rows])
         stepped.append([rows[at, False] for at in range(min(stop, last), start, -1) if (at, False) in rows])
@@ -254,30 +319,34 @@ def sparse_tables(
             able = sparse.decompresses and (sparse.compresses or not tensor.is_output)
             ranks = () if spec is None else spec.ranks
             compressed, outwards = (spec.is_compressed, spec.fill == "inner") if spec else (False, False)
-            format_rows.append((len(ranks), compressed, outwards, able))
+            indexing = _groups([tensor.dimensions], names)[0]
+            takes_all = bool(ranks) and not outwards and _groups(ranks[0].flatten, names)[0] & indexing == indexing
+            format_rows.append((len(ranks), compressed, outwards, able, takes_all))
             bits.append([sparse.metadata.bits_of(rank) for rank in reversed(ranks)] + [(0, 0)] * (most - len(ranks)))
             taken.append([_groups(rank.flatten, names) for rank in ranks])
     shape = len(levels), len(tensors)
     actions, options, conditions = _actions(problem, architecture, [cluster for _, cluster in levels])
+    weighs = any(last - first > 1 for _, _, first, last in actions)
     storage, prices, conversion = zip(*(_storage(memory) for memory in architecture.memories), strict=True)
     sparse_compute = architecture.compute.sparse
     operands = [problem.tensors.index(tensor) for tensor in problem.operands]
     return SparseTables(
-        level=table(level_rows, entry=int, order=int, fans=bool),
+        level=table(level_rows, entry=int, slot=int, order=int, fans=bool),
         unrolled=_padded(unrolled),
         stepped=_padded(stepped),
         single=for_kernel(
             np.array(
                 [
-                    len(found) == 1 and slot_order[found[0]] == order
-                    for found, (_, order, _) in zip(stepped, level_rows, strict=True)
+                    found == [slot] and order != NOTHING
+                    for found, (_, slot, order, _) in zip(stepped, level_rows, strict=True)
                 ]
             )
         ),
+        inside=for_kernel(np.array([len(slot_order), *dense.hardware.level["start"][::-1]], np.int64)),
+        sizes=dense.rules.sizes,
         spatial_order=_padded(spatial),
         slot_order=for_kernel(np.array(slot_order, np.int64)),
         terms=dense.rules.terms,
-        indexes=for_kernel(np.array([[name in tensor.dimensions for name in names] for tensor in tensors], np.bool_)),
         tensor=table(
             (
                 (
@@ -287,15 +356,20 @@ def sparse_tables(
                     if base_of(densities[tensor.name])
                     else 1,
                     rounded(densities[tensor.name].mean((1,) * len(tensor.projection))),
+                    sum(1 << d for d, name in enumerate(names) if name in tensor.dimensions),
                 )
                 for tensor in tensors
             ),
             is_output=bool,
-            base=int,
+            radix=int,
             single=int,
-            nonzero=float,
+            expected=float,
+            dims=int,
         ),
-        format=table(format_rows, ranks=int, compressed=bool, outwards=bool, able=bool).reshape(shape),
+        stored=for_kernel(
+            np.array([weighs or any(row[t] is not None for row in formats) for t in range(len(tensors))])
+        ),
+        format=table(format_rows, ranks=int, compressed=bool, outwards=bool, able=bool, takes_all=bool).reshape(shape),
         taken=_taken(taken, (*shape, most)),
         aligned=for_kernel(
             np.array(
@@ -310,7 +384,7 @@ def sparse_tables(
         action=table(actions, level=int, skips=bool, first=int, last=int),
         option=table(options, tensor=int, first=int, last=int),
         condition=for_kernel(np.array(conditions, np.int64)),
-        weighs=any(last - first > 1 for _, _, first, last in actions),
+        weighs=weighs,
         memory=for_kernel(dense.hardware.memory_index[::-1]),
         slices=for_kernel(dense.hardware.slices[::-1]),
         storage=table(

@@ -1,12 +1,13 @@
-"""Accesses and operations of one mapping on sparse hardware; the kernel's form of `thinning`."""
+"""Accesses and operations of `LANES` mappings on sparse hardware; the kernel's form of `thinning`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tilewright.compiled import kernel_call, kernel_part
+from tilewright.compiled import LANES, kernel_call, kernel_part, lanes, splat16
+from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find
+from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find, places_of
 from tilewright_costmodels.timeloop.sparse.batch.tables import (
     BITS,
     EXISTS,
@@ -16,178 +17,180 @@ from tilewright_costmodels.timeloop.sparse.batch.tables import (
     SparseScratch,
     SparseTables,
 )
-from tilewright_costmodels.timeloop.sparse.thinning import EXECUTED, FILL, READ, UPDATE, rounded
+from tilewright_costmodels.timeloop.sparse.thinning import FILL, READ, UPDATE
 
 
 @kernel_part
-def look_up_contents(tables: SparseTables, work: SparseScratch, contents: MemoTable) -> None:
-    """Write the row of what every tile holds, where a format or alternatives of an action depend on it.
+def look_up_contents(tables: SparseTables, work: SparseScratch, good: Bools, contents: MemoTable) -> None:
+    """Write what every tile holds, where a format or alternatives of an action depend on it.
 
-    `SparseScratch.missing` becomes True if the memo lacks a row.
+    `SparseScratch.missing` becomes True where the memo lacks a row.
+
+    Args:
+        good: [B], mappings to look at.
     """
-    tensors, key = len(tables.tensor), work.key
+    tensors = len(tables.tensor)
     for level in range(len(tables.level)):
         for t in range(tensors):
-            parent = work.parent[level, t]
-            sent = parent >= 0 and tables.format[parent, t].ranks > 0
-            if not work.kept[level, t] or not (sent or tables.format[level, t].ranks > 0 or tables.weighs):
-                work.content[level, t] = -1
+            work.values[level, t, EXISTS][:] = splat16(1.0)
+            ranks, sent = tables.format[level, t].ranks, lanes(work.sent[level, t])
+            wanted = good & lanes(work.kept[level, t])
+            if ranks == 0 and not tables.weighs:
+                wanted = wanted & sent
+            if not np.any(wanted):
                 continue
-            for position in range(2 + 2 * work.ranks[level, t], len(key)):
-                key[position] = 0
-            key[0], key[1] = (level * tensors + t) * 2 + sent, work.tile[level, t]
-            for rank in range(work.ranks[level, t]):
-                key[2 + 2 * rank] = work.length[level, t, rank]
-                key[3 + 2 * rank] = work.rank_tile[level, t, rank]
-            row = find(contents, key)
-            if row < 0 or np.isnan(contents.values[row, 0]):
-                work.missing[0] = True
-            work.content[level, t] = row
+            keys = work.key[level, t]
+            keys[0][:] = np.where(sent, 1, 0) + (level * tensors + t) * 2
+            keys[1][:] = lanes(work.tile[level, t])
+            for rank in range(ranks):
+                keys[2 + 2 * rank][:] = lanes(work.length[level, t, rank])
+                keys[3 + 2 * rank][:] = lanes(work.rank_tile[level, t, rank])
+            work.place[:], work.wanted[:] = places_of(contents, keys), wanted
+            count = UNITS + 2 * ranks if ranks > 0 or tables.weighs else EXISTS + 1
+            for b in range(LANES):
+                if work.wanted[b]:
+                    row = find(contents, keys, b, work.place[b])
+                    if row < 0 or np.isnan(contents.values[row, 0]):
+                        work.missing[b] = True
+                    else:
+                        for value in range(count):
+                            work.values[level, t, value, b] = contents.values[row, value]
 
 
 @kernel_part
-def fits(tables: SparseTables, work: SparseScratch, contents: MemoTable) -> bool:
-    """Return whether data and metadata of the fullest tiles fit the memories."""
-    work.need[:] = 0.0
+def fits(tables: SparseTables, work: SparseScratch) -> Bools:
+    """Return whether data and metadata of the fullest tiles fit the memories, [B]."""
+    for memory in range(len(tables.storage)):
+        work.need[memory, 0][:] = work.need[memory, 1][:] = splat16(0.0)
     for level in range(len(tables.level)):
         for t in range(len(tables.tensor)):
-            if work.kept[level, t]:
-                memory, words, bits = tables.memory[level, t], work.words[level, t], 0.0
+            memory, kept = tables.memory[level, t], lanes(work.kept[level, t])
+            if memory >= 0 and np.any(kept):
+                words, bits = lanes(work.words[level, t]), splat16(0.0)
                 if tables.format[level, t].ranks > 0:
-                    words, bits = (
-                        contents.values[work.content[level, t], STORED],
-                        contents.values[work.content[level, t], BITS],
-                    )
-                work.need[memory, 0] += words * tables.slices[level, t]
-                work.need[memory, 1] += bits
-    good = True
-    for memory in range(len(tables.storage)):
-        good &= (
-            work.need[memory, 0] <= tables.storage[memory].usable and work.need[memory, 1] <= tables.storage[memory].fit
-        )
+                    words, bits = lanes(work.values[level, t, STORED]), lanes(work.values[level, t, BITS])
+                data, metadata = lanes(work.need[memory, 0]), lanes(work.need[memory, 1])
+                work.need[memory, 0][:] = data + np.where(kept, words * tables.slices[level, t], 0.0)
+                work.need[memory, 1][:] = metadata + np.where(kept, bits, 0.0)
+    good = splat16(True)
+    for m in range(len(tables.storage)):
+        storage = tables.storage[m]
+        good = good & (lanes(work.need[m, 0]) <= storage.usable) & (lanes(work.need[m, 1]) <= storage.fit)
     return good
 
 
 @kernel_part
-def count_accesses(
-    tables: SparseTables, work: SparseScratch, contents: MemoTable, counts: Counts, group: int, lane: int
-) -> None:
+def count_accesses(tables: SparseTables, work: SparseScratch, counts: Counts, group: int) -> None:
     """Write the accesses of all tensors, without those of words that formats omit."""
     levels = len(tables.level)
     for level in range(levels):
         outer = levels - 1 - level  # the dense model's levels begin with the outermost one
         for t in range(len(tables.tensor)):
-            if work.kept[level, t]:
-                data, size = work.data[level, t], work.words[level, t]
-                data[EXECUTED, READ] = counts.reads[group, outer, t, lane]
-                data[EXECUTED, FILL] = counts.fills[group, outer, t, lane]
-                data[EXECUTED, UPDATE] = counts.updates[group, outer, t, lane]
-                if tables.format[level, t].ranks > 0:
-                    values = contents.values[work.content[level, t]]
-                    omitted = 1.0 - values[HELD] / size
-                    for rank in range(work.ranks[level, t]):
-                        metadata = work.metadata[level, t, rank]
+            data, ranks = work.data[level, t], tables.format[level, t].ranks
+            data[READ][:] = lanes(counts.reads[group, outer, t])
+            data[FILL][:] = lanes(counts.fills[group, outer, t])
+            data[UPDATE][:] = lanes(counts.updates[group, outer, t])
+            if ranks > 0:
+                size = lanes(work.words[level, t])
+                omitted = 1.0 - lanes(work.values[level, t, HELD]) / size
+                for action in range(3):
+                    words = lanes(data[action])
+                    for rank in range(ranks):
                         for kind in range(2):
-                            units = values[UNITS + 2 * rank + kind]
-                            for action in range(3):
-                                metadata[kind, EXECUTED, action] = np.ceil(units * (data[EXECUTED, action] / size))
-                    for action in range(3):
-                        data[EXECUTED, action] -= np.floor(data[EXECUTED, action] * omitted)
+                            units = lanes(work.values[level, t, UNITS + 2 * rank + kind])
+                            work.metadata[level, t, rank, kind, action][:] = np.ceil(units * (words / size))
+                    data[action][:] = words - np.floor(words * omitted)
 
 
 @kernel_call
-def thin(tables: SparseTables, work: SparseScratch) -> float:
-    """Take off what actions save. Return the operations that are left; -1 if an action saves less than an outer one."""
-    operations = tables.compute[0].operations
+def thin(tables: SparseTables, work: SparseScratch) -> Floats:
+    """Take off what actions save. Return the operations left, [B]; -1 if an action saves less than an outer one."""
+    operations, good = splat16(tables.compute[0].operations), splat16(True)
     for t in range(len(tables.tensor)):
-        work.saved[t] = 0.0
-        share, ranks, within = 0.0, 0, False
+        share, single, within = splat16(0.0), splat16(False), splat16(False)
         for level in range(len(tables.level) - 1, -1, -1):
-            if not work.kept[level, t]:
-                continue
-            data, own = work.data[level, t], work.ranks[level, t]
-            if within:
+            kept, acts = lanes(work.kept[level, t]), lanes(work.kind[level, t]) > 0
+            own, inside = tables.format[level, t].ranks, kept & within
+            if np.any(inside):
                 for action in range(3):
-                    data[EXECUTED, action] -= np.floor(data[EXECUTED, action] * share)
-                if ranks == 1 and own > 0:
-                    pieces = work.metadata[level, t, 0]
+                    _take_off(work.data[level, t, action], share, inside)
+                for kind in range(2 if own > 0 else 0):
+                    _take_off(work.metadata[level, t, 0, kind, READ], share, inside & single)
+                    _take_off(work.metadata[level, t, 0, kind, FILL], share, inside & single)
+            acts = acts & kept
+            if np.any(acts):
+                local = lanes(work.share[level, t])
+                inner = np.where(share < 1.0, 1.0 - (1.0 - local) / (1.0 - share), 0.0)
+                local = np.where(within, inner, local)
+                for rank in range(own):
                     for kind in range(2):
-                        pieces[kind, EXECUTED, READ] -= np.floor(pieces[kind, EXECUTED, READ] * share)
-                        pieces[kind, EXECUTED, FILL] -= np.floor(pieces[kind, EXECUTED, FILL] * share)
-            if work.kind[level, t] > 0:
-                local = work.share[level, t]
-                if within:
-                    local = 1.0 - (1.0 - local) / (1.0 - share) if share < 1.0 else 0.0
-                    for rank in range(own):
-                        for kind in range(2):
-                            pieces = work.metadata[level, t, rank]
-                            pieces[kind, EXECUTED, READ] = pieces[kind, EXECUTED, UPDATE]
-                if local < 0.0:
-                    return -1.0
-                _save(tables, work, level, t, local)
-                share, ranks, within = work.share[level, t], own, True
-        if within and not tables.tensor[t].is_output:
-            operations -= np.floor(operations * share)
-            work.saved[t] = rounded(share)
-    return float(operations)
+                        reads, updates = (
+                            work.metadata[level, t, rank, kind, READ],
+                            work.metadata[level, t, rank, kind, UPDATE],
+                        )
+                        reads[:] = np.where(acts & within, lanes(updates), lanes(reads))
+                good = good & ~(acts & (local < 0.0))
+                _save(tables, work, level, t, acts, local)
+                share, single = np.where(acts, lanes(work.share[level, t]), share), np.where(acts, own == 1, single)
+                within = within | acts
+        saved = splat16(0.0)
+        if not tables.tensor[t].is_output:
+            operations = np.where(within, operations - np.floor(operations * share), operations)
+            saved = np.where(within, np.floor(share * 1e6 + 0.5) / 1e6, 0.0)  # `thinning.rounded`
+        work.saved[t][:] = saved
+    return np.where(good, operations, -1.0)
 
 
 @kernel_part
-def _save(tables: SparseTables, work: SparseScratch, level: int, t: int, share: float) -> None:
+def _take_off(row: Floats, share: Floats, where: Bools) -> None:
+    """Take a share off a row, rounded down, in some lanes."""
+    before = lanes(row)
+    row[:] = np.where(where, before - np.floor(before * share), before)
+
+
+@kernel_part
+def _save(tables: SparseTables, work: SparseScratch, level: int, t: int, acts: Bools, share: Floats) -> None:
     """Move a share of the executed reads and updates to another kind; reads of outputs are rounded up."""
-    data, to, child = work.data[level, t], work.kind[level, t], work.child[level, t]
-    reads = data[EXECUTED, READ] * share
-    data[to, READ] = np.ceil(reads) if tables.tensor[t].is_output else np.floor(reads)
-    data[to, FILL] = 0.0
-    data[to, UPDATE] = np.floor(data[EXECUTED, UPDATE] * share)
-    data[EXECUTED, READ] -= data[to, READ]
-    data[EXECUTED, UPDATE] -= data[to, UPDATE]
-    moved = work.ranks[level, t] if child < 0 else work.ranks[child, t]
-    for rank in range(work.ranks[level, t]):
+    data, other = work.data[level, t], work.other_data[level, t]
+    for action in (READ, UPDATE):
+        saved = lanes(data[action]) * share
+        if action == READ and tables.tensor[t].is_output:
+            saved = np.ceil(saved)
+        else:
+            saved = np.floor(saved)
+        saved = np.where(acts, saved, 0.0)
+        other[action][:], data[action][:] = saved, lanes(data[action]) - saved
+    for rank in range(tables.format[level, t].ranks):
+        moves = acts & (lanes(work.moved[level, t]) > rank)
         for kind in range(2):
-            pieces = work.metadata[level, t, rank, kind]
-            for action in range(3):
-                pieces[to, action] = 0.0
-                if rank < moved and action != FILL:
-                    pieces[to, action] = np.floor(pieces[EXECUTED, action] * share)
-                    pieces[EXECUTED, action] -= pieces[to, action]
+            pieces, others = work.metadata[level, t, rank, kind], work.other_metadata[level, t, rank, kind]
+            for action in (READ, UPDATE):
+                saved = np.where(moves, np.floor(lanes(pieces[action]) * share), 0.0)
+                others[action][:], pieces[action][:] = saved, lanes(pieces[action]) - saved
 
 
-@kernel_call
-def operate(tables: SparseTables, work: SparseScratch, operations: float) -> tuple[float, float, float]:
-    """Return (actual, gated, skipped) operations; actual ones are -1 if actions save more than there are zeros."""
+@kernel_part
+def operate(tables: SparseTables, work: SparseScratch, operations: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return (actual, gated, skipped) operations, [B]; actual ones are -1 if actions save more than there are zeros."""
     compute = tables.compute[0]
     a, a_zero, a_absent = _operand(tables, work, compute.first, compute.second)
     b, b_zero, b_absent = _operand(tables, work, compute.second, compute.first)
-    if a < 0.0 or b < 0.0:
-        return -1.0, 0.0, 0.0
     # in Timeloop's order, so that sums round alike
     zero, lone = operations * (a * b_zero + a_zero * b), operations * (a * b_absent + a_absent * b)
     both, mixed = operations * (a_zero * b_zero), operations * (a_zero * b_absent + a_absent * b_zero)
-    gated = 0.0
+    gated = splat16(0.0)
     if compute.gate:
         gated = zero + both if compute.skip else zero + lone + both + mixed
-    gates, skips = np.floor(gated), np.floor(lone + mixed) if compute.skip else 0.0
+    gates, skips = np.floor(gated), np.floor(lone + mixed) if compute.skip else splat16(0.0)
     nothing = np.floor(operations * (a_absent * b_absent))
-    return operations - gates - skips - nothing, gates, skips
+    return np.where((a < 0.0) | (b < 0.0), -1.0, operations - gates - skips - nothing), gates, skips
 
 
 @kernel_part
-def _operand(tables: SparseTables, work: SparseScratch, t: int, other: int) -> tuple[float, float, float]:
+def _operand(tables: SparseTables, work: SparseScratch, t: int, other: int) -> tuple[Floats, Floats, Floats]:
     """Return the shares of an operand's values that are nonzero, zero, and absent; -1 first if there are none such."""
-    left, innermost = 1.0 - work.saved[other], 0
-    while not work.kept[innermost, t]:
-        innermost += 1
-    nonzero = tables.tensor[t].nonzero / left if left > 0.0 else np.inf
-    if not nonzero <= 1.0 + 1e-5:
-        return -1.0, 0.0, 0.0
-    nonzero = min(nonzero, 1.0)
-    if tables.format[innermost, t].ranks > 0:
-        return nonzero, 0.0, 1.0 - nonzero
-    return nonzero, 1.0 - nonzero, 0.0
-
-
-@kernel_part
-def existing(work: SparseScratch, contents: MemoTable, level: int, t: int) -> float:
-    """Return the share of the tiles that exist."""
-    return contents.values[work.content[level, t], EXISTS] if work.content[level, t] >= 0 else 1.0
+    left, expected = 1.0 - lanes(work.saved[other]), tables.tensor[t].expected
+    nonzero = np.where(left > 0.0, expected / left, np.inf)
+    possible, nonzero = nonzero <= 1.0 + 1e-5, np.minimum(nonzero, 1.0)
+    zero, absent = 1.0 - nonzero, lanes(work.absent[t])
+    return np.where(possible, nonzero, -1.0), np.where(absent, 0.0, zero), np.where(absent, zero, 0.0)
