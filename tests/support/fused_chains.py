@@ -25,6 +25,7 @@ from random import Random
 from typing import Any
 
 from tilewright.errors import NotConformableError
+from tilewright.mapspace.group_legality import keeps_halo
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_chain import map_chain
 from tilewright.schema.group import GroupMapping
@@ -398,9 +399,9 @@ def main() -> int:
             print(f"seed {seed}, {chain.objective}: {executed} found, {brute} by brute force", flush=True)
             counts["WRONG"] += 1
         else:
-            counts[
-                f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {f'{chain.count} layers' if not chain.siblings else 'siblings'}"
-            ] += 1
+            kind = "fused" if found.group != found.unfused else "unfused"
+            halo = " with a halo" if any(keeps_halo(found.group, each) for each in found.group.users) else ""
+            counts[f"equal, {kind}{halo}, {'siblings' if chain.siblings else f'{chain.count} layers'}"] += 1
         if sum(counts.values()) % 10 == 0:
             print(
                 f"{sum(counts.values())} chains, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True

@@ -94,7 +94,8 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--mutate", action="store_true", help="damage files of groups")
     arguments = parser.parse_args()
-    texts = [EXAMPLE_FILES.joinpath("two_products.yaml").read_text(encoding="utf-8")]
+    examples = ("two_products.yaml", "two_convolutions.yaml")
+    texts = [EXAMPLE_FILES.joinpath(each).read_text(encoding="utf-8") for each in examples]
     texts += [random_group(seed).to_yaml() for seed in range(20 if arguments.mutate else 0)]
     counts, started = Counter[str](), time.process_time()
     for seed in range(arguments.start, arguments.start + arguments.count):

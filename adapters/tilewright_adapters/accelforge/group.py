@@ -152,6 +152,11 @@ class _Tree:
         if lacking and len(lacking) < len(below):
             text = f"{' and '.join(lacking)} would run again at every step: no variable {variable}; loop inside the branches"
             raise InputError(f"{text} [unfinished]", location=node.locate(()))
+        sizes = {self.problems[name].dimensions[variable] for name in below if not lacking}
+        if len(sizes) > 1:
+            told = " and ".join(map(str, sorted(sizes)))
+            text = f"the einsums have {told} steps of {variable}, so a shared loop reads rows of later steps; loop inside the branches"
+            raise InputError(f"{text} [halo]", location=node.locate(()))
         for name in below if not lacking else ():
             self.axes.setdefault(variable, {})[name] = variable
 

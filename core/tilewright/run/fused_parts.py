@@ -177,7 +177,8 @@ class FusedLayer:
     ) -> Iterator[tuple[Nest, dict[str, int]]]:
         """Yield the nests as far as the innermost home, and the tiles there.
 
-        A node moves in through loops that move it, since it then needs less room. A window does not.
+        A node moves in through the next loop if that moves it, since it then needs less room. A window does not. Loops are
+        not exchanged, since the other layers share their order.
         """
         at = len(nest.kept)
         if at and order[at - 1] in fused and not self._may_be_home(order[at - 1], nest.loops):
@@ -186,10 +187,13 @@ class FusedLayer:
             yield nest, tile
             return
         able = set(self.problem.dimensions).intersection(*(self._shared[name] for name in order[at:] if name in fused))
+        passed = set[str]()
         if at and order[at - 1] not in fused and not self._windows[order[at - 1]]:
-            able -= self._moving[order[at - 1]]
+            passed = self._moving[order[at - 1]]
         for loops, inner, slices in self._loops(able, order[at], tile, nest):
             for ordered in itertools.permutations(loops):
+                if ordered and ordered[0][0] in passed:
+                    continue
                 more = nest.followed_by(self._node(order[at], ordered, tile, slices))
                 yield from self._shared_parts(fused, order, inner, more)
                 if order[at] not in fused and self._may_slide(order[at], inner, more.loops):

@@ -87,6 +87,13 @@ def test_groups_that_cannot_be_executed_are_refused_with_a_code(name: str, code:
     assert [each.code for each in report.reasons] == [code]
 
 
+def test_accelforges_rows_of_different_sizes_share_no_loop(tmp_path: Path) -> None:
+    text = (DATA / "conv2_same_rows.yaml").read_text(encoding="utf-8")
+    (tmp_path / "rows.yaml").write_text(text.replace("P2: 12", "P2: 10"), encoding="utf-8")
+    with pytest.raises(InputError, match="the einsums have 10 and 12 steps of p"):
+        AccelForgeAdapter().parse([tmp_path / "rows.yaml"])
+
+
 def product(name: str, operand: str, weight: str, result: str, dimensions: dict[str, int]) -> Problem:
     """Return the product result[a, c] += operand[a, b] * weight[b, c]."""
     a, b, c = dimensions
