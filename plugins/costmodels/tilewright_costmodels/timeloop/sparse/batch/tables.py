@@ -39,8 +39,8 @@ class SparseTables(NamedTuple):
     """Shapes: L levels, T tensors, D dimensions, M memories, R ranks, A actions; X is what the largest needs."""
 
     level: Records
-    """[L]: `entry` that holds tensors; `slot`, `order`: outermost temporal slot and the row of its loop order, which places
-    temporal loops of one trip; `fans`: has unrolled loops."""
+    """[L]: `entry` that holds tensors. `slot`, `order`: outermost temporal slot and the row of its loop order, which places
+    temporal loops of one trip. `fans`: has unrolled loops."""
     unrolled: Ints
     """[L, X]: slots of unrolled loops, innermost first, those along X before those along Y."""
     stepped: Ints
@@ -57,14 +57,13 @@ class SparseTables(NamedTuple):
     """[S]: row of the order of a slot's loops; -1: the problem's."""
     terms: Terms
     tensor: Records
-    """[T]: `is_output`; `radix` of the numbers of its tiles, and that of a `single` word (see `base_of`); `expected`: mean share of
-    nonzero values, to six decimals; `dims`: dimensions that index it, as bits."""
+    """[T]: `is_output`. `radix` of the numbers of its tiles, and that of a `single` word (see `base_of`). `expected`: mean share
+    of nonzero values, to six decimals. `dims`: dimensions that index it, as bits."""
     stored: Bools
     """[T]: what tiles hold matters, because of a format or of alternatives."""
     format: Records
-    """[L, T]: `ranks` (0: no format), `compressed`, `outwards`: loops are matched from the innermost one,
-    `takes_all`: the outermost rank takes all loops, in any order;
-    `able`: may decompress (outputs: and compress)."""
+    """[L, T]: `ranks` (0: no format), `compressed`. `outwards`: loops are matched from the innermost one.
+    `takes_all`: the outermost rank takes all loops, in any order. `able`: may decompress (outputs: and compress)."""
     taken: Ints
     """[L, T, R, X]: groups of dimensions, as bits, that ranks take, outermost rank first; 0: one loop of any dimension."""
     aligned: Bools
