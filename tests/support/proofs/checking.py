@@ -109,15 +109,13 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
     combinations = list(itertools.product(*(each for each in orders if each)))
     if len(combinations) > 40:
         return Verdict("too large")
+    every: list[Enumeration] = []
     try:
-        every = [
-            Enumeration(
-                replace(inputs, constraints=inputs.constraints | {"variants": [rules | {"storage": chosen}]}), limit
-            )
-            for chosen in combinations
-        ]
-        if sum(each.size for each in every) > limit:
-            return Verdict("too large")
+        for chosen in combinations:
+            variant = rules | {"storage": chosen}
+            every.append(Enumeration(replace(inputs, constraints=inputs.constraints | {"variants": [variant]}), limit))
+            if sum(each.size for each in every) > limit:
+                return Verdict("too large")
         if not any(each.size for each in every):
             return Verdict("no mapping")
         plain = inputs.constraints | {"variants": [{name: each for name, each in rules.items() if name != "storage"}]}
