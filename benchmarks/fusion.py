@@ -155,7 +155,7 @@ def main() -> None:
     for file, names in (("docs/fusion.md", [*NETWORKS]), ("README.md", [*NETWORKS][:IN_README])) if given.write else ():
         table = "\n".join([*head, *(text for name, text in lines if name in names)]) + "\n"
         before, after = PLACE.split((ROOT / file).read_text())
-        (ROOT / file).write_text(before + table + after)
+        (ROOT / file).write_text(f"{before}{table}\n{after}")
 
 
 def _line(cells: Iterable[str]) -> str:

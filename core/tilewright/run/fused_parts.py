@@ -382,8 +382,8 @@ class FusedLayer:
         """Return pJ, and the slices that the outermost memory reads and writes, then the buffer.
 
         Args:
-            filled: words between the outermost memory and the buffer; 0: the tensor is at home in the buffer;
-                None: the buffer does not keep it.
+            filled: words between the outermost memory and the buffer. 0 if the tensor is at home in the buffer,
+                None if the buffer does not keep it.
         """
         if (name, filled) not in self._known_moves:
             tensor, macs = self.problem.tensor(name), self.problem.macs

@@ -355,8 +355,8 @@ class ResidentNetwork:
     def bound(self, number: int, live: frozenset[int]) -> float:
         """Return a lower bound of a layer, known or not.
 
-        A case costs no less than one with fewer words reserved, nor than the case of most freedom, if the
-        home is cheaper than the outermost memories.
+        A case costs no less than one with fewer words reserved. If the home is cheaper than the outermost
+        memories, it costs no less than the case of most freedom.
         """
         case = self.case(number, live)
         if case in self.costs:
@@ -436,8 +436,8 @@ class ResidentNetwork:
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
     """Return the group mapping of a network: residents are at home above all layers.
 
-    None if no result is resident, a layer has no mapping, or the group cannot express which words are read: those of a
-    sum, or those with other coordinates than the maker's.
+    None if no result is resident, a layer has no mapping, or the group cannot express which words are read. It cannot for
+    sums, and for words with other coordinates than the maker's.
     """
     architecture, home, layers = network.configuration.architecture, network.home, network.workload.layers
     names, edges = dict[tuple[str, str], str](), list[dict[str, object]]()
