@@ -17,11 +17,8 @@ from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate,
 
 def fusion_checks(certificate: FusionCertificate) -> Iterator[Check]:
     """Yield the results of all checks in sequence, cheap ones first."""
-    changed = [
-        name
-        for name in sorted({*certificate.part_digests(), *certificate.digests})
-        if certificate.part_digests().get(name) != certificate.digests.get(name)
-    ]
+    own, certified = certificate.part_digests(), certificate.digests
+    changed = [name for name in sorted({*own, *certified}) if own.get(name) != certified.get(name)]
     told = f"{', '.join(changed)} changed since" if changed else "as they were certified"
     yield Check("contents", not changed, told)
     yield gap_check(certificate.value, certificate.bound, certificate.gap)

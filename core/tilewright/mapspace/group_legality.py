@@ -227,38 +227,40 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
         yield from _uneven(group, branch, outside)
 
 
-def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str]]:
-    """Return place and axis of each loop outside a tensor's home, outermost first."""
+def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str, bool]]:
+    """Return the loops outside the home of a tensor that one layer makes for others, outermost first.
+
+    Each has its place, its axis, and whether the tensor's users differ in size there. Empty for inputs and final results.
+    """
+    if group.maker(tensor) is None or len(group.users[tensor]) < 2:
+        return []
     layer = next(iter(group.users[tensor]))
     home = home_of(group, layer, tensor)
-    places = group.paths[layer].places
-    found = list[tuple[Place, str]]()
+    places, uneven = group.paths[layer].places, uneven_axes(group, list(group.users[tensor]))
+    found = list[tuple[Place, str, bool]]()
     for place in places[: places.index(home) + 1]:
         part = part_at(group, place[0])
         if part.layer is None:
             moving = moving_axes(group, place)
-            found += [(place[0], axis) for axis in part.entries[place[1]].temporal_order if axis in moving]
+            order = part.entries[place[1]].temporal_order
+            found += [(place[0], axis, axis in uneven) for axis in order if axis in moving]
     return found
 
 
 def keeps_halo(group: GroupMapping, tensor: str) -> bool:
     """Return whether rows of a tensor stay at home for the next step of a loop outside it."""
-    maker = group.maker(tensor)
-    if maker is None or len(group.users[tensor]) < 2:
-        return False
-    uneven = uneven_axes(group, list(group.users[tensor]))
-    return any(axis in uneven for _, axis in _loops_outside(group, tensor))
+    return any(uneven for _, _, uneven in _loops_outside(group, tensor))
 
 
 def _halo(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     """Yield a reason if a home cannot keep the halo of a tensor's windows."""
-    if not keeps_halo(group, tensor):
-        return
-    uneven = uneven_axes(group, list(group.users[tensor]))
     loops = _loops_outside(group, tensor)
+    axis = next((axis for _, axis, uneven in loops if uneven), None)
+    if axis is None:
+        return
     home, _ = home_of(group, next(iter(group.users[tensor])), tensor)
-    if [axis in uneven for _, axis in loops].index(True) < len(loops) - 1 or loops[-1][0] != home:
-        axis = next(axis for _, axis in loops if axis in uneven)
+    last_place, _, last_is_uneven = loops[-1]
+    if sum(uneven for _, _, uneven in loops) > 1 or not last_is_uneven or last_place != home:
         text = (
             f"its home keeps a halo between the steps of {axis}; make that the last loop outside the home, in its part"
         )

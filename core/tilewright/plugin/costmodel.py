@@ -140,7 +140,8 @@ class GroupModel(Protocol):
         """Return the report of a group.
 
         A row is a tensor of the group in one memory. If the model does not accept the group,
-        `valid` is false and the reasons follow.
+        `valid` is false and the reasons follow. Layers may differ in size along a shared axis; homes then keep
+        halos (`group_legality.keeps_halo`). A model that does not count them has to refuse such a group.
         """
         ...
 

@@ -145,6 +145,9 @@ def test_the_budget_of_a_command_is_that_of_the_function(
     assert data == report.within(fewest.cycles).data() and data["energy_pj"] == fewest.energy_pj and data["gap"] < 1e-8
     assert report.within(1e9).energy_pj == most.energy_pj and "proved: yes" in str(report.within(1e9))
     assert "at least" in run("map", GEMM, "--arch", "eyeriss", "--pareto", 4, "--budget-cycles", 1).err
+    for wrong in (np.nan, "many"):
+        with pytest.raises(InputError, match="most_cycles must be a number"):
+            report.within(wrong)  # type: ignore[arg-type]
     assert "give both" in run("map", GEMM, "--arch", "eyeriss", "--budget-cycles", 1).err
 
 

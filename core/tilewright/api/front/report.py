@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tilewright.api.call_arguments import at_least
 from tilewright.api.front.budgeted import BudgetedNetwork, bound_within, chosen_within
 from tilewright.api.front.points import Front
 from tilewright.api.plots import FrontPlots
@@ -71,8 +72,9 @@ class FrontReport(Tabular):
         """Return the mappings of least energy, among the points, within a total of cycles of the whole network.
 
         Raises:
-            InputError: The layers take more cycles at least, or one has no mapping.
+            InputError: `most_cycles` is no number, the layers take more cycles at least, or one has no mapping.
         """
+        at_least(0, most_cycles=most_cycles)
         if not self.complete:
             raise InputError("a layer has no mapping, so the network has no total of cycles")
         uses = chosen_within(self.fronts, most_cycles)

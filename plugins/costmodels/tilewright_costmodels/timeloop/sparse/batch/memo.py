@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.compiled import LANES, kernel_part, lanes, passed_by_pointer, splat16
-from tilewright.mapspace.batch import Floats, Ints
+from tilewright.mapspace.batch import Bools, Floats, Ints
 
 MAX_ROWS = 2**20
 """Maximum number of entries; a full memo is cleared."""
@@ -26,6 +26,23 @@ class MemoTable(NamedTuple):
     """[R, V]; NaN first where they are not computed yet."""
     used: Ints
     """[1]: number of keys."""
+
+
+@kernel_part
+def look_up(table: MemoTable, keys: Ints, wanted: Bools, rows: Ints, missing: Bools) -> None:
+    """Write the row of each wanted key; -1 for others, and where values are still to be computed.
+
+    Args:
+        keys: [K, B].
+        wanted: [B]; likewise `rows`, written, and `missing`, which becomes True where values are still to be computed.
+    """
+    rows[:] = places_of(table, keys)
+    for b in range(LANES):
+        row = find(table, keys, b, rows[b]) if wanted[b] else -1
+        if row >= 0 and np.isnan(table.values[row, 0]):
+            row = -1
+        rows[b] = row
+        missing[b] |= wanted[b] and row < 0
 
 
 @kernel_part

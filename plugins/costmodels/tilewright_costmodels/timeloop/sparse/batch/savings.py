@@ -8,7 +8,7 @@ from tilewright.compiled import LANES, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.sparse.batch.loops import begin_at, extend, list_loops, tile_of
-from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find, places_of
+from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, look_up
 from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, NOTHING, PIECES, SparseScratch, SparseTables
 from tilewright_costmodels.timeloop.sparse.thinning import GATED, SKIPPED
 
@@ -176,12 +176,8 @@ def _empty(
         work.part[d][:] = np.where((needed > 1.0) & (target == 1 << d), np.floor(part * needed), part)
     keys, found = work.empty_key, work.found
     keys[0][:], keys[1][:] = splat16(0) + condition, tile_of(tables, condition, work.part)
-    work.place[:], work.wanted[:], found[:] = places_of(empties, keys), good & lanes(work.effective[c]), splat16(0.0)
+    work.wanted[:] = good & lanes(work.effective[c])
+    look_up(empties, keys, work.wanted, work.row, work.missing)
     for b in range(LANES):
-        if work.wanted[b]:
-            row = find(empties, keys, b, work.place[b])
-            if row < 0 or np.isnan(empties.values[row, 0]):
-                work.missing[b] = True
-            else:
-                found[b] = empties.values[row, 0]
+        found[b] = empties.values[work.row[b], 0] if work.row[b] >= 0 else 0.0
     return lanes(found)

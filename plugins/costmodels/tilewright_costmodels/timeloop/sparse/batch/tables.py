@@ -177,8 +177,8 @@ class SparseScratch(NamedTuple):
     """[L, T, 2 + 2 R, B]: keys of what tiles hold."""
     empty_key: Ints
     """[2, B]: keys of empty tiles."""
-    place: Ints
-    """[B]: places of the memo."""
+    row: Ints
+    """[B]: rows of the memo; -1: none."""
     wanted: Bools
     """[B]: mappings to look up."""
     found: Floats
@@ -227,7 +227,7 @@ def work_of(tables: SparseTables, scratch: Scratch) -> SparseScratch:
         "absent": (tensors,), "saved": (tensors,), "key": (*pairs, 2 + 2 * ranks), "empty_key": (2,),
         "values": (*pairs, UNITS + 2 * ranks), "in_use": (memories,), "both": (conditions, dims),
         **dict.fromkeys(("waiting", "missing", "good", "energy_pj", "cycles", "units", "first_tile"), ()),
-        **dict.fromkeys(("inner_words", "place", "wanted", "found"), ()),
+        **dict.fromkeys(("inner_words", "row", "wanted", "found"), ()),
         **dict.fromkeys(("unrolled", "ends"), (levels,)),
         **dict.fromkeys(("bit", "trips"), (levels, rows)),
         **dict.fromkeys(("mold", "part"), (dims,)),

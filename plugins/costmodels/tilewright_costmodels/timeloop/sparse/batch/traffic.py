@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.compiled import LANES, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.costs import Counts
-from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, find, places_of
+from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, look_up
 from tilewright_costmodels.timeloop.sparse.batch.tables import (
     BITS,
     EXISTS,
@@ -45,16 +45,12 @@ def look_up_contents(tables: SparseTables, work: SparseScratch, good: Bools, con
             for rank in range(ranks):
                 keys[2 + 2 * rank][:] = lanes(work.length[level, t, rank])
                 keys[3 + 2 * rank][:] = lanes(work.rank_tile[level, t, rank])
-            work.place[:], work.wanted[:] = places_of(contents, keys), wanted
+            work.wanted[:] = wanted
+            look_up(contents, keys, work.wanted, work.row, work.missing)
             count = UNITS + 2 * ranks if ranks > 0 or tables.weighs else EXISTS + 1
             for b in range(LANES):
-                if work.wanted[b]:
-                    row = find(contents, keys, b, work.place[b])
-                    if row < 0 or np.isnan(contents.values[row, 0]):
-                        work.missing[b] = True
-                    else:
-                        for value in range(count):
-                            work.values[level, t, value, b] = contents.values[row, value]
+                for value in range(count if work.row[b] >= 0 else 0):
+                    work.values[level, t, value, b] = contents.values[work.row[b], value]
 
 
 @kernel_part
