@@ -10,8 +10,9 @@ from tilewright.errors import InputError, Location
 from tilewright.files import MAX_TEXT
 from tilewright.schema.document import MAX_DEPTH, MAX_NODES, Document, Path_
 
+# Spaces are one token each: Python 3.11.2 takes an unclosed comment for one in a repeated possessive group.
 _TOKEN = re.compile(
-    r"""(?P<space>(?:\s++|\#[^\n]*+|//[^\n]*+|/\*.*?\*/)++)
+    r"""(?P<space>\s++|\#[^\n]*+|//[^\n]*+|/\*.*?\*/)
       |(?P<include>@include\b)
       |(?P<text>"(?:[^"\\]++|\\.)*+")
       |(?P<number>[-+]?(?:0[xX][0-9a-fA-F]+L{0,2}|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?L{0,2}))
