@@ -7,6 +7,7 @@ those that another one beats in every figure are dropped. This is exact, since c
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -64,22 +65,24 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the mapper of fused chains", reasons)
-    axes, tensors = _axes(group)
-    found = [layer.parts() for layer in _layers(group, axes, tensors)]
-    if any(Homes() not in each for each in found):
-        reason = Reason(code="capacity", where=group.name, message="some layer does not fit the buffer")
-        raise NotConformableError("the mapper of fused chains", (reason,))
     capacity = group.architecture.memories[1].usable_slices
-    unfused = _joined([{Homes(): each[Homes()]} for each in found], tensors, objective, capacity, math.inf)
-    plain = min(unfused, key=lambda each: each.of(objective))
-    states = _joined(found, tensors, objective, capacity, plain.of(objective))
-    best = min(states, key=lambda each: each.of(objective), default=plain)
-    return FusedChain(
-        group=_group(group, axes, tensors, best.parts),
-        energy_pj=best.energy_pj,
-        cycles=best.cycles,
-        unfused=_group(group, axes, tensors, plain.parts),
-    )
+    plain: Joined | None = None
+    best: Joined | None = None
+    for axes, tensors in _axes(group):
+        found = [layer.parts() for layer in _layers(group, axes, tensors)]
+        if any(Homes() not in each for each in found):
+            reason = Reason(code="capacity", where=group.name, message="some layer does not fit the buffer")
+            raise NotConformableError("the mapper of fused chains", (reason,))
+        if plain is None or best is None:
+            alone = _joined([{Homes(): each[Homes()]} for each in found], tensors, objective, capacity, math.inf)
+            plain = best = min(alone, key=lambda each: each.of(objective))
+            unfused = mapping = _group(group, axes, tensors, plain.parts)
+        states = _joined(found, tensors, objective, capacity, best.of(objective))
+        least = min(states, key=lambda each: each.of(objective), default=best)
+        if least.of(objective) < best.of(objective):
+            best, mapping = least, _group(group, axes, tensors, least.parts)
+    assert best is not None, "there is one way to join dimensions at least"
+    return FusedChain(group=mapping, energy_pj=best.energy_pj, cycles=best.cycles, unfused=unfused)
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
@@ -116,33 +119,78 @@ def _order(group: GroupMapping) -> list[str]:
     return list(group.tree.layers())
 
 
-def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fusable]]:
-    """Return (layer, dimension) -> axis, and the tensors that several layers use.
+Dimensions = frozenset[tuple[str, str]]
+"""Layers and dimensions that one axis steps."""
 
-    Dimensions are one axis if they step one coordinate of such a tensor, unless that made two dimensions of a layer
-    one axis. No loop is shared over such a coordinate.
+
+def _axes(group: GroupMapping) -> Iterator[tuple[dict[tuple[str, str], str], dict[str, Fusable]]]:
+    """Yield (layer, dimension) -> axis, and the tensors that several layers use, for each way to join dimensions.
+
+    Dimensions are one axis if they step one coordinate of such a tensor. A layer has one dimension on an axis at most.
+    So where joining all would break this, all largest choices of coordinates are searched.
+    No loop is shared over the other coordinates.
     """
     problems, order = {problem.name: problem for problem in group.layers}, _order(group)
-    same = {(layer, name): {(layer, name)} for layer in order for name in problems[layer].dimensions}
+    dimensions = [(layer, name) for layer in order for name in problems[layer].dimensions]
     used = {tensor: users for tensor, users in group.users.items() if len(users) > 1}
     coordinates = dict[str, list[list[tuple[str, Rank]]]]()
     for tensor, users in used.items():
         ranks = [[(layer, rank) for rank in problems[layer].tensor(own).projection] for layer, own in users.items()]
         coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
-        for together in coordinates[tensor]:
-            joined = set().union(*(same[each] for each in _stepped(group, tensor, together)))
-            if len({layer for layer, _ in joined}) == len(joined):
-                same |= dict.fromkeys(joined, joined)
-    axes, names = dict[tuple[str, str], str](), set[str]()
-    for (layer, dimension), joined in same.items():
-        if (layer, dimension) not in axes:
-            name = next(n for n in (dimension, *(f"{dimension}{i}" for i in range(len(names) + 1))) if n not in names)
-            axes |= dict.fromkeys(joined, name)
-            names.add(name)
+    links = [frozenset(_stepped(group, tensor, each)) for tensor, some in coordinates.items() for each in some]
+    links = [each for each in dict.fromkeys(links) if any(problems[layer].dimensions[at] > 1 for layer, at in each)]
+    for joined in _largest(dimensions, links):
+        axes, names = dict[tuple[str, str], str](), set[str]()
+        for layer, dimension in dimensions:
+            if (layer, dimension) not in axes:
+                able = (dimension, *(f"{dimension}{i}" for i in range(len(names) + 1)))
+                name = next(each for each in able if each not in names)
+                axes |= {each: name for each in dimensions if each in joined[layer, dimension]}
+                names.add(name)
+        yield axes, _fusable(group, axes, coordinates)
+
+
+def _largest(
+    dimensions: Sequence[tuple[str, str]], links: Sequence[Dimensions]
+) -> Iterator[dict[tuple[str, str], Dimensions]]:
+    """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
+    everything = _united(dimensions, links)
+    certain = [link for link in links if _is_once(everything[next(iter(link))])]
+    others = [link for link in links if link not in certain]
+    found = list[frozenset[Dimensions]]()
+    for count in range(len(others), -1, -1):
+        for chosen in map(frozenset, itertools.combinations(others, count)):
+            joined = _united(dimensions, [*certain, *chosen])
+            if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
+                found.append(chosen)
+                yield joined
+
+
+def _united(dimensions: Sequence[tuple[str, str]], links: Sequence[Dimensions]) -> dict[tuple[str, str], Dimensions]:
+    joined = {each: frozenset({each}) for each in dimensions}
+    for link in links:
+        every = frozenset[tuple[str, str]]().union(*(joined[each] for each in link))
+        joined |= dict.fromkeys(every, every)
+    return joined
+
+
+def _is_once(joined: Dimensions) -> bool:
+    return len({layer for layer, _ in joined}) == len(joined)
+
+
+def _fusable(
+    group: GroupMapping, axes: dict[tuple[str, str], str], coordinates: dict[str, list[list[tuple[str, Rank]]]]
+) -> dict[str, Fusable]:
+    """Return the tensors that several layers use.
+
+    Args:
+        coordinates: tensor -> for each coordinate, the layers and their ranks.
+    """
+    problems, order = {problem.name: problem for problem in group.layers}, _order(group)
     tensors = dict[str, Fusable]()
-    for tensor, users in used.items():
+    for tensor, some in coordinates.items():
         sizes, halo = dict[str, int](), dict[str, int]()
-        for number, together in enumerate(coordinates[tensor]):
+        for number, together in enumerate(some):
             layer, rank = together[0]
             size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
             stepped = _stepped(group, tensor, together)
@@ -150,12 +198,13 @@ def _axes(group: GroupMapping) -> tuple[dict[tuple[str, str], str], dict[str, Fu
             axis = found.pop() if len(found) == 1 else f"{tensor}.{number}"
             sizes[axis] = size
             halo[axis] = max((size - problems[layer].dimensions[at] for layer, at in stepped), default=0)
+        users = group.users[tensor]
         positions = tuple(sorted(map(order.index, users)))
         first, own = next(iter(users.items()))
         width = group.architecture.memories[1].slices_of(problems[first].tensor(own))
         made = group.maker(tensor) is not None
         tensors[tensor] = Fusable(tensor, sizes, positions, made, width, halo)
-    return axes, tensors
+    return tensors
 
 
 def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]]) -> list[tuple[str, str]]:

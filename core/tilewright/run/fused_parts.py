@@ -160,9 +160,12 @@ class FusedLayer:
     def _nests(self, fused: frozenset[str]) -> Iterator[Nest]:
         """Yield the nests for which no other one fills the same tensors less often in less room."""
         others = [name for name in self.names.values() if name not in fused]
+        several = {each.name for each in self.alive}
         whole = dict(self.problem.dimensions)
         for kept in _subsets(others):
             for inside in _subsets(kept) if fused else [kept]:
+                if not several.isdisjoint(set(kept).difference(inside)):
+                    continue  # in a shared part, its tile would be one of the other layers, too
                 for order in itertools.permutations(sorted(fused.union(kept).difference(inside))):
                     if order and order[-1] not in fused:
                         continue

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import tilewright as tw
 from support import EXAMPLE_FILES
 from support.fused_chains import Chain, least
+from support.fused_graphs import Graph, compared
 from support.profiles import scaled
 from support.random_groups import random_group
 from tilewright.errors import NotConformableError
@@ -55,6 +56,23 @@ def test_convolutions_cost_what_brute_force_finds(seed: int) -> None:
     chain = Chain(seed, windows=True)
     found = map_chain(chain.group(), chain.objective)
     assert evaluate_group(TIMELOOP, found.group).of(chain.objective) == pytest.approx(least(chain), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("chain", [False, True])
+def test_graphs_cost_what_brute_force_finds(seed: int, chain: bool) -> None:
+    assert compared(seed, chain).startswith(("equal", "refused by both"))
+
+
+@pytest.mark.parametrize(("seed", "cost"), [(22, 64), (51, 234), (68, 54_234)])
+def test_layers_share_loops_of_any_tensor_where_two_tensors_differ(seed: int, cost: float) -> None:
+    graph = Graph(seed)  # a residual connection: columns are one axis of its start, or of its end
+    found = map_chain(graph.group(), graph.objective)
+    assert evaluate_group(ORACLE, found.group).of(graph.objective) == cost
+
+
+def test_a_tile_of_one_layer_is_in_no_part_with_another_user() -> None:
+    assert compared(159) == "equal, fused, 3 layers"  # both layers would keep a whole input there
 
 
 def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() -> None:

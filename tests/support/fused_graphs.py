@@ -1,0 +1,598 @@
+"""Brute force over small fused graphs of layers, to compare with the proved optimum of `map_chain`.
+
+cd tests && python -m support.fused_graphs 500 --start 0
+cd tests && python -m support.fused_graphs 500 --chains
+
+Nothing of the search is used. All trees of shared loops are listed, and in each tree all places of every tile: in any
+part, at any depth, for one layer or for all that use it. Words are counted by stepping through the loops: a tile that
+is there stays, and a branch starts with nothing inside. Only ties are dropped: of places that agree in all that other
+layers see, those that need no less room and cost no less than others. `oracle` executes the best mapping of both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tilewright.errors import NotConformableError
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective
+
+Loops = tuple[tuple[str, int], ...]
+"""Axis and tile of each loop."""
+Axes = dict[tuple[int, str], str]
+"""Layer and dimension -> axis."""
+Words = tuple[int, int, int, int]
+"""Reads and writes of the outermost memory, reads and writes of the buffer."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Part of a tree: its first and last layer, the shared loops outside it, and those outside its branches."""
+
+    first: int
+    last: int
+    start: int
+    end: int
+
+    def uses(self, layers: tuple[int, ...]) -> bool:
+        """Return whether some of the layers are in the part."""
+        return any(self.first <= i <= self.last for i in layers)
+
+
+@dataclass(frozen=True)
+class Node:
+    """Tile in the buffer for some layers, in a part, inside of `depth` loops."""
+
+    tensor: str
+    users: tuple[int, ...]
+    part: Part
+    depth: int
+
+    @property
+    def ends(self) -> bool:
+        """Return whether the tile is gone after its branches have run."""
+        return self.depth == self.part.end
+
+
+Places = tuple[tuple[str, Part, int], ...]
+"""Tensor, part and depth of the tiles of one layer."""
+Figures = tuple[tuple[int, ...], float, int]
+"""Words that a layer keeps in each part of its path, energy and cycles."""
+Row = tuple[tuple[int, ...], float, int, Loops, Places]
+"""Figures of a layer, its loops, and where it keeps its tiles."""
+
+
+class Graph:
+    """Random layers. Layer i makes `M{i}`, by default from an earlier result or input, and from a weight `W{i}`.
+
+    Others multiply two tensors, word by word or as matrices; so results pass by layers, and are read again later.
+    """
+
+    def __init__(self, seed: int, chain: bool = False) -> None:
+        random = Random(f"{seed} {chain}")
+        self.count = random.choice([2, 2, 3] if chain else [2, 3, 3, 3, 4, 4])
+        self.able = {2: [1, 2, 3, 3, 4], 3: [1, 2, 2, 3], 4: [1, 1, 2, 2, 3]}[self.count]
+        self.capacity = random.choice([3, 4, 5, 6, 8, 10, 14, 20, 40])
+        self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
+        self.bandwidths = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
+        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        self.layers: list[dict[str, tuple[str, ...]]] = []
+        """Tensor -> dimension of each coordinate; the last one is the result."""
+        self.sizes: list[dict[str, int]] = []
+        self.shapes = {"I": (random.choice(self.able), random.choice(self.able))}
+        for number in range(self.count):
+            self._add(random, number, chain)
+        self.users = {
+            name: tuple(i for i, layer in enumerate(self.layers) if name in layer)
+            for name in dict.fromkeys(name for layer in self.layers for name in layer)
+        }
+        self.shared = [name for name, users in self.users.items() if len(users) > 1]
+        self.makers = {f"M{i}": i for i in range(self.count)}
+
+    def _add(self, random: Random, number: int, chain: bool) -> None:
+        known = list(self.shapes)
+        first = known[-1] if chain or random.random() < 0.5 else random.choice(known)
+        rows, columns = self.shapes[first]
+        able = [
+            (kind, other)
+            for other, shape in self.shapes.items()
+            if other != first and not chain
+            for kind, fits in (
+                ("words", shape == (rows, columns)),
+                ("matrix", shape[0] == columns),
+                ("scores", shape[1] == columns),
+            )
+            if fits
+        ]
+        result = f"M{number}"
+        layer: dict[str, tuple[str, ...]]
+        if able and random.random() < 0.6:
+            kind, other = random.choice(able)
+            if kind == "words":
+                layer = {first: ("m", "n"), other: ("m", "n"), result: ("m", "n")}
+                sizes = {"m": rows, "n": columns}
+            else:
+                at = 1 if kind == "matrix" else 0
+                layer = {first: ("m", "k"), other: ("k", "n") if at else ("n", "k"), result: ("m", "n")}
+                sizes = {"m": rows, "k": columns, "n": self.shapes[other][at]}
+        else:
+            layer = {first: ("m", "k"), f"W{number}": ("k", "n"), result: ("m", "n")}
+            sizes = {"m": rows, "k": columns, "n": random.choice(self.able)}
+        self.layers.append(layer)
+        self.sizes.append(sizes)
+        self.shapes[result] = (sizes["m"], sizes["n"])
+
+    def group(self, axes: dict[str, dict[str, str]] | None = None, tree: dict[str, Any] | None = None) -> GroupMapping:
+        """Return the group; without a tree, each layer runs alone, without a tile in the buffer."""
+        names = ("read_energy_pj", "write_energy_pj")
+        ports = ("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle")
+        memories: list[dict[str, Any]] = [
+            {"name": name}
+            | dict(zip(names, self.energies[at:], strict=False))
+            | dict(zip(ports, self.bandwidths[at:], strict=False))
+            for name, at in (("DRAM", 0), ("Buffer", 2))
+        ]
+        memories[1]["capacity_words"] = self.capacity
+        alone = {
+            "entries": [{"target": "DRAM", "keep": [self.name(each) for each in self.users]}],
+            "branches": [{"layer": f"L{i}", "entries": [self.units(i)]} for i in range(self.count)],
+        }
+        return GroupMapping.model_validate(
+            {
+                "name": "graph",
+                "layers": [self._problem(i) for i in range(self.count)],
+                "edges": [
+                    {"tensor": each, "layers": {f"L{i}": each for i in self.users[each]}} for each in self.shared
+                ],
+                "axes": axes or {},
+                "tree": tree or alone,
+                "architecture": {
+                    "name": "two",
+                    "clusters": [{"name": each["name"], "memories": [each]} for each in memories],
+                    "compute": {"energy_per_operation_pj": 0.5},
+                },
+            }
+        )
+
+    def _problem(self, number: int) -> dict[str, Any]:
+        tensors = [
+            {"name": name, "role": "output" if name == f"M{number}" else "input", "projection": list(ranks)}
+            for name, ranks in self.layers[number].items()
+        ]
+        return {"name": f"L{number}", "dimensions": self.sizes[number], "tensors": tensors}
+
+    def name(self, tensor: str) -> str:
+        """Return the group's name of a tensor."""
+        return tensor if tensor in self.shared else f"L{self.users[tensor][0]}.{tensor}"
+
+    def units(self, number: int) -> dict[str, Any]:
+        """Return the innermost entry of a layer."""
+        ones = dict.fromkeys(self.sizes[number], 1)
+        return {"target": "Buffer", "temporal_tile_sizes": ones, "temporal_order": list(ones)}
+
+    def axes(self) -> list[Axes]:
+        """Return the ways to join dimensions that step one coordinate of a tensor, none of them part of another.
+
+        A layer has one dimension on an axis at most.
+        """
+        links = [
+            ((i, self.layers[i][name][at]), (j, self.layers[j][name][at]))
+            for name in self.shared
+            for at in range(2)
+            for i, j in itertools.combinations(self.users[name], 2)
+            if self.shapes[name][at] > 1
+        ]
+        found: dict[frozenset[frozenset[tuple[int, str]]], Axes] = {}
+        removed: list[frozenset[int]] = [frozenset()]
+        done: list[frozenset[int]] = []
+        while removed:
+            fewer = list[frozenset[int]]()
+            for out in removed:
+                sets = self._joined([link for at, link in enumerate(links) if at not in out])
+                if any(each <= out for each in done):
+                    continue
+                wrong = next((each for each in sets if len({i for i, _ in each}) < len(each)), None)
+                if wrong is None:
+                    done.append(out)
+                    found[sets] = {one: f"a{at}" for at, each in enumerate(sorted(map(sorted, sets))) for one in each}
+                else:
+                    fewer += [
+                        out | {at} for at, link in enumerate(links) if at not in out and not wrong.isdisjoint(link)
+                    ]
+            removed = list(dict.fromkeys(fewer))
+        return list(found.values())
+
+    def _joined(self, links: list[tuple[tuple[int, str], tuple[int, str]]]) -> frozenset[frozenset[tuple[int, str]]]:
+        sets = {(i, at): frozenset({(i, at)}) for i, sizes in enumerate(self.sizes) for at in sizes}
+        for one, other in links:
+            both = sets[one] | sets[other]
+            sets |= dict.fromkeys(both, both)
+        return frozenset(sets.values())
+
+
+class Judge:
+    """Brute force over the trees of a graph, for one way to join dimensions.
+
+    Args:
+        beyond: list what docs/fusion.md excludes, too. Some of a tensor's readers may share a tile, and others not. Loops
+            outside a shared tile of an input need not step it. And a layer's own tile of such a tensor may be in a
+            shared part.
+    """
+
+    def __init__(self, graph: Graph, axes: Axes, beyond: bool = False) -> None:
+        self.graph, self.axes, self.beyond = graph, axes, beyond
+        self.dimensions = [{axes[i, at]: at for at in graph.sizes[i]} for i in range(graph.count)]
+        self.sizes = [{axes[i, at]: size for at, size in graph.sizes[i].items()} for i in range(graph.count)]
+        self.ranks = [
+            {name: tuple(axes[i, at] for at in ranks) for name, ranks in layer.items()}
+            for i, layer in enumerate(graph.layers)
+        ]
+        self.moved, self.rows, self.boxes = cache(self._moved), cache(self._rows), cache(self._box)
+
+    def best(self, limit: float = math.inf) -> tuple[float, dict[str, Any] | None]:
+        """Return the least cost below a limit, and its tree."""
+        best, tree = limit, None
+        for shared, prefixes in self.trees(0, (), (), ()):
+            parts = list(_parts(shared, 0, self.graph.count - 1, 0))
+            options = [list(self.tiles(parts, parts[0], name, prefixes)) for name in self.graph.shared]
+            for nodes in itertools.product(*options):
+                cost, found = self.joined(parts, prefixes, [each for some in nodes for each in some], best)
+                if found is not None:
+                    best, tree = cost, found
+        return best, tree
+
+    def trees(
+        self, number: int, known: Loops, shared: tuple[int, ...], prefixes: tuple[Loops, ...]
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Loops, ...]]]:
+        """Yield how many loops neighbours share, and the loops that each layer shares with any.
+
+        Args:
+            known: loops that the layer shares with the one before.
+        """
+        if number == self.graph.count - 1:
+            yield shared, (*prefixes, known)
+            return
+        for loops in self._longer(number, known):
+            for count in range(len(loops), len(loops) - 1 if len(loops) > len(known) else -1, -1):
+                if self._whole((*shared, count), (*prefixes, loops)):
+                    yield from self.trees(number + 1, loops[:count], (*shared, count), (*prefixes, loops))
+
+    def _longer(self, number: int, loops: Loops) -> Iterator[Loops]:
+        """Yield loops with any further ones that the next layer has, too."""
+        yield loops
+        tile = self.sizes[number] | dict(loops)
+        for axis in self.sizes[number].keys() & self.sizes[number + 1].keys():
+            if tile[axis] > 1:
+                yield from self._longer(number, (*loops, (axis, _next(tile[axis]))))
+
+    def _whole(self, shared: tuple[int, ...], prefixes: tuple[Loops, ...]) -> bool:
+        """Return whether the next layer has the loops, and reads nothing that later steps make or complete."""
+        reader = len(shared)
+        if any(axis not in self.sizes[reader] for axis, _ in prefixes[-1][: shared[-1]]):
+            return False
+        for name in self.ranks[reader]:
+            maker = self.graph.makers.get(name, reader)
+            if maker < reader:
+                pairs = zip(self.ranks[maker][name], self.ranks[reader][name], strict=True)
+                alike = {one for one, other in pairs if one == other}
+                if any(axis not in alike for axis, _ in prefixes[-1][: min(shared[maker:])]):
+                    return False
+        return True
+
+    def tiles(
+        self, parts: list[Part], part: Part, name: str, prefixes: tuple[Loops, ...]
+    ) -> Iterator[tuple[Node, ...]]:
+        """Yield the ways in which layers share tiles of a tensor, inside a part."""
+        users = tuple(i for i in self.graph.users[name] if part.first <= i <= part.last)
+        if len(users) < 2:
+            yield ()
+            return
+        whole = users == self.graph.users[name]
+        maker = self.graph.makers.get(name)
+        if whole or (self.beyond and maker not in users):
+            for depth in range(part.start, part.end + 1):
+                loops = prefixes[users[0]][:depth]
+                if maker is not None or self.beyond or all(axis in self.ranks[users[0]][name] for axis, _ in loops):
+                    if self._alike(name, users, loops):
+                        yield (Node(name, users, part, depth),)
+        inner = [
+            each for each in parts if each.start == part.end and part.first <= each.first <= each.last <= part.last
+        ]
+        inner = [each for each in inner if each != part and _parent(parts, each) == part]
+        for some in itertools.product(*(self.tiles(parts, each, name, prefixes) for each in inner)):
+            yield tuple(node for each in some for node in each)
+
+    def _alike(self, name: str, users: tuple[int, ...], loops: Loops) -> bool:
+        """Return whether loops leave all users one tile of a tensor."""
+        outside = {axis for axis, _ in loops}
+        steps = {tuple(axis if axis in outside else "" for axis in self.ranks[i][name]) for i in users}
+        return len(steps) == 1
+
+    def joined(
+        self, parts: list[Part], prefixes: tuple[Loops, ...], nodes: list[Node], best: float
+    ) -> tuple[float, dict[str, Any] | None]:
+        """Return the least cost of all places of the other tiles if it is below `best`, and the tree."""
+        graph = self.graph
+        room = np.full(graph.count, float(graph.capacity))
+        for node in nodes:
+            words = self.boxes(node.users[0], node.tensor, prefixes[node.users[0]][: node.depth])
+            first, last = node.part.first, node.part.last
+            if node.ends:  # the tile lives from the first branch that uses it to the last
+                using = [each for each in parts if _parent(parts, each) == node.part and each.uses(node.users)]
+                first, last = using[0].first, using[-1].last
+            room[first : last + 1] -= words
+        if room.min() < 0:
+            return best, None
+        paths = [[each for each in parts if each.first <= i <= each.last] for i in range(graph.count)]
+        found = [self.rows(i, prefixes[i], *self._around(i, paths[i], nodes)) for i in range(graph.count)]
+        if not all(found):
+            return best, None
+        least = sum(min(row[1] for row in each) for each in found), sum(min(row[2] for row in each) for each in found)
+        if self._cost(*least) >= best * (1 - 1e-12):
+            return best, None
+        alive, energy, cycles = np.zeros((1, graph.count)), np.zeros(1), np.zeros(1)
+        for i, each in enumerate(found):
+            own = np.zeros((len(each), graph.count))
+            for level, part in enumerate(paths[i]):
+                own[:, part.first : part.last + 1] += np.array([row[0][level] for row in each])[:, None]
+            alive = (alive[:, None] + own).reshape(-1, graph.count)
+            energy = (energy[:, None] + np.array([row[1] for row in each])).ravel()
+            cycles = (cycles[:, None] + np.array([row[2] for row in each])).ravel()
+        costs = np.where((alive <= room).all(axis=1), self._cost(energy, cycles), math.inf)
+        at = int(costs.argmin())
+        if costs[at] >= best * (1 - 1e-12):
+            return best, None
+        chosen = np.unravel_index(at, [len(each) for each in found])
+        rows = [each[k] for each, k in zip(found, chosen, strict=True)]
+        return float(costs[at]), self._tree(parts, parts[0], nodes, rows)
+
+    def _cost(self, energy: Any, cycles: Any) -> Any:
+        return {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.graph.objective]
+
+    def _around(
+        self, number: int, path: list[Part], nodes: list[Node]
+    ) -> tuple[tuple[Part, ...], tuple[tuple[str, tuple[int, int] | None], ...], tuple[tuple[str, int], ...]]:
+        """Return the path, and what shared tiles mean for a layer.
+
+        These are the tensors with a shared tile, with depth and visits if the layer fills it. And for other tensors of
+        several layers: the first part of the path where this layer is the only user.
+        """
+        at_home = dict[str, tuple[int, int] | None]()
+        for node in nodes:
+            if number in node.users:
+                filled = number == node.users[0] and self.graph.makers.get(node.tensor) not in node.users
+                at_home[node.tensor] = (node.depth, node.depth if node.ends else node.part.start) if filled else None
+        alone = {
+            name: next(at for at, part in enumerate(path) if self._is_alone(number, name, part))
+            for name in self.graph.layers[number]
+            if name not in at_home
+        }
+        return tuple(path), tuple(at_home.items()), tuple(alone.items())
+
+    def _is_alone(self, number: int, name: str, part: Part) -> bool:
+        """Return whether a part may hold a tile of a tensor for one layer only."""
+        users = self.graph.users[name]
+        if len(users) > 1 and not self.beyond:
+            return part.first == part.last
+        return [i for i in users if part.first <= i <= part.last] == [number]
+
+    def _rows(
+        self,
+        number: int,
+        prefix: Loops,
+        path: tuple[Part, ...],
+        at_home: tuple[tuple[str, tuple[int, int] | None], ...],
+        alone: tuple[tuple[str, int], ...],
+    ) -> list[Row]:
+        """Return the words and costs of all loops and places of one layer's own tiles."""
+        graph, found = self.graph, dict[Figures, Row]()
+        macs = math.prod(self.sizes[number].values())
+        for loops in self._orders(prefix, self.sizes[number] | dict(prefix)):
+            options: list[list[tuple[Words, int, int, int]]] = []
+            for name, filled in at_home:
+                moved = self.moved(
+                    number, name, None if filled is None else loops[: filled[0]], filled and filled[1], True
+                )
+                options.append([(moved, 0, 0, -1)])
+            for name, first in alone:
+                each = [(self.moved(number, name, None, 0, False), 0, 0, -1)]
+                for level, part in list(enumerate(path))[first:]:
+                    for depth in range(part.start, (part.end if level < len(path) - 1 else len(loops)) + 1):
+                        words = self.boxes(number, name, loops[:depth])
+                        moved = self.moved(number, name, loops[:depth], part.start, False)
+                        each.append((moved, level, words, depth))
+                options.append(each)
+            names = [name for name, _ in (*at_home, *alone)]
+            for chosen in itertools.product(*options):
+                kept = [0] * len(path)
+                for _, level, words, _ in chosen:
+                    kept[level] += words
+                if sum(kept) > graph.capacity:
+                    continue
+                total = [sum(each) for each in zip(*(each[0] for each in chosen), strict=True)]
+                energy = macs * 0.5 + sum(a * b for a, b in zip(total, graph.energies, strict=True))
+                ports = [math.ceil(a / b) for a, b in zip(total, graph.bandwidths, strict=True) if b is not None]
+                key = (tuple(kept), energy, max([macs, *ports]))
+                if key not in found:
+                    places = [
+                        (name, path[level], depth)
+                        for name, (_, level, _, depth) in zip(names, chosen, strict=True)
+                        if depth >= 0
+                    ]
+                    found[key] = (*key, loops, tuple(places))
+        best = list[Figures]()
+        for key in sorted(found):
+            if not any(_at_most(other, key) for other in best):
+                best.append(key)
+        return [found[key] for key in best]
+
+    def _orders(self, loops: Loops, tile: dict[str, int]) -> Iterator[Loops]:
+        """Yield all orders of the further loops, down to single words."""
+        able = [axis for axis, size in tile.items() if size > 1]
+        if not able:
+            yield loops
+        for axis in able:
+            yield from self._orders((*loops, (axis, _next(tile[axis]))), tile | {axis: _next(tile[axis])})
+
+    def _moved(self, number: int, name: str, loops: Loops | None, apart: int | None, shared: bool) -> Words:
+        """Return the words that a tensor moves.
+
+        Args:
+            loops: loops outside its tile, which the layer fills; None: it fills none.
+            apart: after every step of this many loops, the tile is gone.
+            shared: the tensor has a tile in the buffer that several layers use.
+        """
+        sizes, ranks, output = self.sizes[number], self.ranks[number][name], name == f"M{number}"
+        macs, whole = math.prod(sizes.values()), self.boxes(number, name, ())
+        near = (macs - whole, macs) if output else (macs, 0)
+        if loops is None:
+            return (0, 0, *near) if shared else (*near, 0, 0)
+        words, tile, steps = self.boxes(number, name, loops), dict(sizes), []
+        for axis, size in loops:
+            steps.append([(axis, size * step) for step in range(tile[axis] // size)])
+            tile[axis] = size
+        reads = writes = fills = 0
+        begun, last = set[object](), None
+        for step in itertools.product(*steps):
+            where = tuple(sum(start for axis, start in step if axis == each) for each in ranks)
+            if last == (where, step[:apart]):
+                continue
+            last = (where, step[:apart])
+            if not output or where in begun:
+                reads, fills = reads + words, fills + words
+            begun.add(where)
+            writes += words if output else 0
+        return reads, writes, near[0], near[1] + fills
+
+    def _box(self, number: int, name: str, loops: Loops) -> int:
+        tile = self.sizes[number] | dict(loops)
+        return math.prod(tile[axis] for axis in self.ranks[number][name])
+
+    def _tree(self, parts: list[Part], part: Part, nodes: list[Node], rows: list[Row]) -> dict[str, Any]:
+        """Return the tree of the mapping, as in a file."""
+        graph, leaf, loops = self.graph, part.first == part.last, rows[part.first][3]
+        entries: list[dict[str, Any]] = []
+        if part == parts[0]:
+            home = [name for name in graph.users if not any(self._is_home(node, name) for node in nodes)]
+            entries.append({"target": "DRAM", "keep": [graph.name(name) for name in home]})
+        for depth in range(part.start, (len(loops) if leaf else part.end) + 1):
+            kept = [node.tensor for node in nodes if (node.part, node.depth) == (part, depth)]
+            kept += [name for row in rows for name, *place in row[4] if place == [part, depth]]
+            entry: dict[str, Any] = {"target": "Buffer", "keep": kept if leaf else [graph.name(each) for each in kept]}
+            if depth > part.start:
+                axis, size = loops[depth - 1]
+                entry["temporal_tile_sizes"] = {self.dimensions[part.first][axis] if leaf else axis: size}
+            entries.append(entry)
+        if leaf:
+            return {"layer": f"L{part.first}", "entries": [*entries, graph.units(part.first)]}
+        inner = [each for each in parts if _parent(parts, each) == part]
+        return {"entries": entries, "branches": [self._tree(parts, each, nodes, rows) for each in inner]}
+
+    def _is_home(self, node: Node, name: str) -> bool:
+        return node.tensor == name and self.graph.makers.get(name) in node.users
+
+    def group(self, tree: dict[str, Any]) -> GroupMapping:
+        """Return the group mapping of a tree."""
+        axes: dict[str, dict[str, str]] = {}
+        for (layer, dimension), axis in self.axes.items():
+            axes.setdefault(axis, {})[f"L{layer}"] = dimension
+        return self.graph.group({axis: own for axis, own in axes.items() if len(own) > 1}, tree)
+
+
+def _parts(shared: tuple[int, ...], first: int, last: int, start: int) -> Iterator[Part]:
+    """Yield the parts of some layers, outer ones first. A layer's own part ends where its loops do."""
+    if first == last:
+        yield Part(first, last, start, start)
+        return
+    end = min(shared[first:last])
+    yield Part(first, last, start, end)
+    cuts = [number for number in range(first, last) if shared[number] == end]
+    for one, other in zip([first, *(cut + 1 for cut in cuts)], [*cuts, last], strict=True):
+        yield from _parts(shared, one, other, end)
+
+
+def _parent(parts: list[Part], part: Part) -> Part | None:
+    outer = [each for each in parts if each.first <= part.first and part.last <= each.last and each != part]
+    return outer[-1] if outer and parts.index(part) else None
+
+
+def _at_most(one: Figures, other: Figures) -> bool:
+    return one[1] <= other[1] and one[2] <= other[2] and all(a <= b for a, b in zip(one[0], other[0], strict=True))
+
+
+def _next(size: int) -> int:
+    """Return the largest tile inside."""
+    return max(each for each in range(1, size) if size % each == 0)
+
+
+def least(graph: Graph, beyond: bool = False) -> tuple[float | None, GroupMapping | None]:
+    """Return the least cost of all mappings, and one that has it; None if nothing fits."""
+    best, found = math.inf, None
+    for axes in graph.axes():
+        judge = Judge(graph, axes, beyond)
+        best, tree = judge.best(best)
+        found = found if tree is None else judge.group(tree)
+    return (None if found is None else best), found
+
+
+def compared(seed: int, chain: bool = False, beyond: bool = False) -> str:
+    """Return the outcome of one graph."""
+    graph, oracle = Graph(seed, chain), build_model("oracle")
+    brute, mapping = least(graph, beyond)
+    try:
+        found = map_chain(graph.group(), graph.objective)
+    except NotConformableError as error:
+        return f"refused by both: {error}" if brute is None else f"WRONG: refused: {error}"
+    report = evaluate_group(oracle, found.group)
+    executed = report.of(graph.objective)
+    if brute is None or mapping is None or executed is None:
+        return f"WRONG: {executed} found, {brute} by brute force; {report.reasons}"
+    confirmed = evaluate_group(oracle, mapping)
+    if confirmed.of(graph.objective) is None or abs(confirmed.of(graph.objective) - brute) > 1e-9 * brute:  # type: ignore[operator]
+        return f"WRONG: brute force {brute}, executed {confirmed.of(graph.objective)}; {confirmed.reasons}"
+    if abs(executed - brute) > 1e-9 * brute:
+        return f"WRONG: {'BETTER' if executed < brute else 'worse'}: {executed} found, {brute} by brute force"
+    return f"equal, {'fused' if found.group != found.unfused else 'unfused'}, {graph.count} layers"
+
+
+def main() -> int:
+    """Compare both on random graphs, and print how many agree; 1 where one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", type=int, help="graphs")
+    parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--chains", action="store_true", help="each layer reads the result before")
+    parser.add_argument("--beyond", action="store_true", help="list what docs/fusion.md excludes, too")
+    arguments = parser.parse_args()
+    counts, started = Counter[str](), time.process_time()
+    for seed in range(arguments.start, arguments.start + arguments.count):
+        began = time.process_time()
+        outcome = compared(seed, arguments.chains, arguments.beyond)
+        counts[outcome.partition(": ")[0] if "WRONG" not in outcome else "WRONG"] += 1
+        if "WRONG" in outcome:
+            print(f"seed {seed}: {outcome}", flush=True)
+        if time.process_time() - began > 15:
+            print(f"seed {seed}: {time.process_time() - began:.1f} CPU s", flush=True)
+        if sum(counts.values()) % 10 == 0:
+            print(
+                f"{sum(counts.values())} graphs, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
+            )
+    print(dict(counts))
+    return "WRONG" in counts
+
+
+if __name__ == "__main__":
+    sys.exit(main())
