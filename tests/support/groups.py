@@ -11,14 +11,15 @@ import sys
 import time
 import traceback
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from support import EXAMPLE_FILES
 from support.mutations import mutated_text
-from support.random_groups import random_group
+from support.random_groups import FORMS, random_group
 from tilewright.errors import TilewrightError
-from tilewright.mapspace.group_legality import group_legality, keeps_halo
+from tilewright.mapspace.group_legality import group_legality, is_padded, keeps_halo
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Report
@@ -38,9 +39,9 @@ def figures(report: Report) -> dict[Any, Any]:
     return counts | peaks | limits | {"cycles": report.cycles}
 
 
-def compared(seed: int) -> str:
+def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.3) -> str:
     """Return the outcome of one random group."""
-    group = random_group(seed)
+    group = random_group(seed, forms=forms, padding=padding)
     if not group_legality(group):
         return "illegal"
     report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
@@ -49,6 +50,7 @@ def compared(seed: int) -> str:
     if not executed.valid:
         return "WRONG: refused by oracle"
     kind = " with halos" if any(keeps_halo(group, tensor) for tensor in group.users) else ""
+    kind += " with padding" if any(is_padded(group, tensor) for tensor in group.users) else ""
     if _found_again(group, report, executed):
         return f"equal{kind}, but for windows that find words again"
     if figures(report) != figures(executed) or abs(report.energy_pj - executed.energy_pj) > 1e-9 * executed.energy_pj:  # type: ignore[operator]
@@ -96,7 +98,7 @@ def main() -> int:
     arguments = parser.parse_args()
     examples = ("two_products.yaml", "two_convolutions.yaml")
     texts = [EXAMPLE_FILES.joinpath(each).read_text(encoding="utf-8") for each in examples]
-    texts += [random_group(seed).to_yaml() for seed in range(20 if arguments.mutate else 0)]
+    texts += [random_group(seed, padding=0.3).to_yaml() for seed in range(20 if arguments.mutate else 0)]
     counts, started = Counter[str](), time.process_time()
     for seed in range(arguments.start, arguments.start + arguments.count):
         try:

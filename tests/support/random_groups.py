@@ -1,4 +1,4 @@
-"""Random small groups of layers: chains, residuals, windows and shared operands under random trees."""
+"""Random small groups of layers: chains, residuals, windows, padding and shared operands under random trees."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ FORMS: dict[str, dict[str, Layer]] = {
 
 
 def random_group(
-    seed: int, divisible: bool = True, forms: Sequence[str] = tuple(FORMS), levels: Sequence[int] = (1, 1, 2)
+    seed: int,
+    divisible: bool = True,
+    forms: Sequence[str] = tuple(FORMS),
+    levels: Sequence[int] = (1, 1, 2),
+    padding: float = 0,
 ) -> GroupMapping:
     """Return the group of a seed, which may be illegal.
 
@@ -66,12 +70,15 @@ def random_group(
         divisible: all tiles divide.
         forms: keys of `FORMS` to choose from.
         levels: memories inside DRAM to choose from.
+        padding: the share of windows that may read words that do not exist.
     """
-    return GroupMapping.model_validate(_Drawn(Random(seed), divisible, forms, levels).data())
+    return GroupMapping.model_validate(_Drawn(Random(seed), divisible, forms, levels, padding).data())
 
 
 class _Drawn:
-    def __init__(self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int]) -> None:
+    def __init__(
+        self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int], padding: float
+    ) -> None:
         self.random, self.divisible = random, divisible
         form = FORMS[random.choice(forms)]
         self.sizes = {at: random.choice([1, 2, 3, 4, 4, 6]) for at in "hmknjicpy"}
@@ -81,8 +88,12 @@ class _Drawn:
         self.sizes["x"] = self.sizes["p"] + self.sizes["r"] - 1
         self.sizes["w"] = self.sizes["y"] + self.sizes["t"] - 1
         self.form = form
+        self.offsets: dict[str, tuple[str, list[int]]] = {}
+        self.padded = {own for own in "xw" if padding and self.parts(own) and random.random() < padding and self.pad_rows(own)}
         self.rows = {
-            own: axis for own, axis in (("x", "p"), ("w", "y")) if random.random() < 0.5 and self.parts(own, axis)
+            own: axis
+            for own, axis in (("x", "p"), ("w", "y"))
+            if own not in self.padded and random.random() < 0.5 and self.parts(own, axis)
         }
         self.users: dict[str, list[str]] = {}
         for layer, tensors in form.items():
@@ -90,13 +101,13 @@ class _Drawn:
                 self.users.setdefault(tensor, []).append(layer)
         made = [list(tensors)[-1] for tensors in form.values()]
         between = [each for each in made if len(self.users[each]) > 1]
+        self.lacking = self.pad_input() if padding and random.random() < padding else {}
         self.levels = random.choice(levels)
         self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
         self.fused = {each for each in between if random.random() < 0.8}
 
     def data(self) -> dict[str, Any]:
-        names = {t: t if len(u) > 1 else f"{u[0]}.{t}" for t, u in self.users.items()}
-        outer = [names[each] for each in self.users if each not in self.fused]
+        outer = [self.group_name(each) for each in self.users if each not in self.fused]
         tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()})
         tree["entries"].insert(0, {"target": "DRAM", "keep": outer})
         return {
@@ -106,15 +117,53 @@ class _Drawn:
                 for at in self.sizes
                 if sum(self.own(at, each) is not None for each in self.form) > 1
             },
-            "edges": [
-                {"tensor": tensor, "layers": dict.fromkeys(users, tensor)}
-                for tensor, users in self.users.items()
-                if len(users) > 1
-            ],
+            "edges": [self.edge(each) for each in self.users if self.has_edge(each)],
             "tree": tree,
             "layers": [self.problem(each) for each in self.form],
             "architecture": self.architecture(),
         }
+
+    def pad_rows(self, own: str) -> bool:
+        """Make fewer rows of an intermediate than the window over them reads; return whether that is possible."""
+        wide = self.sizes[own]
+        if wide < 2:
+            return False
+        self.sizes[own] = self.random.randint(1, wide - 1)
+        window = ("p", "r") if own == "x" else ("y", "t")
+        for layer, tensors in self.form.items():
+            for tensor, ranks in tensors.items():
+                if window in ranks:
+                    _, offsets = self.offsets.setdefault(tensor, (layer, [0] * len(ranks)))
+                    offsets[ranks.index(window)] = self.random.randint(0, wide - self.sizes[own])
+        return True
+
+    def pad_input(self) -> dict[str, list[int]]:
+        """Return an input, and its coordinates, of which fewer exist than a layer reads."""
+        for layer, tensors in self.form.items():
+            for tensor, ranks in tensors.items():
+                if len(self.users[tensor]) > 1 or tensor == list(tensors)[-1] or "x" not in str(ranks):
+                    continue
+                read = [
+                    self.sizes[each] if isinstance(each, str) else sum(self.sizes[at] for at in each) - len(each) + 1
+                    for each in ranks
+                ]
+                sizes = [self.random.randint(max(1, each - 2), each) for each in read]
+                self.offsets[tensor] = layer, [self.random.randint(0, a - b) for a, b in zip(read, sizes, strict=True)]
+                return {tensor: sizes}
+        return {}
+
+    def has_edge(self, tensor: str) -> bool:
+        return len(self.users[tensor]) > 1 or tensor in self.lacking
+
+    def edge(self, tensor: str) -> dict[str, Any]:
+        found: dict[str, Any] = {"tensor": tensor, "layers": dict.fromkeys(self.users[tensor], tensor)}
+        if tensor in self.offsets:
+            layer, offsets = self.offsets[tensor]
+            found["offsets"] = {layer: offsets}
+        return found | ({"sizes": self.lacking[tensor]} if tensor in self.lacking else {})
+
+    def group_name(self, tensor: str) -> str:
+        return tensor if self.has_edge(tensor) else f"{self.users[tensor][0]}.{tensor}"
 
     def dimensions(self, layer: str) -> list[str]:
         found = [at for ranks in self.form[layer].values() for at in ranks]
@@ -258,5 +307,5 @@ class _Drawn:
         return [t for t in homeless if set(self.users[t]) <= set(layers) and sum(t in each for each in inside) > 1]
 
     def named(self, entry: dict[str, Any], layer: str | None) -> dict[str, Any]:
-        names = {t: t if layer or len(u) > 1 else f"{u[0]}.{t}" for t, u in self.users.items()}
+        names = {t: t if layer else self.group_name(t) for t in self.users}
         return entry | ({"keep": [names[t] for t in entry["keep"]]} if "keep" in entry else {})

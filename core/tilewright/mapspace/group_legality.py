@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from tilewright.errors import Reason, Verdict
+from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.mapspace.legality import legality
 from tilewright.schema.architecture import Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
@@ -323,25 +324,7 @@ def ends_with_sequence(group: GroupMapping, tensor: str, path: Path, entry: int)
 
 def is_padded(group: GroupMapping, tensor: str) -> bool:
     """Return whether some layer uses words of a tensor that do not exist."""
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
-    maker = group.maker(tensor)
-    if edge is None or (edge.sizes is None and maker is None):
-        return False
-    ranges = dict[str, list[tuple[int, int]]]()
-    for layer, name in group.users[tensor].items():
-        problem = group.paths[layer].problem
-        ranks = problem.tensor(name).projection
-        offsets = edge.offsets.get(layer) or (0,) * len(ranks)
-        last = (sum(c * (problem.dimensions[at] - 1) for at, c in rank.terms.items()) for rank in ranks)
-        ranges[layer] = [(-offset, end - offset) for offset, end in zip(offsets, last, strict=True)]
-    exist = [(0, size - 1) for size in edge.sizes] if edge.sizes is not None else ranges[str(maker)]
-    if maker is not None:
-        exist = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(exist, ranges[maker], strict=True)]
-    return any(
-        low < first or high > last
-        for used in ranges.values()
-        for (low, high), (first, last) in zip(used, exist, strict=True)
-    )
+    return existing_words(group, tensor) is not None
 
 
 def has_one_tile(group: GroupMapping, tensor: str) -> bool:
@@ -384,7 +367,12 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
                 for rank in own.projection
             ]
-            most = max(most, math.prod(map(min, tile, sizes or tile)))
+            padded = padded_use(group, tensor, layer)
+            if padded is not None and padded.obstacle() is None:
+                words = padded.tile_words(path.places.index((place, number)))
+            else:
+                words = math.prod(map(min, tile, sizes or tile))
+            most = max(most, words)
             width = max(width, memory.words_of(own))
     return most * width
 

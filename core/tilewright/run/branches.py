@@ -6,6 +6,8 @@ layer without them, and its counts are multiplied by their trips. Three rules ad
 - A shared tile that several layers read is filled once, for the first of them.
 - Sums that an earlier visit began are read again. Only the first partial sum of each word is written.
 - Tiles are alive over time (`group_peaks`).
+
+Words that do not exist (padding) are taken off in proportion (`PaddedUse`).
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ from tilewright.mapspace.group_legality import (
     ends_with_sequence,
     group_legality,
     has_one_tile,
-    is_padded,
     tile_peaks,
 )
+from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.group_report import Row, energy_of, group_report, port_limits
 from tilewright.schema.architecture import Architecture, Memory
@@ -74,9 +76,12 @@ def _uncounted(group: GroupMapping) -> Iterator[Reason]:
     for name in group.architecture.sparse_parts:
         yield Reason(code="sparse", where=name, message="sparse hardware is not counted in groups; use dense hardware")
     for tensor in group.users:
-        if is_padded(group, tensor):
-            text = "its layers use words that do not exist (padding), which only execution counts"
-            yield Reason(code="padding", where=f"tensor {tensor}", message=text)
+        for layer in group.users[tensor]:
+            use = padded_use(group, tensor, layer)
+            obstacle = use.obstacle() if use else None
+            if obstacle is not None:
+                text = f"{layer} uses words that do not exist (padding), and {obstacle}; only execution counts that"
+                yield Reason(code="padding", where=f"tensor {tensor}", message=text)
         if not has_one_tile(group, tensor):
             text = "its readers use different parts of a shared tile, which only execution counts; keep it in an outer part"
             yield Reason(code="tile", where=f"tensor {tensor}", message=text)
@@ -184,6 +189,37 @@ class _Layer:
                     text = "neighbours forward its words; how often is not counted in groups (link_transfers: false)"
                     yield Reason(code="forwarding", where=f"{where}, tensor {tensor.name}", message=text)
                     return
+                if not self._counts_as_executed(tensor):
+                    text = "it has padding, and the model counts a tile that moves along it in its own way; use oracle"
+                    yield Reason(code="padding", where=f"{where}, tensor {tensor.name}", message=text)
+                    return
+
+    def _counts_as_executed(self, tensor: Tensor) -> bool:
+        """Return whether the model counts a padded operand as an execution does, if all words existed."""
+        use = self._padded(tensor)
+        if use is None:
+            return True
+        keepers, cuts = self.path.keepers(tensor.name), self.cuts(tensor)
+        for outer, inner, cut in zip(keepers, [*keepers[1:], None], cuts, strict=True):
+            words = use.moved(outer, inner, cut, clip=False)
+            served, left = divmod(self._counts(cut, self._memory(tensor, outer), tensor).reads * self.visits(cut), words)
+            alike = math.prod(
+                each.trips
+                for each in self.path.mapping.loops()
+                if each.spatial and each.dimension not in tensor.dimensions
+            )
+            if left or not served or alike % served:
+                return False
+            if inner is not None:
+                fills = self._counts(cut, self._memory(tensor, inner), tensor).fills * self.visits(cut)
+                if fills != use.moved(inner, inner, cut, clip=False):
+                    return False
+        return True
+
+    def _padded(self, tensor: Tensor) -> PaddedUse | None:
+        """Return the layer's use of an operand with words that do not exist; None if all do."""
+        use = padded_use(self.group, self.path.names[tensor.name], self.path.problem.name)
+        return use if use is not None and use.padded else None
 
     def computing(self) -> Limit:
         """Return the limit of the compute units; whether it binds depends on the words of the group."""
@@ -199,6 +235,7 @@ class _Layer:
         name, keepers, cuts = self.path.names[tensor.name], self.path.keepers(tensor.name), self.cuts(tensor)
         memories = [self._memory(tensor, entry) for entry in keepers]
         whole = [self._counts(0, memory, tensor) for memory in memories]
+        padded = self._padded(tensor)
         filled = [True] * (len(keepers) + 1)  # the links that this layer counts: into each entry, and into compute
         for number, entry in enumerate(keepers[1:], 1):
             place = (name, *self.path.places[entry])
@@ -209,8 +246,12 @@ class _Layer:
             inward = cuts[number]
             inside, reads = self._counts(inward, memory, tensor), 0
             updates, fills = inside.updates * self.visits(inward), 0
+            inner = keepers[number + 1] if number + 1 < len(keepers) else None
             if filled[number + 1]:
                 reads = inside.reads * self.visits(inward)
+                if padded:
+                    links = (padded.moved(keepers[number], inner, inward, clip) for clip in (True, False))
+                    reads = reads * next(links) // next(links)
             if tensor.is_output:  # the first partial sum of a word is not read
                 first = all_visits.updates - all_visits.reads
                 reads = max(updates - first, 0)
@@ -218,6 +259,8 @@ class _Layer:
                 outward = cuts[number - 1]
                 visit = self._counts(outward, memory, tensor)
                 fills = visit.fills * self.visits(outward)
+                if padded:
+                    fills = padded.moved(keepers[number], keepers[number], outward)
                 if tensor.is_output:
                     fills = max((visit.fills + visit.updates - visit.reads) * self.visits(outward) - first, 0)
             instances = all_visits.instances
@@ -233,7 +276,7 @@ class _Layer:
                     fills=total[1],
                     updates=total[2],
                 ),
-                all_visits.tile_words,
+                padded.tile_words(keepers[number]) if padded else all_visits.tile_words,
                 energy_of(memory, tensor, reads, fills, updates) * min(instances, built),
             )
 

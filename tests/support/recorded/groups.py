@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import TilewrightError
-from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_chain import map_chain
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective, Report
@@ -44,11 +44,45 @@ def words_of(group: GroupMapping, report: Report) -> list[list[Any]]:
     return sorted(found)
 
 
+def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, str], int]:
+    """Return memory, layer, result -> words that the record does not read where units have no adder.
+
+    There, several units write partial sums of one word in one step. An update reads the sum before it, but for the
+    first one of each word. The record elides the reads of all updates in the first step.
+    """
+    found = dict[tuple[str, str, str], int]()
+    for each in report.accesses:
+        path = group.paths[str(each.layer)]
+        tensor = path.problem.tensor(each.tensor.rpartition(".")[2])
+        if not tensor.is_output or not each.updates.total:
+            continue
+        fanouts = {cluster.name: cluster.fanout for cluster in group.architecture.clusters}
+        at = next(k for k in path.keepers(tensor.name) if path.mapping.entries[k].target == each.level)
+        last = next((k for k in path.keepers(tensor.name) if k > at), len(path.mapping.entries))
+        units = math.prod(
+            loop.trips
+            for loop in path.mapping.loops()
+            if loop.spatial and at <= loop.entry < last and loop.dimension not in tensor.dimensions
+            and not fanouts[path.mapping.entries[loop.entry].target].reduction
+        )
+        words = each.updates.total - each.reads.total
+        if units > 1:
+            found[each.level, str(each.layer), tensor.name] = words * (units - 1)
+    return found
+
+
 def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> list[str]:
-    """Return what of a valid report differs from the recorded execution."""
+    """Return what of a valid report differs from the recorded execution, but for `reads_of_sums`."""
+    more = reads_of_sums(group, report)
     stay, peaks = record["execution"]["stay"], {each.name: each.used_words for each in report.levels}
     expected = sorted(
-        [memory, layer, tensor, round(row.get("read", 0) - row.get("of_reads_drains", 0)), round(row.get("write", 0))]
+        [
+            memory,
+            layer,
+            tensor,
+            round(row.get("read", 0) - row.get("of_reads_drains", 0)) + more.get((memory, layer, tensor), 0),
+            round(row.get("write", 0)),
+        ]
         for memory, tensors in stay["accesses"].items()
         for tensor, layers in tensors.items()
         for layer, row in layers.items()
@@ -60,11 +94,12 @@ def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> 
         for name, most in stay["peak_words"].items()
         if peaks.get(name) != most
     ]
-    energy = stay["energy_pj_without_drains"]
+    reading = {each.name: each.read_energy_pj for each in group.architecture.memories}
+    energy = stay["energy_pj_without_drains"] + sum(words * reading[memory] for (memory, *_), words in more.items())
     if abs((report.energy_pj or 0) - energy) > 1e-6 * energy:
         wrong.append(f"{report.energy_pj} pJ, not {energy}")
     cycles = record["figures"]["cycles"], _cycles_without_drains(record)
-    if record["execution"]["visit"].get("same") and all(abs((report.cycles or 0) - each) > 1 for each in cycles):
+    if not more and record["execution"]["visit"].get("same") and all(abs((report.cycles or 0) - each) > 1 for each in cycles):
         wrong.append(f"{report.cycles} cycles, not {cycles[0]}, or {cycles[1]} without drains")
     return wrong
 
@@ -134,6 +169,27 @@ def sought(folder: Path, record: dict[str, Any]) -> str:
     return "differs"
 
 
+def outcome_of(model: BuiltModel, group: GroupMapping, record: dict[str, Any]) -> tuple[str, list[str]]:
+    """Return the outcome of a model on a recorded mapping, and the differences from its execution."""
+    report, stay = evaluate_group(model, group), (record.get("execution") or {}).get("stay") or {}
+    codes = ",".join(sorted({each.code for each in report.reasons}))
+    if codes == "alive" and stay.get("executed"):
+        peaks = stay["peak_words"]
+        larger = group.architecture.with_memories(
+            lambda each: each.model_copy(update={"capacity_words": peaks.get(each.name, each.capacity_words)})
+        )
+        group = group.model_copy(update={"architecture": larger})
+        report = evaluate_group(model, group)
+        codes += ", as its execution needs more words; with these"
+    elif codes:
+        return f"refused: {codes}", []
+    if not stay.get("executed"):
+        return "no recorded execution", []
+    wrong = differences(group, report, record) if report.valid else [str(report.reasons[0])]
+    outcome = "differs" if wrong else "equal, but for reads of sums" if reads_of_sums(group, report) else "equal"
+    return f"refused: {codes} {outcome}" if codes else outcome, wrong
+
+
 def _tensors(record: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(each["name"] for einsum in record["workload"]["einsums"] for each in einsum["tensors"]))
 
@@ -159,18 +215,11 @@ def main() -> int:
             assert group is not None
         except TilewrightError as error:
             print(f"{folder.name}: not read: {str(error).splitlines()[0][:160]}")
-            outcomes["not read"] += 1
+            outcomes["not read" + (" by AccelForge and us" if record.get("valid") is False else "")] += 1
             continue
         for name, model in MODELS.items():
-            report = evaluate_group(model, group)
-            if not report.valid:
-                outcome = f"refused: {','.join(sorted({each.code for each in report.reasons}))}"
-            elif not stay.get("executed"):
-                outcome = "no recorded execution"
-            else:
-                wrong = differences(group, report, record)
-                outcome = "differs" if wrong else "equal"
-                print(*(f"{folder.name}, {name}: {each}" for each in wrong), sep="\n", end="\n" if wrong else "")
+            outcome, wrong = outcome_of(model, group, record)
+            print(*(f"{folder.name}, {name}: {each}" for each in wrong), sep="\n", end="\n" if wrong else "")
             outcomes[f"{name}, {outcome}"] += 1
             if outcome != "equal":
                 print(f"{folder.name}, {name}: {outcome} (recorded: {stay.get('why', record.get('said', 'executed'))})")
