@@ -89,7 +89,9 @@ class _Drawn:
         self.sizes["w"] = self.sizes["y"] + self.sizes["t"] - 1
         self.form = form
         self.offsets: dict[str, tuple[str, list[int]]] = {}
-        self.padded = {own for own in "xw" if padding and self.parts(own) and random.random() < padding and self.pad_rows(own)}
+        self.padded = {
+            own for own in "xw" if padding and self.parts(own) and random.random() < padding and self.pad_rows(own)
+        }
         self.rows = {
             own: axis
             for own, axis in (("x", "p"), ("w", "y"))

@@ -179,7 +179,7 @@ class _Tree:
             memories = []
             for at, memory in enumerate(cluster.memories):
                 seen = [(problem, each) for problem, each in zip(self.problems.values(), self.seen, strict=True)]
-                held, widths = dict[str, None](), dict[str, int]()
+                held, widths, rules = dict[str, None](), dict[str, int](), set[tuple[str, ...] | None]()
                 for problem, each in seen:
                     same = each.architecture.clusters
                     if len(same) != len(first.clusters) or [m.name for m in same[number].memories] != [
@@ -191,14 +191,17 @@ class _Tree:
                         reason = Reason(code="memories", where=first.name, message=text)
                         raise NotConformableError("a group mapping", [reason])
                     theirs = same[number].memories[at]
+                    rules.add(theirs.holds)
                     for tensor in problem.tensors:
                         if theirs.may_hold(tensor):
                             held[tensor.name] = None
                             widths[tensor.name] = theirs.bits_per_value.get(tensor.name, theirs.word_bits)
+                # one rule for all may have roles: an intermediate is an output first, and an input later
+                together = None if held.keys() >= self.users.keys() else tuple(held)
                 memories.append(
                     memory.model_copy(
                         update={
-                            "holds": None if held.keys() >= self.users.keys() else tuple(held),
+                            "holds": rules.pop() if len(rules) == 1 else together,
                             "bits_per_value": FrozenDict(
                                 {name: bits for name, bits in widths.items() if bits != memory.word_bits}
                             ),

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.mapspace.legality import legality
-from tilewright.schema.architecture import Memory
+from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
+from tilewright.schema.problem import Tensor
 
 REPLACED = ("order", "keep", "capacity")
 """Rules of single mappings that a group states for itself: by tensor, and over time."""
@@ -88,6 +89,12 @@ def _path_at(group: GroupMapping, tensor: str, place: Place, number: int) -> tup
     raise KeyError(tensor)
 
 
+def _holding(cluster: Cluster, tensor: Tensor) -> Memory | None:
+    """Return the memory that may hold a tensor, or None if there is none, or more than one."""
+    able = [memory for memory in cluster.memories if memory.may_hold(tensor)]
+    return able[0] if len(able) == 1 else None
+
+
 def _ordered(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     """Yield a reason for each layer whose memories do not keep the tensor from the outermost in."""
     clusters = group.architecture.cluster_index
@@ -95,7 +102,7 @@ def _ordered(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         path = group.paths[layer]
         targets = [path.mapping.entries[index].target for index in path.keepers(name)]
         for target in targets:
-            if group.architecture.cluster(target).memory_for(path.problem.tensor(name)) is None:
+            if _holding(group.architecture.cluster(target), path.problem.tensor(name)) is None:
                 yield Reason(code="keep", where=layer, message=f"{target} has no single memory that may hold {tensor}")
         for outer, inner in zip(targets, targets[1:], strict=False):
             if clusters[outer] > clusters[inner]:
@@ -112,7 +119,7 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         path = group.paths[layer]
         for index in path.keepers(name):
             cluster = group.architecture.cluster(path.mapping.entries[index].target)
-            memory = cluster.memory_for(path.problem.tensor(name))
+            memory = _holding(cluster, path.problem.tensor(name))
             memories.setdefault(path.places[index], set()).add(memory.name if memory else cluster.name)
     for found in memories.values():
         if len(found) > 1:

@@ -21,10 +21,14 @@ from tilewright.schema.problem import Tensor
 
 Range = tuple[int, int]
 """First and last coordinate."""
+MAX_STEPS = 2**22
+"""Largest product of the dimensions of one coordinate: they are listed."""
+MAX_EXTENT = 2**50
+"""Largest coordinate."""
 
 
 def existing_words(group: GroupMapping, tensor: str) -> list[Range] | None:
-    """Return the coordinates of the words that exist, or None if all words do that layers use."""
+    """Return the coordinates of the words that exist; None if all words that layers use do."""
     edge = next((each for each in group.edges if each.tensor == tensor), None)
     maker = group.maker(tensor)
     if edge is None or (edge.sizes is None and maker is None):
@@ -60,7 +64,7 @@ def padded_use(group: GroupMapping, tensor: str, layer: str) -> PaddedUse | None
 
 @dataclass(frozen=True)
 class PaddedUse:
-    """A layer's use of a tensor of which only the words within `exist` exist, in the layer's coordinates."""
+    """A layer's use of a tensor; only the words within `exist` exist, in the layer's coordinates."""
 
     path: Path
     tensor: Tensor
@@ -85,7 +89,11 @@ class PaddedUse:
         """Return why words cannot be counted by coordinates; None if they can."""
         if not self.padded:
             return None
-        used = [at for rank in self.tensor.projection for at in rank.terms]
+        used, sizes = [at for rank in self.tensor.projection for at in rank.terms], self.path.problem.dimensions
+        for rank in self.tensor.projection:
+            extent = sum(c * (sizes[at] - 1) for at, c in rank.terms.items())
+            if math.prod(sizes[at] for at in rank.terms) > MAX_STEPS or extent > MAX_EXTENT:
+                return "a coordinate is too long"
         if len(used) > len(set(used)):
             return "a dimension is in two of its coordinates"
         if self.tensor.is_output:
@@ -128,7 +136,7 @@ class PaddedUse:
         tile = entries[-1].spatial_tile_sizes if entry is None else entries[last].temporal_tile_sizes
         loops = list(self.path.mapping.loops()) if entry is None else self._outside(entry)
         relevant = set(self.tensor.dimensions)
-        # sub-clusters and visits each move their words anew; so do the operations of compute
+        # each sub-cluster, each visit, and each operation of compute moves all its words
         places = [
             each
             for each in loops
@@ -213,6 +221,6 @@ class _Axis:
         if self.exist is None:
             return np.full(len(starts), len(pattern))
         first, last = self.exist
-        return np.maximum(
-            np.searchsorted(pattern, last - starts, side="right") - np.searchsorted(pattern, first - starts), 0
-        )
+        end = np.searchsorted(pattern, last - starts, side="right")
+        found: NDArray[np.int64] = np.maximum(end - np.searchsorted(pattern, first - starts), 0)
+        return found

@@ -189,10 +189,10 @@ class _Layer:
                     text = "neighbours forward its words; how often is not counted in groups (link_transfers: false)"
                     yield Reason(code="forwarding", where=f"{where}, tensor {tensor.name}", message=text)
                     return
-                if not self._counts_as_executed(tensor):
-                    text = "it has padding, and the model counts a tile that moves along it in its own way; use oracle"
-                    yield Reason(code="padding", where=f"{where}, tensor {tensor.name}", message=text)
-                    return
+        for tensor in self.path.problem.tensors:
+            if not self._counts_as_executed(tensor):
+                text = "it has padding, and the model counts a tile that moves along it in its own way; use oracle"
+                yield Reason(code="padding", where=f"{where}, tensor {tensor.name}", message=text)
 
     def _counts_as_executed(self, tensor: Tensor) -> bool:
         """Return whether the model counts a padded operand as an execution does, if all words existed."""
@@ -202,7 +202,9 @@ class _Layer:
         keepers, cuts = self.path.keepers(tensor.name), self.cuts(tensor)
         for outer, inner, cut in zip(keepers, [*keepers[1:], None], cuts, strict=True):
             words = use.moved(outer, inner, cut, clip=False)
-            served, left = divmod(self._counts(cut, self._memory(tensor, outer), tensor).reads * self.visits(cut), words)
+            served, left = divmod(
+                self._counts(cut, self._memory(tensor, outer), tensor).reads * self.visits(cut), words
+            )
             alike = math.prod(
                 each.trips
                 for each in self.path.mapping.loops()

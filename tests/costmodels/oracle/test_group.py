@@ -87,6 +87,13 @@ def test_groups_that_cannot_be_executed_are_refused_with_a_code(name: str, code:
     assert [each.code for each in report.reasons] == [code]
 
 
+def test_a_tensor_that_two_memories_of_a_cluster_may_hold_is_refused_with_a_code() -> None:
+    group = read("siblings_fused_m")
+    open_to_all = group.architecture.with_memories(lambda each: each.model_copy(update={"holds": None}))
+    report = ORACLE.explain_group(group.model_copy(update={"architecture": open_to_all}))
+    assert {each.code for each in report.reasons} == {"keep"}
+
+
 def test_accelforges_rows_of_different_sizes_share_no_loop(tmp_path: Path) -> None:
     text = (DATA / "conv2_same_rows.yaml").read_text(encoding="utf-8")
     (tmp_path / "rows.yaml").write_text(text.replace("P2: 12", "P2: 10"), encoding="utf-8")

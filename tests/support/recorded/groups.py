@@ -62,7 +62,9 @@ def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, s
         units = math.prod(
             loop.trips
             for loop in path.mapping.loops()
-            if loop.spatial and at <= loop.entry < last and loop.dimension not in tensor.dimensions
+            if loop.spatial
+            and at <= loop.entry < last
+            and loop.dimension not in tensor.dimensions
             and not fanouts[path.mapping.entries[loop.entry].target].reduction
         )
         words = each.updates.total - each.reads.total
@@ -99,7 +101,11 @@ def differences(group: GroupMapping, report: Report, record: dict[str, Any]) -> 
     if abs((report.energy_pj or 0) - energy) > 1e-6 * energy:
         wrong.append(f"{report.energy_pj} pJ, not {energy}")
     cycles = record["figures"]["cycles"], _cycles_without_drains(record)
-    if not more and record["execution"]["visit"].get("same") and all(abs((report.cycles or 0) - each) > 1 for each in cycles):
+    if (
+        not more
+        and record["execution"]["visit"].get("same")
+        and all(abs((report.cycles or 0) - each) > 1 for each in cycles)
+    ):
         wrong.append(f"{report.cycles} cycles, not {cycles[0]}, or {cycles[1]} without drains")
     return wrong
 
