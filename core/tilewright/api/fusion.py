@@ -92,16 +92,16 @@ class FusionReport(Tabular):
         memories = [memory.name for memory in self.mapping.architecture.memories]
         table = Table(
             "mapping", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
-            numbers(f"{memories[0]} words"), numbers(f"{memories[-1]} peak words"),
+            numbers(f"{memories[0]} words"), numbers(f"{memories[1]} peak words"),
             title=f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}",
         )  # fmt: skip
         for row in self.rows():
-            peak = row[f"{memories[-1]}_peak_words"]
+            peak = row[f"{memories[1]}_peak_words"]
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
         proof = (
             "proved optimal among mappings whose tiles divide, with halos kept and no recomputation"
             if self.proved
-            else "not proved: the model counts other costs than words"
+            else "not proved: the model counts other costs than words, such as words that neighbours forward"
         )
         return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
 
@@ -120,7 +120,7 @@ def fuse(
 
     Args:
         group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
-        arch: An architecture of two memories and one compute unit; default: the group's.
+        arch: An architecture of two memories and one compute unit, or an array of units; default: the group's.
         objective: Metric of all layers together: edp, energy or cycles.
         model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
         model_options: Options of the cost model.

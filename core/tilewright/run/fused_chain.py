@@ -1,4 +1,4 @@
-"""Optimal group mapping of layers on two memories, by exact joining of partial mappings.
+"""Optimal group mapping of layers on two memories and an array, by exact joining of partial mappings.
 
 Later layers depend on two facts. The first is the *class*: the homes of the fused tensors that are alive, and the
 loops outside them. The second is the words kept per depth of these loops. Of joined parts that agree in the class,
@@ -17,6 +17,8 @@ import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.group_legality import is_padded
+from tilewright.run.fused_arrays import ArrayLayer
+from tilewright.run.fused_inside import has_one_unit, uncovered
 from tilewright.run.fused_parts import Fusable, FusedLayer, Homes, Part, undominated
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Rank
@@ -59,8 +61,7 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
 
     Raises:
-        NotConformableError: The architecture does not have two memories without a fanout, a
-            coordinate is a window, or nothing fits.
+        NotConformableError: The architecture, a layer or an edge is not covered (docs/fusion.md), or nothing fits.
     """
     reasons = tuple(_uncovered(group))
     if reasons:
@@ -69,7 +70,7 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     plain: Joined | None = None
     best: Joined | None = None
     for axes, tensors in _axes(group):
-        found = [layer.parts() for layer in _layers(group, axes, tensors)]
+        found = [layer.parts() for layer in _layers(group, axes, tensors, objective)]
         if any(Homes() not in each for each in found):
             reason = Reason(code="capacity", where=group.name, message="some layer does not fit the buffer")
             raise NotConformableError("the mapper of fused chains", (reason,))
@@ -87,10 +88,8 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
     architecture = group.architecture
-    if len(architecture.memories) != 2 or architecture.compute_instances != 1:
-        text = "the architecture has other parts; expected two memories and one compute unit"
-        yield Reason(code="hardware", where=architecture.name, message=text)
-    elif any(not memory.may_hold(t) for memory in architecture.memories for p in group.layers for t in p.tensors):
+    yield from uncovered(architecture, group.layers)
+    if any(not memory.may_hold(t) for memory in architecture.memories[:2] for p in group.layers for t in p.tensors):
         yield Reason(code="hardware", where=architecture.name, message="a memory may not hold every tensor")
     for name in architecture.sparse_parts:
         yield Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
@@ -222,14 +221,17 @@ def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]])
     return found if len(found) == len(together) and len(rows) == 1 else []
 
 
-def _layers(group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict[str, Fusable]) -> Iterator[FusedLayer]:
+def _layers(
+    group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict[str, Fusable], objective: Objective
+) -> Iterator[FusedLayer]:
     problems = {problem.name: problem for problem in group.layers}
     theirs = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
     for number, layer in enumerate(_order(group)):
         own = {dimension: axes[layer, dimension] for dimension in problems[layer].dimensions}
         names = {tensor.name: theirs[layer, tensor.name] for tensor in problems[layer].tensors}
         alive = tuple(each for each in tensors.values() if each.first <= number <= each.last)
-        yield FusedLayer(problems[layer], group.architecture, number, own, names, alive)
+        parts = problems[layer], group.architecture, number, own, names, alive
+        yield FusedLayer(*parts) if has_one_unit(group.architecture) else ArrayLayer(*parts, objective)
 
 
 Class = tuple[Homes, tuple[tuple[str, int], ...]]
@@ -364,7 +366,9 @@ class _Tree:
         parts: Sequence[tuple[Homes, Part]],
     ) -> None:
         self.group, self.axes, self.tensors, self.parts = group, axes, tensors, parts
-        self.outer, self.inner = (group.architecture.cluster_of(each.name).name for each in group.architecture.memories)
+        self.outer, self.inner = (
+            group.architecture.cluster_of(each.name).name for each in group.architecture.memories[:2]
+        )
         self.layers = _order(group)
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
         self.homes = dict(each for homes, _ in parts for each in homes.depths)
@@ -434,4 +438,5 @@ class _Tree:
                 entry["temporal_tile_sizes"] = dict([nest.loops[at - 1]])
             yield entry
         ones = dict.fromkeys(problem.dimensions, 1)
-        yield {"target": self.inner, "temporal_tile_sizes": ones, "temporal_order": list(ones)}
+        one_unit = {"target": self.inner, "temporal_tile_sizes": ones, "temporal_order": list(ones)}
+        yield from self.parts[number][1].leaf or [one_unit]

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ class Part:
     """A partial mapping: its costs, and the words that it keeps.
 
     `outside` are words per depth that stay while deeper shared loops run, without fused tensors.
-    `inside` are words that only this layer's branch keeps.
+    `inside` are words that only this layer's branch keeps. `leaf` are the entries inside the nest; empty: tiles of 1.
     """
 
     nest: Nest
@@ -70,6 +71,7 @@ class Part:
     cycles: float
     outside: tuple[float, ...]
     inside: float
+    leaf: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,11 +431,12 @@ class FusedLayer:
 
 def undominated(rows: Floats) -> Ints:
     """Return the indices of the rows [n, k] that no other row is at most in every column; of equal ones the first."""
-    order = np.lexsort(rows.T[::-1])
-    kept: list[int] = []
-    for at in order:
-        if not kept or not (rows[kept] <= rows[at]).all(axis=1).any():
-            kept.append(int(at))
+    left, kept = np.lexsort(rows.T[::-1]), list[int]()
+    ordered = rows[left]
+    while len(left):  # no row beats the first one of the order
+        kept.append(int(left[0]))
+        worse = (ordered >= ordered[0]).all(axis=1)
+        left, ordered = left[~worse], ordered[~worse]
     return np.array(kept, dtype=np.int64)
 
 

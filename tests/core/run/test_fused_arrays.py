@@ -1,0 +1,106 @@
+"""Fused groups on arrays: the optimum is that of brute force, and its costs are those of the cost models."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from support.fused_arrays import Pair, least
+from support.profiles import scaled
+from tilewright.errors import NotConformableError
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.group import GroupMapping
+
+ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
+
+
+def check(seed: int) -> None:
+    pair = Pair(seed)
+    brute = least(pair)
+    if brute is None:
+        with pytest.raises(NotConformableError):
+            map_chain(pair.group(), pair.objective)
+        return
+    found = map_chain(pair.group(), pair.objective)
+    for model in (ORACLE, TIMELOOP):
+        report = evaluate_group(model, found.group)
+        assert (report.energy_pj, report.cycles) == pytest.approx((found.energy_pj, found.cycles), rel=1e-9)
+        assert report.of(pair.objective) == pytest.approx(brute, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pairs_cost_what_brute_force_finds(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.exhaustive
+@scaled(1)
+@given(st.integers(0, 2**32))
+def test_random_pairs_cost_what_brute_force_finds(seed: int) -> None:
+    check(seed)
+
+
+def two_products(units: int, registers: int) -> GroupMapping:
+    """Return two products of 4 x 4 x 4 on an array, with a buffer of 64 words."""
+    pair = Pair(0)
+    pair.siblings, pair.sizes, pair.units, pair.capacity = False, dict.fromkeys("mabc", 4), (units, units), 64
+    pair.layers = [{"T0": "ma", "W0": "ab", "T1": "mb"}, {"T1": "mb", "W1": "bc", "T2": "mc"}]
+    pair.common, pair.registers, pair.held = "T1", registers, None
+    pair.energies, pair.bandwidths = [128, 128, 6, 8, 0.5, 0.5], [4, 4, 16, 16, None, None]
+    return pair.group()
+
+
+def test_the_optimum_is_that_of_a_published_mapper() -> None:
+    group = two_products(2, 4)
+    found = map_chain(group, "energy")  # FFM: 8,963.2 pJ with 0.4 pJ an operation
+    assert found.energy_pj == pytest.approx(8_963.2 + 0.1 * 2 * 64, rel=1e-9)
+    assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+    assert map_chain(group, "cycles").cycles == 2 * 64 / 4
+
+
+def test_more_units_or_registers_never_cost_more() -> None:
+    costs = [[map_chain(two_products(units, registers), "edp") for registers in (1, 2, 4)] for units in (1, 2)]
+    edps = [[each.energy_pj * each.cycles for each in row] for row in costs]
+    assert all(row == sorted(row, reverse=True) for row in edps)
+    assert all(b <= a for a, b in zip(*edps, strict=True))
+
+
+def test_a_search_by_a_model_that_forwards_words_is_not_proved() -> None:
+    found = tw.fuse(two_products(2, 4), objective="energy", model_options={"link_transfers": False})
+    assert found.proved and found.certificate is not None
+    assert math.isclose(found.fused.energy_pj or 0, 8_976.0)
+    pair = Pair(19)  # neighbours forward words of its optimum
+    forwarded = tw.fuse(pair.group(), objective="energy")
+    assert not forwarded.proved and "not proved" in str(forwarded)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "text"),
+    [
+        ("PE.fanout.size", 2, "one unit for each register file"),
+        ("Register.leakage_pj_per_cycle", 1.0, "registers that leak"),
+        ("Register.block_words", 2, "share an access"),
+        ("Buffer.fanout.multicast", False, "without multicast"),
+        ("DRAM.fanout.size", 2, "expected two memories"),
+        ("Buffer.fanout.network.energy_per_hop_pj", 1.0, "networks that cost energy"),
+    ],
+)  # fmt: skip
+def test_arrays_that_are_not_covered_are_refused(path: str, value: object, text: str) -> None:
+    group = two_products(2, 4)
+    data = group.model_copy(update={"architecture": group.architecture.replace({path: value})}).to_data()
+    with pytest.raises(NotConformableError, match=text):
+        map_chain(GroupMapping.model_validate(data))
+
+
+def test_windows_on_arrays_are_refused() -> None:
+    data = two_products(2, 4).to_data()
+    data["layers"][0]["dimensions"]["r"] = 1
+    data["layers"][0]["tensors"][0]["projection"][0] = "m + r"
+    data["layers"][0]["tensors"][1]["projection"].append("r")
+    data["tree"]["branches"][0]["entries"][-1]["temporal_tile_sizes"]["r"] = 1
+    data["tree"]["branches"][0]["entries"][-1]["temporal_order"] = ["a", "b", "m", "r"]
+    with pytest.raises(NotConformableError, match="windows are not searched on arrays"):
+        map_chain(GroupMapping.model_validate(data))
