@@ -187,15 +187,17 @@ def test_the_staged_search_alone_proves_what_enumeration_finds(
     assert relaxation is not None
     least = truth.value * (1 + CLOSE)
     plain = SearchInstance(space, relaxation, objective)
-    for instance, cutoff in ((plain, math.inf), (plain, least), (plain.with_rounding_margin(least), least)):
+    margin, relaxed = plain.with_rounding_margin(least), plain.with_relaxed_dominance()
+    passes = [(plain, math.inf), (plain, least), (margin, least)]
+    for instance, cutoff in passes + [(relaxed, math.inf), (relaxed, least)] * plain.may_relax:
         complete = StagedSearch(instance, cutoff, 10**6, lambda: False).run()
         costs = evaluator.evaluate_candidates(complete.candidates).of(objective)
         assert (complete.bounds <= costs * (1 + CLOSE)).all()
         promised = min(
             costs[~complete.undercounted].min(initial=math.inf),
-            complete.bounds[complete.may_dominate].min(initial=math.inf),
+            complete.bounds[complete.may_dominate | complete.relaxed].min(initial=math.inf),
         )
-        for i in np.flatnonzero(complete.undercounted & (complete.bounds <= least)):
+        for i in np.flatnonzero(complete.undercounted & ~complete.relaxed & (complete.bounds <= least)):
             if promised > least:
                 ways = space.reordered(complete.candidates.take(slice(i, i + 1)), WAYS)
                 promised = min(promised, evaluator.evaluate_candidates(ways).of(objective).min())

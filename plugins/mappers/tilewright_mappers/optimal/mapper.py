@@ -79,10 +79,15 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     widest = options.width or (
         RAGGED_WINDOW_WIDTH if instance.problem.ragged and instance.undercounts else DEFAULT_WIDTH
     )
-    # narrow passes find mappings; their incumbent makes the cutoff of the last pass low
-    for width in sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)}):
+    # narrow passes find mappings; their incumbent makes the cutoff of the last passes low
+    widths = sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)})
+    for width, relaxed in [*((width, False) for width in widths), (widest, True)]:
         if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
+        if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
+            if staged.truncation_bound >= best * ROUNDING_FACTOR or not instance.may_relax:
+                break
+            instance = instance.with_relaxed_dominance()
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
@@ -182,10 +187,12 @@ def _evaluate(
         part = slice(start, start + EVALUATION_BATCH)
         lowest[part] = yield from objectives(complete.candidates.take(part), task, run)
         best = min(best, float(lowest[part].min(initial=math.inf)))
-    undercounted = np.flatnonzero(complete.undercounted & (complete.bounds < best * ROUNDING_FACTOR))
+    countable = complete.undercounted & ~complete.relaxed
+    undercounted = np.flatnonzero(countable & (complete.bounds < best * ROUNDING_FACTOR))
     rows, order_counts, group = _distinct(complete, undercounted, task)
     resolvable = (order_counts <= options.orders) & (complete.bounds[rows] < truncation_bound)
     unresolved = float(complete.bounds[rows[~resolvable]].min(initial=math.inf))
+    unresolved = min(unresolved, float(complete.bounds[complete.relaxed].min(initial=math.inf)))
     lowest_of_group = np.where(order_counts == 1, lowest[rows], np.inf)
     left = np.flatnonzero(resolvable & (order_counts > 1))  # a single order was evaluated above
     while len(left) and complete.bounds[rows[left[0]]] < best * ROUNDING_FACTOR:
