@@ -71,7 +71,7 @@ class Optimal:
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
-    best, bound = run.known, -math.inf
+    best, bound, truncation_bound = run.known, -math.inf, -math.inf
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)
@@ -85,7 +85,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
         if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
-            if staged.truncation_bound >= best * ROUNDING_FACTOR or not instance.may_relax:
+            if truncation_bound >= best * ROUNDING_FACTOR or not instance.may_relax:
                 break
             instance = instance.with_relaxed_dominance()
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
@@ -94,10 +94,11 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
         staged = StagedSearch(instance, cutoff, width, over, options.memory << 20)
         complete = staged.run()
-        best, unresolved = yield from _evaluate(complete, staged.truncation_bound, best, task, run, options)
+        truncation_bound = staged.truncation_bound
+        best, unresolved = yield from _evaluate(complete, truncation_bound, best, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
-        bound = min(best, unresolved, staged.truncation_bound)
+        bound = min(best, unresolved, truncation_bound)
         if math.isfinite(bound) and math.isfinite(best):
             run.prove(bound * ROUNDING_FACTOR if bound < best else best * ROUNDING_FACTOR)
         run.figures.update(
@@ -112,7 +113,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             run.figures["memory_limit_mib"] = float(options.memory)
         if bound >= best * ROUNDING_FACTOR or run.exhausted:
             break
-        if staged.truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
+        if truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
             if not (complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)).any():
                 break
             # a dominated mapping may have cycles that are rounded less (Lemma 4)

@@ -40,7 +40,7 @@ MAX_COMPARISONS = 200
 @inlined
 def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -> bool:
     """Add state i unless it is dominated; remove the states that it dominates."""
-    layout, numbers, integers, mixed = context.layout, table.rows.numbers, table.rows.integers, 0
+    layout, integers, mixed = context.layout, table.rows.integers, 0
     for k in range(key_length):
         number = mixed ^ integers[i, k]
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
