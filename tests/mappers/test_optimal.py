@@ -34,6 +34,7 @@ from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
+from tilewright_mappers.optimal.kernel.state import FIRST_TENSOR, OVERLAP, PER_TENSOR, max_spared
 from tilewright_mappers.optimal.kernel.structures import StateRows
 from tilewright_mappers.optimal.kernel.subclusters import max_equal_tiles
 from tilewright_mappers.optimal.problem_arrays import union_values
@@ -187,15 +188,17 @@ def test_the_staged_search_alone_proves_what_enumeration_finds(
     assert relaxation is not None
     least = truth.value * (1 + CLOSE)
     plain = SearchInstance(space, relaxation, objective)
-    for instance, cutoff in ((plain, math.inf), (plain, least), (plain.with_rounding_margin(least), least)):
+    margin, relaxed = plain.with_rounding_margin(least), plain.with_relaxed_dominance()
+    passes = [(plain, math.inf), (plain, least), (margin, least)]
+    for instance, cutoff in passes + [(relaxed, math.inf), (relaxed, least)] * plain.may_relax:
         complete = StagedSearch(instance, cutoff, 10**6, lambda: False).run()
         costs = evaluator.evaluate_candidates(complete.candidates).of(objective)
         assert (complete.bounds <= costs * (1 + CLOSE)).all()
         promised = min(
             costs[~complete.undercounted].min(initial=math.inf),
-            complete.bounds[complete.may_dominate].min(initial=math.inf),
+            complete.bounds[complete.may_dominate | complete.relaxed].min(initial=math.inf),
         )
-        for i in np.flatnonzero(complete.undercounted & (complete.bounds <= least)):
+        for i in np.flatnonzero(complete.undercounted & ~complete.relaxed & (complete.bounds <= least)):
             if promised > least:
                 ways = space.reordered(complete.candidates.take(slice(i, i + 1)), WAYS)
                 promised = min(promised, evaluator.evaluate_candidates(ways).of(objective).min())
@@ -414,6 +417,54 @@ def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple
     most = interpreted(max_equal_tiles)(staged.context, states, 0, t, r)
     places = itertools.product(*(range(0, c * tile * count, c * tile) for c, tile, count in steps))
     assert max(Counter(map(sum, places)).values()) <= most
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(1, 3), st.sampled_from([1, 2, 4, 6, 12])), min_size=1, max_size=2
+    ),
+    st.lists(st.tuples(st.integers(0, 1), st.integers(2, 3)), min_size=1, max_size=3),
+)
+def test_no_outer_loop_spares_a_sliding_tensor_more_than_is_bounded(
+    terms: list[tuple[int, int, int]], inner: list[tuple[int, int]]
+) -> None:
+    """Of each dimension of a window: coefficient, size of a tile, its tiles; then the inner loops along the window."""
+    steps = [(terms[number % len(terms)][0], number % len(terms), trips) for number, trips in inner]
+    tile = [side for _, side, _ in terms]
+    shifts: list[int] = []
+    for c, d, trips in steps:
+        shifts.append(c * tile[d])
+        tile[d] *= trips
+    left = tuple(count for _, _, count in terms)
+    assume(max(left) > 1)
+    names = "ab"[: len(terms)]
+    window = " + ".join(f"{c}*{d}" for d, (c, _, _) in zip(names, terms, strict=True)) + " + s"
+    sizes = " ".join(f"{d}={side * count}" for d, side, count in zip(names, tile, left, strict=True))
+    space = tilewright.space(f"O[{','.join(names)}] += I[{window}] * W[s]; {sizes} s=2", arch="eyeriss")
+    instance = _instance(space, timeloop(space), "energy")
+    layout, t = instance.layout, [tensor.name for tensor in space.problem.tensors].index("I")
+    staged = StagedSearch(instance, math.inf, 1, lambda: False)
+    states = StateRows(np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64))
+    order = [space.problem.dimension_names.index(d) for d in (*names, "s")]
+    states.integers[0, [layout.tile + d for d in order]] = [*tile, 2]
+    states.integers[0, layout.window + t] = instance.problem.window_index[t, order[0]]
+    states.integers[0, layout.first_shift + t], states.integers[0, layout.total_shift + t] = shifts[0], sum(shifts)
+    states.numbers[0, FIRST_TENSOR + PER_TENSOR * t + OVERLAP] = 0.5
+    most = interpreted(max_spared)(staged.context, states, 0, t)
+
+    def spared(tile: list[int], left: tuple[int, ...], total: int) -> float:
+        """What the steps of any further loops and unrollings spare at most."""
+        result = 0.0
+        for d, (c, _, _) in enumerate(terms):
+            for trips in divisors(left[d])[1:]:
+                after = [side * trips if e == d else side for e, side in enumerate(tile)]
+                rest = tuple(count // trips if e == d else count for e, count in enumerate(left))
+                move = c * tile[d] - total
+                here = 1.0 if move == 0 else 0.5 if move == shifts[0] else 0.0
+                result = max(result, here, spared(after, rest, total + c * tile[d]), spared(after, rest, total))
+        return result
+
+    assert spared(tile, left, sum(shifts)) <= most
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

@@ -27,6 +27,7 @@ from tilewright.run.search import search
 from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
 from tilewright_mappers.optimal import mapper
+from tilewright_mappers.optimal.search_instance import SearchInstance
 
 ROUNDING = 1e-9
 """Relative difference of two equal costs."""
@@ -47,13 +48,14 @@ class Verdict:
     best: dict[str, Any] | None = None
 
 
-def check(inputs: Inputs, limit: int, *, capped: bool = False, **options: int) -> Verdict:
+def check(inputs: Inputs, limit: int, *, capped: bool = False, relaxed: bool = False, **options: int) -> Verdict:
     """Compare the proof of a task with its enumeration: as users run it, and without the heuristic starts.
 
     Args:
         inputs: the task.
         limit: more mappings than this are not enumerated.
         capped: limit the cycles to those of a drawn mapping, and minimise energy.
+        relaxed: undercounted states dominate in every pass.
         options: of the mapper.
     """
     try:
@@ -81,7 +83,8 @@ def check(inputs: Inputs, limit: int, *, capped: bool = False, **options: int) -
         costs = np.where(dense.evaluate_batch(batch).valid, _costs(evaluator, batch, task), np.inf)
         if costs.min() < least:
             least, best = float(costs.min()), batch[int(costs.argmin())].to_data()
-    proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
+    with relaxed_dominance() if relaxed else contextlib.nullcontext():
+        proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
     status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
     return Verdict(status, (*wrong, *contradictions), least, every.size, best)
 
@@ -197,4 +200,16 @@ def without_starts() -> Iterator[None]:
         return math.inf
 
     with mock.patch.object(mapper, "_descend", descend), mock.patch.object(mapper, "started", started):
+        yield
+
+
+@contextlib.contextmanager
+def relaxed_dominance() -> Iterator[None]:
+    """Let undercounted states dominate in every pass of `optimal`, not only after a truncation."""
+
+    def instance_of(*arguments: Any) -> SearchInstance:
+        instance = SearchInstance(*arguments)
+        return instance.with_relaxed_dominance() if instance.may_relax else instance
+
+    with mock.patch.object(mapper, "SearchInstance", instance_of):
         yield

@@ -71,7 +71,7 @@ class Optimal:
 
 def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOptions) -> Proposals:
     """Search with growing width until the bound reaches the best cost, or the widest pass has run."""
-    best, bound = run.known, -math.inf
+    best, bound, truncation_bound = run.known, -math.inf, -math.inf
     # The order of evaluations does not depend on the budget, so a larger budget continues the
     # search of a smaller one.
     drawn = task.space.sample(run.rng, RANDOM_STARTS)
@@ -79,20 +79,26 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     widest = options.width or (
         RAGGED_WINDOW_WIDTH if instance.problem.ragged and instance.undercounts else DEFAULT_WIDTH
     )
-    # narrow passes find mappings; their incumbent makes the cutoff of the last pass low
-    for width in sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)}):
+    # narrow passes find mappings; their incumbent makes the cutoff of the last passes low
+    widths = sorted({min(width, widest) for width in (*WARMUP_WIDTHS, widest)})
+    for width, relaxed in [*((width, False) for width in widths), (widest, True)]:
         if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
+        if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
+            if truncation_bound >= best * ROUNDING_FACTOR or not instance.may_relax:
+                break
+            instance = instance.with_relaxed_dominance()
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
         cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
         staged = StagedSearch(instance, cutoff, width, over, options.memory << 20)
         complete = staged.run()
-        best, unresolved = yield from _evaluate(complete, staged.truncation_bound, best, task, run, options)
+        truncation_bound = staged.truncation_bound
+        best, unresolved = yield from _evaluate(complete, truncation_bound, best, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
-        bound = min(best, unresolved, staged.truncation_bound)
+        bound = min(best, unresolved, truncation_bound)
         if math.isfinite(bound) and math.isfinite(best):
             run.prove(bound * ROUNDING_FACTOR if bound < best else best * ROUNDING_FACTOR)
         run.figures.update(
@@ -107,7 +113,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
             run.figures["memory_limit_mib"] = float(options.memory)
         if bound >= best * ROUNDING_FACTOR or run.exhausted:
             break
-        if staged.truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
+        if truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
             if not (complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)).any():
                 break
             # a dominated mapping may have cycles that are rounded less (Lemma 4)
@@ -182,10 +188,12 @@ def _evaluate(
         part = slice(start, start + EVALUATION_BATCH)
         lowest[part] = yield from objectives(complete.candidates.take(part), task, run)
         best = min(best, float(lowest[part].min(initial=math.inf)))
-    undercounted = np.flatnonzero(complete.undercounted & (complete.bounds < best * ROUNDING_FACTOR))
+    countable = complete.undercounted & ~complete.relaxed
+    undercounted = np.flatnonzero(countable & (complete.bounds < best * ROUNDING_FACTOR))
     rows, order_counts, group = _distinct(complete, undercounted, task)
     resolvable = (order_counts <= options.orders) & (complete.bounds[rows] < truncation_bound)
     unresolved = float(complete.bounds[rows[~resolvable]].min(initial=math.inf))
+    unresolved = min(unresolved, float(complete.bounds[complete.relaxed].min(initial=math.inf)))
     lowest_of_group = np.where(order_counts == 1, lowest[rows], np.inf)
     left = np.flatnonzero(resolvable & (order_counts > 1))  # a single order was evaluated above
     while len(left) and complete.bounds[rows[left[0]]] < best * ROUNDING_FACTOR:

@@ -83,6 +83,7 @@ class SearchInstance:
             whole_cycles=relaxation.whole_cycles,
             forwarding=relaxation.neighbours,
             outputs=int(self.problem.output.sum()),
+            relaxed=False,
             margin=0.0,
             compute_pj=float(relaxation.compute_pj),
             max_cycles=float(max_cycles),
@@ -127,6 +128,15 @@ class SearchInstance:
     def without_dominance(self) -> SearchInstance:
         """Return a copy whose states never dominate each other."""
         return self._with(self.costs._replace(dominance=False))
+
+    @property
+    def may_relax(self) -> bool:
+        """Whether undercounted states may dominate, too (Lemma 18)."""
+        return self.costs.dominance and not self.problem.ragged
+
+    def with_relaxed_dominance(self) -> SearchInstance:
+        """Return a copy in which undercounted states dominate, too (Lemma 18)."""
+        return self._with(self.costs._replace(relaxed=True))
 
     def with_rounding_margin(self, cutoff: float) -> SearchInstance:
         """Return a copy whose dominance test tolerates one cycle of rounding (Lemma 4).

@@ -27,6 +27,7 @@ from tilewright_mappers.optimal.kernel.state import (
     MIN_DEMAND,
     NO_LOOP_YET,
     PER_TENSOR,
+    RELAXED,
     ROUNDED_FIRST_READS,
     STATUS,
     UNDERCOUNTED,
@@ -94,6 +95,8 @@ class CompleteMappings:
     bounds: Floats
     undercounted: Bools
     """Undercounted: the mapping, or another order of its loops, may cost more than the bound."""
+    relaxed: Bools
+    """The bound is also one of mappings that an undercounted state dominated (Lemma 18)."""
     may_dominate: Bools
     """The mapping may dominate mappings that were pruned."""
     dominated_cost_factor: float
@@ -409,6 +412,7 @@ class StagedSearch:
             Candidates(space, trips, orders, keep),
             bounds,
             undercounted,
+            flags & RELAXED > 0,
             may_dominate & (instance.costs.dominance and instance.costs.margin == 0.0),
             instance.dominated_cost_factor(),
         )

@@ -29,6 +29,7 @@ from tilewright_mappers.optimal.kernel.state import (
     SHAPE_CODE,
     TILE_EQUIVALENTS,
     extent,
+    max_spared,
     status_of,
     tile_count,
     total_tile_count,
@@ -348,9 +349,8 @@ def _slides(context: SearchContext, states: StateRows, i: int, t: int, status: i
         for e in range(dims):
             loops *= scratch.tiles[e] if r >= 0 and problem.window_index[t, e] == r else 1.0
         if r >= 0 and status == SLIDING and r == integers[i, layout.window + t]:
-            least = min(
-                least, max(1.0 / loops, 1.0 - 1.0 / numbers[i, FIRST_TENSOR + PER_TENSOR * t + TILE_EQUIVALENTS])
-            )
+            sweep = numbers[i, FIRST_TENSOR + PER_TENSOR * t + TILE_EQUIVALENTS]
+            least = min(least, max(1.0 / loops, 1.0 - max_spared(context, states, i, t) / sweep))
         elif r >= 0 and status == STATIONARY and scratch.tiles[d] > 1.0:
             shift, side = (
                 extent(context, states, i, d) * problem.coefficient[t, d],

@@ -11,11 +11,13 @@ from tilewright_mappers.optimal.kernel.state import (
     DEMAND,
     FIRST_READ_CREDIT,
     FIRST_TENSOR,
+    FORWARDING_OPEN,
     LEAK,
     MIN_DEFERRED,
     MIN_DEMAND,
     OVERLAP,
     PER_TENSOR,
+    RELAXED,
     ROUNDED_FIRST_READS,
     TILE_EQUIVALENTS,
     irrelevant_tile_count,
@@ -38,13 +40,13 @@ MAX_COMPARISONS = 200
 @inlined
 def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -> bool:
     """Add state i unless it is dominated; remove the states that it dominates."""
-    layout, numbers, integers, mixed = context.layout, table.rows.numbers, table.rows.integers, 0
+    layout, integers, mixed = context.layout, table.rows.integers, 0
     for k in range(key_length):
         number = mixed ^ integers[i, k]
         mixed = ((number ^ (number >> 31)) & 0x7FFFFFFF) * 0x9E3779B1
         mixed ^= mixed >> 15
-    # two chains per hash: exactly counted states, which may dominate, and the others
-    full = integers[i, layout.flags] & ~ROUNDED_FIRST_READS == 0
+    # two chains per hash: states that may dominate, and the others
+    full = _may_dominate(context, integers[i, layout.flags])
     place = 2 * (mixed & (len(table.chain_heads) // 2 - 1))
     for chain in range(place, place + 1 + full):
         before, at, compared = -1, table.chain_heads[chain], 0
@@ -54,13 +56,11 @@ def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -
                 same &= integers[at, k] == integers[i, k]
             compared += same
             if same and chain == place and _dominates(context, table, at, i):
-                if integers[i, layout.flags] & ROUNDED_FIRST_READS:
-                    numbers[at, BOUND] = min(numbers[at, BOUND], numbers[i, BOUND])
+                _note_dominated(table, layout.flags, at, i)
                 return False
             if same and full and _dominates(context, table, i, at):
                 table.alive[at] = False
-                if integers[i, layout.flags] & ROUNDED_FIRST_READS:
-                    numbers[i, BOUND] = min(numbers[i, BOUND], numbers[at, BOUND])
+                _note_dominated(table, layout.flags, i, at)
                 if before < 0:
                     table.chain_heads[chain] = after
                 else:
@@ -72,6 +72,22 @@ def insert(context: SearchContext, table: StateTable, key_length: int, i: int) -
     table.next_in_chain[i] = table.chain_heads[place]
     table.chain_heads[place] = i
     return True
+
+
+@kernel_part
+def _may_dominate(context: SearchContext, flags: int) -> bool:
+    """Return whether a state may dominate others: it is exactly counted, or nothing is forwarded any more (Lemma 18)."""
+    return bool(flags >> FORWARDING_OPEN == 0 if context.costs.relaxed else flags & ~ROUNDED_FIRST_READS == 0)
+
+
+@kernel_part
+def _note_dominated(table: StateTable, column: int, a: int, b: int) -> None:
+    """Let the bound of state a, which dominates b, be one of b, too (Lemmas 4 and 18)."""
+    numbers, integers = table.rows.numbers, table.rows.integers
+    if integers[a, column]:
+        numbers[a, BOUND] = min(numbers[a, BOUND], numbers[b, BOUND])
+    if integers[a, column] & ~ROUNDED_FIRST_READS:
+        integers[a, column] |= RELAXED
 
 
 @kernel_part

@@ -29,6 +29,7 @@ from tilewright_mappers.optimal.kernel.state import (
     forward_nothing,
     irrelevant_tile_count,
     is_partial,
+    max_spared,
     set_status,
     status_of,
     subclusters_along,
@@ -148,7 +149,7 @@ def add_temporal_loop(context: SearchContext, level: FanoutLevel, states: StateR
             commit(context, states, i, t, 0.0)
     grow_tile(context, states, i, d, j)
     for t in range(len(problem.output)):
-        if status_of(integers, i, t) == SLIDING and not _may_slide_back(context, states, i, t):
+        if status_of(integers, i, t) == SLIDING and max_spared(context, states, i, t) == 0.0:
             commit(context, states, i, t, 0.0)
     end_fanout(context, states, i)
 
@@ -198,22 +199,6 @@ def commit(context: SearchContext, states: StateRows, i: int, t: int, spared: fl
     for p in range(layout.deferred_words[t], layout.deferred_words[t + 1]):
         numbers[i, layout.port + layout.port_of[p]] += numbers[i, p] * (1.0 - spared)
         numbers[i, p] = 0.0
-
-
-@kernel_call
-def _may_slide_back(context: SearchContext, states: StateRows, i: int, t: int) -> bool:
-    """Return whether an outer loop may move a sliding tile by no more than inner loops did."""
-    problem, layout = context.problem, context.layout
-    integers = states.integers
-    open_loops, near = 0, integers[i, layout.total_shift + t] + integers[i, layout.first_shift + t]
-    able = False
-    for d in range(len(problem.sizes)):
-        if problem.window_index[t, d] == integers[i, layout.window + t]:
-            e = extent(context, states, i, d)
-            if e < problem.sizes[d]:
-                open_loops += 1
-                able |= e * problem.coefficient[t, d] <= near
-    return bool(able or open_loops > 1)
 
 
 @kernel_call

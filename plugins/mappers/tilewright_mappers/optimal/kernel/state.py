@@ -10,7 +10,7 @@ SHAPE_CODE, LOOP_MASK, STATUS, USED = range(4)
 """Columns of the first integers: code of the shape, placed loops as bits, statuses, used sub-clusters."""
 NO_LOOP_YET = 1 << 40
 """Bit of `STATUS`: no temporal loop since the last unrolling of this fanout."""
-UNDERCOUNTED, ROUNDED_FIRST_READS, FORWARDING_OPEN = 1, 2, 8
+UNDERCOUNTED, ROUNDED_FIRST_READS, RELAXED, FORWARDING_OPEN = 1, 2, 4, 8
 """Flags of a state: undercounted (Lemma 13); first reads are rounded (Lemma 4).
 
 From bit `FORWARDING_OPEN` on, one bit per tensor: forwarding is open (Lemma 14).
@@ -189,3 +189,20 @@ def union_words(context: SearchContext, states: StateRows, i: int, t: int) -> fl
             result *= problem.union_values[problem.union_start[p] + at]
             at = 0
     return result
+
+
+@kernel_call
+def max_spared(context: SearchContext, states: StateRows, i: int, t: int) -> float:
+    """Return the part of a tile that one step of an outer loop may spare a sliding tensor at most (Lemma 9)."""
+    problem, layout, integers = context.problem, context.layout, states.integers
+    open_loops, far = 0, 0
+    for d in range(len(problem.sizes)):
+        e = extent(context, states, i, d)
+        if problem.window_index[t, d] == integers[i, layout.window + t] and e < problem.sizes[d]:
+            open_loops += 1
+            far = e * problem.coefficient[t, d] - integers[i, layout.total_shift + t]
+    if open_loops > 1 or open_loops == 1 and far <= 0:
+        return 1.0
+    if open_loops == 1 and far == integers[i, layout.first_shift + t]:
+        return float(states.numbers[i, FIRST_TENSOR + PER_TENSOR * t + OVERLAP])
+    return 0.0

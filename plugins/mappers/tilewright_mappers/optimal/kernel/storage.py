@@ -20,6 +20,7 @@ from tilewright_mappers.optimal.kernel.state import (
     extent,
     forward_nothing,
     irrelevant_tile_count,
+    max_spared,
     set_status,
     status_of,
 )
@@ -108,7 +109,7 @@ def store(context: SearchContext, storage: StorageEntry, states: StateRows, i: i
         ):  # otherwise the tile of an inner entry may remain stationary, too
             integers[i, layout.unrolled + t] = 0
         if status == SLIDING:
-            commit(context, states, i, t, 1.0 / numbers[i, at + TILE_EQUIVALENTS])
+            commit(context, states, i, t, max_spared(context, states, i, t) / numbers[i, at + TILE_EQUIVALENTS])
             integers[i, layout.flags] |= UNDERCOUNTED
         elif status == NON_STATIONARY or storage.outermost:
             commit(context, states, i, t, 0.0)

@@ -272,6 +272,8 @@ class CostFunction(NamedTuple):
     forwarding: bool
     """Neighbours may forward words (Lemma 14)."""
     outputs: int
+    relaxed: bool
+    """Undercounted states dominate, too; their mappings then keep their bounds (Lemma 18)."""
     margin: float
     """Minimum pJ by which a dominating state must be better, unless traffic is equal (Lemma 4)."""
     compute_pj: float
