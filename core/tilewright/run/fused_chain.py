@@ -1,48 +1,21 @@
-"""Optimal group mapping of layers on two memories and an array, by exact joining of partial mappings.
-
-Later layers depend on two facts. The first is the *class*: the homes of the fused tensors that are alive, and the
-loops outside them. The second is the words kept per depth of these loops. Of joined parts that agree in the class,
-those that another one beats in every figure are dropped. This is exact, since costs and room only grow.
-"""
+"""Optimal group mapping of layers on two memories: what is covered, the tensors that may be fused, the result's tree."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.group_legality import is_padded
 from tilewright.run.fused_arrays import ArrayLayer
 from tilewright.run.fused_inside import has_one_unit, uncovered
-from tilewright.run.fused_parts import Fusable, FusedLayer, Homes, Part, undominated
+from tilewright.run.fused_parts import FusedLayer
+from tilewright.run.fused_tree import Axis, Leaf, Level, Sequenced, Shared, Tree, TreeSearch
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.problem import Rank
+from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.report import Objective
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Joined parts of the layers so far.
-
-    `outside` are words per depth of the shared loops that stay while deeper loops run.
-    `inside` are, per depth, the most words that a finished branch there took below it.
-    """
-
-    energy_pj: float
-    cycles: float
-    outside: tuple[float, ...]
-    inside: tuple[float, ...]
-    parts: tuple[tuple[Homes, Part], ...]
-
-    def of(self, objective: Objective, energy_pj: float = 0.0, cycles: float = 0.0) -> float:
-        """Return the objective after adding energy and cycles."""
-        energy, time = self.energy_pj + energy_pj, self.cycles + cycles
-        return {"edp": energy * time, "energy": energy, "cycles": time}[objective]
 
 
 @dataclass(frozen=True)
@@ -61,29 +34,24 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
 
     Raises:
-        NotConformableError: The architecture, a layer or an edge is not covered (docs/fusion.md), or nothing fits.
+        NotConformableError: The architecture does not have two memories without a fanout, a
+            coordinate is a window, or nothing fits.
     """
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the mapper of fused chains", reasons)
-    capacity = group.architecture.memories[1].usable_slices
-    plain: Joined | None = None
-    best: Joined | None = None
-    for axes, tensors in _axes(group):
-        found = [layer.parts() for layer in _layers(group, axes, tensors, objective)]
-        if any(Homes() not in each for each in found):
-            reason = Reason(code="capacity", where=group.name, message="some layer does not fit the buffer")
-            raise NotConformableError("the mapper of fused chains", (reason,))
-        if plain is None or best is None:
-            alone = _joined([{Homes(): each[Homes()]} for each in found], tensors, objective, capacity, math.inf)
-            plain = best = min(alone, key=lambda each: each.of(objective))
-            unfused = mapping = _group(group, axes, tensors, plain.parts)
-        states = _joined(found, tensors, objective, capacity, best.of(objective))
-        least = min(states, key=lambda each: each.of(objective), default=best)
-        if least.of(objective) < best.of(objective):
-            best, mapping = least, _group(group, axes, tensors, least.parts)
-    assert best is not None, "there is one way to join dimensions at least"
-    return FusedChain(group=mapping, energy_pj=best.energy_pj, cycles=best.cycles, unfused=unfused)
+    kind = FusedLayer if has_one_unit(group.architecture) else ArrayLayer
+    layers = [kind(_problem(group, name), group.architecture) for name in _order(group)]
+    shared = list(_shared(group))
+    search = TreeSearch(layers, shared, _axes(group, shared), objective)
+    plain = search.unfused()
+    best = search.best()
+    return FusedChain(
+        group=_Built(group, layers, best.tree).group(),
+        energy_pj=best.energy_pj,
+        cycles=best.cycles,
+        unfused=_Built(group, layers, plain.tree).group(),
+    )
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
@@ -118,40 +86,57 @@ def _order(group: GroupMapping) -> list[str]:
     return list(group.tree.layers())
 
 
-Dimensions = frozenset[tuple[str, str]]
-"""Layers and dimensions that one axis steps."""
+def _problem(group: GroupMapping, name: str) -> Problem:
+    return next(each for each in group.layers if each.name == name)
 
 
-def _axes(group: GroupMapping) -> Iterator[tuple[dict[tuple[str, str], str], dict[str, Fusable]]]:
-    """Yield (layer, dimension) -> axis, and the tensors that several layers use, for each way to join dimensions.
+def _shared(group: GroupMapping) -> Iterator[Shared]:
+    """Yield the tensors that several layers use."""
+    order = _order(group)
+    for tensor, users in group.users.items():
+        if len(users) < 2:
+            continue
+        problems = {layer: _problem(group, layer) for layer in users}
+        sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
+        for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
+            together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in users.items()]
+            layer, rank = together[0]
+            size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
+            stepped = _stepped(group, tensor, together)
+            sizes.append(size)
+            steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
+            halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
+        layer, own = next(iter(users.items()))
+        yield Shared(
+            name=tensor,
+            users={order.index(name): problems[name].tensor_names.index(each) for name, each in users.items()},
+            made=group.maker(tensor) is not None,
+            sizes=tuple(sizes),
+            steps=tuple(steps),
+            halos=tuple(halos),
+            width=group.architecture.memories[1].slices_of(problems[layer].tensor(own)),
+        )
 
-    Dimensions are one axis if they step one coordinate of such a tensor. A layer has one dimension on an axis at most.
-    So where joining all would break this, all largest choices of coordinates are searched.
-    No loop is shared over the other coordinates.
+
+Pair = tuple[int, int]
+"""Numbers of a layer and of its dimension."""
+Dimensions = frozenset[Pair]
+"""Dimensions of layers that one loop may step."""
+
+
+def _axes(group: GroupMapping, shared: Sequence[Shared]) -> list[Dimensions]:
+    """Return the sets of dimensions that one loop may step.
+
+    These step one coordinate of a tensor that several layers use. A layer has one dimension on an axis at most.
+    So where joining all would break this, all largest choices of coordinates are made.
     """
-    problems, order = {problem.name: problem for problem in group.layers}, _order(group)
-    dimensions = [(layer, name) for layer in order for name in problems[layer].dimensions]
-    used = {tensor: users for tensor, users in group.users.items() if len(users) > 1}
-    coordinates = dict[str, list[list[tuple[str, Rank]]]]()
-    for tensor, users in used.items():
-        ranks = [[(layer, rank) for rank in problems[layer].tensor(own).projection] for layer, own in users.items()]
-        coordinates[tensor] = [list(each) for each in zip(*ranks, strict=True)]
-    links = [frozenset(_stepped(group, tensor, each)) for tensor, some in coordinates.items() for each in some]
-    links = [each for each in dict.fromkeys(links) if any(problems[layer].dimensions[at] > 1 for layer, at in each)]
-    for joined in _largest(dimensions, links):
-        axes, names = dict[tuple[str, str], str](), set[str]()
-        for layer, dimension in dimensions:
-            if (layer, dimension) not in axes:
-                able = (dimension, *(f"{dimension}{i}" for i in range(len(names) + 1)))
-                name = next(each for each in able if each not in names)
-                axes |= {each: name for each in dimensions if each in joined[layer, dimension]}
-                names.add(name)
-        yield axes, _fusable(group, axes, coordinates)
+    problems = [_problem(group, name) for name in _order(group)]
+    dimensions = [(at, number) for at, each in enumerate(problems) for number in range(len(each.dimensions))]
+    links = list(dict.fromkeys(frozenset(steps.items()) for each in shared for steps in each.steps if steps))
+    return list(dict.fromkeys(axis for joined in _largest(dimensions, links) for axis in joined.values()))
 
 
-def _largest(
-    dimensions: Sequence[tuple[str, str]], links: Sequence[Dimensions]
-) -> Iterator[dict[tuple[str, str], Dimensions]]:
+def _largest(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> Iterator[dict[Pair, Dimensions]]:
     """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
     everything = _united(dimensions, links)
     certain = [link for link in links if _is_once(everything[next(iter(link))])]
@@ -165,45 +150,16 @@ def _largest(
                 yield joined
 
 
-def _united(dimensions: Sequence[tuple[str, str]], links: Sequence[Dimensions]) -> dict[tuple[str, str], Dimensions]:
+def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:
     joined = {each: frozenset({each}) for each in dimensions}
     for link in links:
-        every = frozenset[tuple[str, str]]().union(*(joined[each] for each in link))
+        every = frozenset[Pair]().union(*(joined[each] for each in link))
         joined |= dict.fromkeys(every, every)
     return joined
 
 
 def _is_once(joined: Dimensions) -> bool:
     return len({layer for layer, _ in joined}) == len(joined)
-
-
-def _fusable(
-    group: GroupMapping, axes: dict[tuple[str, str], str], coordinates: dict[str, list[list[tuple[str, Rank]]]]
-) -> dict[str, Fusable]:
-    """Return the tensors that several layers use.
-
-    Args:
-        coordinates: tensor -> for each coordinate, the layers and their ranks.
-    """
-    problems, order = {problem.name: problem for problem in group.layers}, _order(group)
-    tensors = dict[str, Fusable]()
-    for tensor, some in coordinates.items():
-        sizes, halo = dict[str, int](), dict[str, int]()
-        for number, together in enumerate(some):
-            layer, rank = together[0]
-            size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
-            stepped = _stepped(group, tensor, together)
-            found = {axes[each] for each in stepped}
-            axis = found.pop() if len(found) == 1 else f"{tensor}.{number}"
-            sizes[axis] = size
-            halo[axis] = max((size - problems[layer].dimensions[at] for layer, at in stepped), default=0)
-        users = group.users[tensor]
-        positions = tuple(sorted(map(order.index, users)))
-        first, own = next(iter(users.items()))
-        width = group.architecture.memories[1].slices_of(problems[first].tensor(own))
-        made = group.maker(tensor) is not None
-        tensors[tensor] = Fusable(tensor, sizes, positions, made, width, halo)
-    return tensors
 
 
 def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]]) -> list[tuple[str, str]]:
@@ -221,222 +177,84 @@ def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]])
     return found if len(found) == len(together) and len(rows) == 1 else []
 
 
-def _layers(
-    group: GroupMapping, axes: dict[tuple[str, str], str], tensors: dict[str, Fusable], objective: Objective
-) -> Iterator[FusedLayer]:
-    problems = {problem.name: problem for problem in group.layers}
-    theirs = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
-    for number, layer in enumerate(_order(group)):
-        own = {dimension: axes[layer, dimension] for dimension in problems[layer].dimensions}
-        names = {tensor.name: theirs[layer, tensor.name] for tensor in problems[layer].tensors}
-        alive = tuple(each for each in tensors.values() if each.first <= number <= each.last)
-        parts = problems[layer], group.architecture, number, own, names, alive
-        yield FusedLayer(*parts) if has_one_unit(group.architecture) else ArrayLayer(*parts, objective)
+class _Built:
+    """The group mapping of a tree that a search found."""
 
-
-Class = tuple[Homes, tuple[tuple[str, int], ...]]
-"""Homes of the live tensors; and of every tensor with later readers, how many loops its maker shares with these."""
-
-
-def _joined(
-    found: Sequence[dict[Homes, list[Part]]],
-    tensors: dict[str, Fusable],
-    objective: Objective,
-    capacity: float,
-    most: float,
-) -> list[Joined]:
-    """Return the undominated mappings of all layers.
-
-    Args:
-        most: joined parts are dropped if they cannot cost less than this or the same.
-    """
-    least_energy = [min(part.energy_pj for parts in each.values() for part in parts) for each in found]
-    least_cycles = [min(part.cycles for parts in each.values() for part in parts) for each in found]
-    states: dict[Class, list[Joined]] = {(Homes(), ()): [Joined(0.0, 0.0, (), (0.0,), ())]}
-    for number, classes in enumerate(found):
-        later = sum(least_energy[number + 1 :]), sum(least_cycles[number + 1 :])
-        new: dict[Class, list[Joined]] = {}
-        by_left: dict[Homes, list[tuple[Homes, list[Part]]]] = {}
-        for homes, parts in classes.items():
-            by_left.setdefault(_crossing(homes, tensors, number - 1), []).append((homes, parts))
-        for (left, shared), rows in states.items():
-            for homes, parts in by_left.get(left, ()):
-                right = _crossing(homes, tensors, number)
-                kept = _shared(left, shared, tensors, number, len(right.loops))
-                if kept is None:
-                    continue
-                fused = [(tensors[name], depth) for name, depth in homes.depths]
-                for state in rows:
-                    for part in parts:
-                        joined = _join(state, left, homes, right, fused, part, capacity)
-                        if joined is not None and joined.of(objective, *later) <= most * (1 + 1e-9):
-                            new.setdefault((right, kept), []).append(joined)
-        states = {}
-        for key, joins in new.items():
-            figures = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[objective]
-            columns = [
-                (each.energy_pj * figures[0], each.cycles * figures[1], *each.outside, *each.inside) for each in joins
-            ]
-            states[key] = [joins[at] for at in undominated(np.array(columns))]
-    return [each for rows in states.values() for each in rows]
-
-
-def _crossing(homes: Homes, tensors: dict[str, Fusable], number: int) -> Homes:
-    """Return the homes of the tensors that live from layer `number`, or before, to a later one."""
-    depths = tuple(each for each in homes.depths if tensors[each[0]].first <= number < tensors[each[0]].last)
-    return Homes(homes.loops[: max((depth for _, depth in depths), default=0)], depths)
-
-
-def _shared(
-    left: Homes, shared: tuple[tuple[str, int], ...], tensors: dict[str, Fusable], number: int, after: int
-) -> tuple[tuple[str, int], ...] | None:
-    """Return how many loops makers share with later readers, or None if a layer reads unfinished sums."""
-    for name, count in shared:
-        if number in tensors[name].users and any(axis not in tensors[name].sizes for axis, _ in left.loops[:count]):
-            return None
-    counts = dict(shared) | {each.name: after for each in tensors.values() if each.made and each.first == number}
-    return tuple((name, min(count, after)) for name, count in counts.items() if tensors[name].last > number)
-
-
-def _join(
-    state: Joined,
-    left: Homes,
-    homes: Homes,
-    right: Homes,
-    fused: Sequence[tuple[Fusable, int]],
-    part: Part,
-    capacity: float,
-) -> Joined | None:
-    """Return the state after one more layer, or None if it does not fit."""
-    before, depth, after = len(left.loops) if left.depths else -1, len(homes.loops), len(right.loops)
-    known = {name for name, _ in left.depths}
-    outside = [a + b for a, b in zip(_padded(state.outside, depth), part.outside, strict=True)]
-    inside = _padded(state.inside, depth + 1)
-    own = part.inside
-    for tensor, at in fused:
-        words = tensor.slices(homes.loops[:at])
-        if tensor.keeps_halo(homes.loops[:at]):  # it stays for the next step of the last loop
-            outside[at - 1] += 0 if tensor.name in known else words
-        elif at == depth:
-            own += words
-        elif tensor.name not in known or at == before:  # it stays while the deeper shared loops run
-            outside[at] += words
-    inside[depth] = max(inside[depth], own)
-    for at in range(depth, after, -1):
-        inside[at - 1] = max(inside[at - 1], outside[at - 1] + inside[at])
-    outside, inside = outside[:after], inside[: after + 1]
-    if max(sum(outside[:at]) + each for at, each in enumerate(inside)) > capacity:
-        return None
-    if not right.depths:
-        inside = [0.0]  # nothing is alive: what follows has the whole buffer
-    return Joined(
-        state.energy_pj + part.energy_pj,
-        state.cycles + part.cycles,
-        tuple(outside),
-        tuple(inside),
-        (*state.parts, (homes, part)),
-    )
-
-
-def _padded(values: Sequence[float], count: int) -> list[float]:
-    return [*values, *[0.0] * (count - len(values))]
-
-
-def _group(
-    group: GroupMapping,
-    axes: dict[tuple[str, str], str],
-    tensors: dict[str, Fusable],
-    parts: Sequence[tuple[Homes, Part]],
-) -> GroupMapping:
-    """Return the group mapping that the parts of all layers form."""
-    tree = _Tree(group, axes, tensors, parts).part(0, len(parts) - 1, 0)
-    shared: dict[str, dict[str, str]] = {}
-    for (layer, dimension), axis in axes.items():
-        shared.setdefault(axis, {})[layer] = dimension
-    data = group.to_data() | {"axes": {axis: each for axis, each in shared.items() if len(each) > 1}, "tree": tree}
-    return GroupMapping.model_validate(data)
-
-
-class _Tree:
-    def __init__(
-        self,
-        group: GroupMapping,
-        axes: dict[tuple[str, str], str],
-        tensors: dict[str, Fusable],
-        parts: Sequence[tuple[Homes, Part]],
-    ) -> None:
-        self.group, self.axes, self.tensors, self.parts = group, axes, tensors, parts
-        self.outer, self.inner = (
-            group.architecture.cluster_of(each.name).name for each in group.architecture.memories[:2]
-        )
-        self.layers = _order(group)
+    def __init__(self, group: GroupMapping, layers: Sequence[FusedLayer], tree: Tree) -> None:
+        self.before, self.layers, self.tree = group, layers, tree
+        memories = group.architecture.memories[:2]
+        self.outer, self.inner = (group.architecture.cluster_of(each.name).name for each in memories)
+        self.problems = [_problem(group, name) for name in _order(group)]
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
-        self.homes = dict(each for homes, _ in parts for each in homes.depths)
-        self.loops = {name: homes.loops[:depth] for homes, _ in parts for name, depth in homes.depths}
+        self.axes, self.homes = dict[str, dict[str, str]](), set[str]()
 
-    def depth(self, number: int) -> int:
-        """Return how many loops a layer shares with the next one; -1: no fused tensor lives on."""
-        right = _crossing(self.parts[number][0], self.tensors, number)
-        return len(right.loops) if right.depths else -1
+    def group(self) -> GroupMapping:
+        self._collect(self.tree)
+        data = self.before.to_data() | {"axes": self.axes, "tree": self._part(self.tree, root=True)}
+        return GroupMapping.model_validate(data)
 
-    def part(self, first: int, last: int, depth: int, root: bool = True) -> dict[str, Any]:
-        """Return the part of some layers, inside of `depth` shared loops."""
+    def _collect(self, tree: Tree) -> None:
+        """Take note of all homes, and of the dimensions that loops step together, from the outermost in."""
+        if isinstance(tree, Level):
+            self.homes |= {*tree.homes, *tree.halo_homes}
+            for axis, _ in tree.loops:
+                self._axis(self._stepped(tree, axis))
+            self._collect(tree.inside)
+        elif isinstance(tree, Sequenced):
+            self.homes |= set(tree.homes)
+            for each in tree.branches:
+                self._collect(each)
+
+    def _stepped(self, level: Level, axis: Axis) -> dict[str, str]:
+        """Return layer -> dimension that a loop steps."""
+        pairs = zip(self.problems[level.first :], axis, strict=False)
+        return {each.name: list(each.dimensions)[dimension] for each, dimension in pairs}
+
+    def _axis(self, stepped: dict[str, str]) -> str:
+        """Return the name of the axis that steps some dimensions; it is made if there is none."""
+        known = next((name for name, each in self.axes.items() if each.items() >= stepped.items()), None)
+        if known is None:
+            first = next(iter(stepped.values()))
+            known = next(n for n in (first, *(f"{first}{i}" for i in range(len(self.axes)))) if n not in self.axes)
+            self.axes[known] = stepped
+        return known
+
+    def _part(self, tree: Tree, root: bool = False) -> dict[str, Any]:
+        """Return a part of the group's tree."""
         entries: list[dict[str, Any]] = []
+        while isinstance(tree, Sequenced) and len(tree.branches) == 1:
+            tree = tree.branches[0]
+        if isinstance(tree, Leaf):
+            problem = self.problems[tree.layer]
+            if root:
+                entries.append({"target": self.outer, "keep": list(problem.tensor_names)})
+            return {"layer": problem.name, "entries": [*entries, *self._leaf(tree)]}
         if root:
-            entries.append({"target": self.outer, "keep": self._outermost(first if first == last else None)})
-        if first == last:
-            entries += self._leaf(first, depth)
-            return {"layer": self.layers[first], "entries": entries}
-        shared = max(0, min(self.depth(number) for number in range(first, last)))
-        cuts = [number for number in range(first, last) if self.depth(number) in (shared, -1)]
-        starts, ends = [first, *(each + 1 for each in cuts)], [*cuts, last]
-        loops = self.parts[first][1].nest.loops
-        for at in range(depth, shared + 1):
-            nests = [self.parts[number][1].nest for number in range(first, last + 1)]
-            kept = [
-                name
-                for nest in nests
-                for name, outside in zip(nest.kept, nest.depths, strict=True)
-                if outside == at and name not in self.homes
-                if (at > depth if name in nest.sliding else at < shared)
-            ]
-            kept += [
-                name
-                for name, outside in self.homes.items()
-                if outside == at and first <= self.tensors[name].first and self.tensors[name].last <= last
-                if (
-                    at > depth
-                    if self.tensors[name].keeps_halo(self.loops[name])
-                    else at < shared or any(self.tensors[name].first <= cut < self.tensors[name].last for cut in cuts)
-                )
-            ]
-            entry: dict[str, Any] = {"target": self.inner, "keep": kept}
-            if at > depth:
-                dimension, size = loops[at - 1]
-                entry["temporal_tile_sizes"] = {self.axes[self.layers[first], dimension]: size}
-            entries.append(entry)
-        branches = [self.part(a, b, shared, root=False) for a, b in zip(starts, ends, strict=True)]
-        return {"entries": entries, "branches": branches}
+            users = self.before.users
+            kept = [each for each in users if each not in self.homes or self.before.maker(each) is None]
+            entries.append({"target": self.outer, "keep": kept})
+        entries.append({"target": self.inner, "keep": []})
+        while isinstance(tree, Level):
+            entries[-1]["keep"] += [*self._named(tree.kept), *tree.homes]
+            for axis, size in tree.loops:
+                name = self._axis(self._stepped(tree, axis))
+                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": {name: size}})
+            entries[-1]["keep"] += [*self._named(tree.sliding), *tree.halo_homes]
+            tree = tree.inside
+        entries[-1]["keep"] += tree.homes
+        return {"entries": entries, "branches": [self._part(each) for each in tree.branches]}
 
-    def _outermost(self, alone: int | None) -> list[str]:
-        if alone is not None:
-            return [own for layer, own in self.names if layer == self.layers[alone]]
-        return [tensor for tensor in self.group.users if tensor not in self.homes or not self.tensors[tensor].made]
+    def _named(self, kept: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the group's names of some layers' tensors."""
+        return [self.names[self.problems[at].name, self.problems[at].tensor_names[own]] for at, own in kept]
 
-    def _leaf(self, number: int, depth: int) -> Iterator[dict[str, Any]]:
-        layer, nest = self.layers[number], self.parts[number][1].nest
-        problem = next(each for each in self.group.layers if each.name == layer)
-        own = {self.names[layer, tensor.name]: tensor.name for tensor in problem.tensors}
-        for at in range(depth, len(nest.loops) + 1):
-            kept = [
-                own[name]
-                for name, outside in zip(nest.kept, nest.depths, strict=True)
-                if outside == at and name not in self.homes and name not in nest.sliding
-            ]
-            entry: dict[str, Any] = {"target": self.inner, "keep": kept}
-            if at > depth:
-                entry["temporal_tile_sizes"] = dict([nest.loops[at - 1]])
-            yield entry
-        ones = dict.fromkeys(problem.dimensions, 1)
-        one_unit = {"target": self.inner, "temporal_tile_sizes": ones, "temporal_order": list(ones)}
-        yield from self.parts[number][1].leaf or [one_unit]
+    def _leaf(self, leaf: Leaf) -> Iterator[dict[str, Any]]:
+        problem = self.problems[leaf.layer]
+        dimensions = list(problem.dimensions)
+        entries: list[dict[str, Any]] = [{"target": self.inner, "keep": []}]
+        for node in leaf.branch.nodes:
+            for dimension, size in node.loops:
+                own = {dimensions[dimension]: size}
+                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": own})
+            entries[-1]["keep"].append(problem.tensor_names[node.tensor])
+        return iter([*entries, *self.layers[leaf.layer].inner_entries(leaf.branch)])

@@ -1,0 +1,613 @@
+"""Exact search of loop trees: the least cost of layers that share loops, interval by interval.
+
+A group mapping is a tree. A *sequence* has branches. A branch is a nest of one layer, or a *level* of several layers:
+tiles that the buffer keeps, loops that all these layers share, and a level or a sequence inside. What is
+best inside depends on three facts: the layers, their tiles, and the states of their tensors. Figures of a
+solution are costs, and the slices that it keeps. Those that another one beats in all figures are dropped. This is
+exact, since costs and room only grow outward.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from tilewright.mapspace.batch import Ints
+from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
+from tilewright.schema.report import Objective
+
+OPEN = -2
+"""State of a tensor that all its layers share, before it is known whether it is fused."""
+
+LONGEST = 99
+"""Layers of the longest intervals that are solved first, to bound the costs of all."""
+
+SHARES = (0.0, *(0.5**each for each in range(6, -1, -1)))
+"""Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
+
+Axis = tuple[int, ...]
+"""The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A tensor that several layers use.
+
+    `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
+    the group, and the first one fills it. For each coordinate, `sizes` has the whole size, `steps` the dimension of
+    each layer that steps it (empty: no loop is shared over it), and `halos` the rows of the steps before that a window reads
+    again. `width`: slices of a word in the buffer.
+    """
+
+    name: str
+    users: dict[int, int]
+    made: bool
+    sizes: tuple[int, ...]
+    steps: tuple[dict[int, int], ...]
+    halos: tuple[int, ...]
+    width: int
+
+    @cached_property
+    def first(self) -> int:
+        return min(self.users)
+
+    @cached_property
+    def last(self) -> int:
+        return max(self.users)
+
+    @property
+    def words(self) -> int:
+        return math.prod(self.sizes)
+
+    def stepped(self, first: int, axis: Axis) -> int | None:
+        """Return the coordinate that an axis of layers from `first` on steps in all users, or None."""
+        for number, steps in enumerate(self.steps):
+            if steps and all(axis[layer - first] == steps[layer] for layer in self.users):
+                return number
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A branch of one layer."""
+
+    layer: int
+    branch: Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Shared loops of layers, outermost first, and what is kept right outside and right inside of them.
+
+    Kept tensors are (layer, tensor), and homes are tensors of several layers.
+    """
+
+    first: int
+    kept: tuple[tuple[int, int], ...]
+    homes: tuple[str, ...]
+    loops: tuple[tuple[Axis, int], ...]
+    sliding: tuple[tuple[int, int], ...]
+    halo_homes: tuple[str, ...]
+    inside: Level | Sequenced
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    """Branches one after another, and the tensors at home right above them."""
+
+    homes: tuple[str, ...]
+    branches: tuple[Leaf | Level, ...]
+
+
+Tree = Leaf | Level | Sequenced
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A subtree with its costs, and the most slices that it keeps at one moment."""
+
+    energy_pj: float
+    cycles: float
+    slices: int
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """The first branches of a sequence."""
+
+    energy_pj: float
+    cycles: float
+    slices: int
+    branches: tuple[Leaf | Level, ...]
+    homes: tuple[str, ...]
+
+
+Figures = TypeVar("Figures", Solution, _Row)
+
+Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
+"""First and last layer, and the tiles and the states of their tensors."""
+
+
+class TreeSearch:
+    """The best trees of layers in an order.
+
+    Args:
+        axes: sets of dimensions (layer, dimension) that one loop may step.
+    """
+
+    _before: dict[int, tuple[float, float]]
+    _after: dict[int, tuple[float, float]]
+
+    def __init__(
+        self,
+        layers: Sequence[FusedLayer],
+        shared: Sequence[Shared],
+        axes: Sequence[frozenset[tuple[int, int]]],
+        objective: Objective,
+    ) -> None:
+        self.layers, self.shared, self.axes, self.most = layers, shared, axes, math.inf
+        self.objective = objective
+        self.capacity = layers[0].buffer.usable_slices
+        self.kinds = [
+            next(at for at, other in enumerate(layers) if other.signature == each.signature) for each in layers
+        ]
+        self._leaves: dict[tuple[int, Tile, States, Objective], list[Branch]] = {}
+        self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
+        self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
+        self.floor = {(at, at): self._least(at) for at in range(len(layers))}
+
+    def unfused(self) -> Solution:
+        """Return the best sequence of layers that share nothing."""
+        first, last, tiles, _ = self._whole(0, len(self.layers) - 1)
+        return self._unfused((first, last, tiles, tuple((FAR,) * len(each.widths) for each in self.layers)))
+
+    def best(self) -> Solution:
+        """Return the best tree of all layers."""
+        count = len(self.layers)
+        for length in range(2, min(LONGEST, count - 1) + 1):
+            for first in range(count - length + 1):
+                self._bound(first, first + length - 1)
+        return self._solved(0, count - 1)
+
+    def _bound(self, first: int, last: int) -> None:
+        """Find the least energy and cycles of some layers, wherever the tensors of other layers are at home."""
+        if not self._within(first, last):
+            return
+        objective, found = self.objective, [0.0, 0.0]
+        names: tuple[Objective, Objective] = ("energy", "cycles")
+        for at, name in enumerate(names):
+            if objective in (name, "edp"):
+                self.objective = name
+                best = self._solved(first, last)
+                found[at] = (best.energy_pj, best.cycles)[at]
+        self.objective = objective
+        self.floor[first, last] = found[0], found[1]
+
+    def _solved(self, first: int, last: int) -> Solution:
+        """Return the best tree of some layers, if the tensors of other layers are at home and take no room.
+
+        The first bounds on its costs are low. They grow until there is a solution.
+        """
+        place = self._whole(first, last)
+        self._sum_floors(first, last)
+        plain = self._unfused(
+            (*place[:3], tuple(tuple(FAR if each == OPEN else each for each in own) for own in place[3]))
+        )
+        top, floor = self._value(plain.energy_pj, plain.cycles), self._value(*self._after[first - 1])
+        for share in SHARES:
+            self.most = (floor + (top - floor) * share) * (1 + 1e-9)
+            self._known.clear()
+            found = [*self._sequence(place, needs_home=False), *self._deeper(place, entry=True)]
+            if found:
+                break
+        return self._best([plain, *found])
+
+    def _whole(self, first: int, last: int) -> Place:
+        """Return some layers with whole tiles; tensors of other layers, too, are at home."""
+        states = [[FAR] * len(each.widths) for each in self.layers]
+        for each in self.shared:
+            inside = first <= each.first and each.last <= last
+            for layer, own in each.users.items():
+                states[layer][own] = OPEN if inside else HOME
+        tiles = tuple(each.whole for each in self.layers[first : last + 1])
+        return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
+
+    def _unfused(self, place: Place) -> Solution:
+        """Return the best sequence of branches."""
+        first, _, tiles, states = place
+        rows = [_Row(0.0, 0.0, 0, (), ())]
+        for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
+            found = [Solution(each.energy_pj, each.cycles, 0, Leaf(at, each)) for each in self._leaf(at, tile, own)]
+            rows = self._thinned(list(self._extended(rows, self._thinned(found), 0, ())))
+        return self._best([Solution(each.energy_pj, each.cycles, 0, Sequenced((), each.branches)) for each in rows])
+
+    def _sum_floors(self, first: int, last: int) -> None:
+        """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
+        self._before, self._after = {first: (0.0, 0.0)}, {last: (0.0, 0.0)}
+        for at in range(first, last + 1):
+            ends = [
+                (self._before[start], self.floor[start, at])
+                for start in range(first, at + 1)
+                if (start, at) in self.floor
+            ]
+            self._before[at + 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
+        for at in range(last, first - 1, -1):
+            ends = [(self._after[end], self.floor[at, end]) for end in range(at, last + 1) if (at, end) in self.floor]
+            self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
+
+    def _best(self, found: Sequence[Solution]) -> Solution:
+        return min(found, key=lambda each: self._value(each.energy_pj, each.cycles))
+
+    def _value(self, energy: float, cycles: float) -> float:
+        """Return the objective."""
+        return {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.objective]
+
+    def _may(self, first: int, last: int, energy: float, cycles: float) -> bool:
+        """Return whether some layers with these costs may be part of a solution."""
+        others = self._others(first, last)
+        return self._value(energy + others[0], cycles + others[1]) <= self.most
+
+    def _others(self, first: int, last: int) -> tuple[float, float]:
+        """Return the least energy and cycles of all layers outside of an interval."""
+        before, after = self._before[first], self._after[last]
+        return before[0] + after[0], before[1] + after[1]
+
+    def _least(self, number: int) -> tuple[float, float]:
+        """Return the least energy and cycles of a layer, wherever its shared tensors are at home."""
+        layer, (_, _, _, (states,)) = self.layers[number], self._whole(number, number)
+        if any(layer.windows):
+            energy, cycles = layer.least(np.array([layer.whole]), states)
+            return float(energy[0]), float(cycles[0])
+        found = self._leaf(number, layer.whole, states)
+        return min(each.energy_pj for each in found), min(each.cycles for each in found)
+
+    def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
+        key = self.kinds[number], tile, states, self.objective
+        if key not in self._leaves:
+            self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
+        return self._leaves[key]
+
+    def _branch(self, place: Place) -> list[Solution]:
+        """Return the best branches of an interval."""
+        key = "branch", place, True
+        if key not in self._known:
+            first, last, (tile, *_), (states, *_) = place
+            if first < last:
+                self._known[key] = self._deeper(place, entry=True)
+            else:
+                found = [
+                    Solution(each.energy_pj, each.cycles, each.slices, Leaf(first, each))
+                    for each in self._leaf(first, tile, states)
+                ]
+                self._known[key] = [each for each in found if self._may(first, last, each.energy_pj, each.cycles)]
+        return self._known[key]
+
+    def _inside(self, place: Place, homed: bool) -> list[Solution]:
+        """Return the best trees inside the loops of a level; `homed`: a tensor is at home there."""
+        key = "inside", place, homed
+        if key not in self._known:
+            found = self._sequence(place, needs_home=not homed)
+            self._known[key] = self._thinned([*found, *self._deeper(place, entry=homed)])
+        return self._known[key]
+
+    def _sequence(self, place: Place, needs_home: bool) -> list[Solution]:
+        """Return the best sequences of branches.
+
+        Args:
+            needs_home: whether some tensor has to be at home right above them. Otherwise nothing would be lost
+                if the loops outside were in the branches.
+        """
+        first, last, tiles, states = place
+        able = [
+            each for each in self._within(first, last) if states[each.first - first][each.users[each.first]] == OPEN
+        ]
+        rows: list[dict[tuple[tuple[tuple[Shared, bool], ...], bool], list[_Row]]] = [
+            {} for _ in range(last - first + 2)
+        ]
+        rows[0][(), not needs_home] = [_Row(0.0, 0.0, 0, (), ())]
+        alone = first == last
+        for start in range(first, last + 1):
+            for (chosen, homed), before in rows[start - first].items():
+                before = self._thinned(before)
+                known = dict(chosen)
+                for end in range(start, last + 1):
+                    if (start, end) == (first, last) and not alone:
+                        continue
+                    new = [each for each in able if start <= each.first <= end < each.last]
+                    for fused in itertools.product((False, True), repeat=len(new)):
+                        now = known | dict(zip(new, fused, strict=True))
+                        homes = tuple(each.name for each, is_fused in zip(new, fused, strict=True) if is_fused)
+                        kept = sum(self._home_slices(each, place) for each, is_fused in now.items() if is_fused)
+                        if kept > self.capacity:
+                            continue
+                        branches = self._branch(self._narrowed(place, start, end, now))
+                        later = tuple((each, is_fused) for each, is_fused in now.items() if each.last > end)
+                        found = [
+                            each
+                            for each in self._extended(before, branches, kept, homes)
+                            if self._may(first, end, each.energy_pj, each.cycles)
+                        ]
+                        if found:
+                            rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(found)
+        ends = self._thinned(rows[-1].get(((), True), []))
+        return [
+            Solution(each.energy_pj, each.cycles, each.slices, Sequenced(each.homes, each.branches)) for each in ends
+        ]
+
+    def _extended(
+        self, rows: Iterable[_Row], branches: Iterable[Solution], kept: int, homes: tuple[str, ...]
+    ) -> Iterator[_Row]:
+        """Yield rows with one more branch that fits beside kept slices."""
+        for row in rows:
+            for branch in branches:
+                slices = max(row.slices, branch.slices + kept)
+                if slices <= self.capacity:
+                    assert not isinstance(branch.tree, Sequenced)
+                    costs = row.energy_pj + branch.energy_pj, row.cycles + branch.cycles
+                    yield _Row(*costs, slices, (*row.branches, branch.tree), (*row.homes, *homes))
+
+    def _narrowed(self, place: Place, start: int, end: int, fused: dict[Shared, bool]) -> Place:
+        """Return some layers of a place, given which tensors of several branches are fused."""
+        first, _, tiles, states = place
+        found = [list(each) for each in states[start - first : end - first + 1]]
+        for each, is_fused in fused.items():
+            for layer, own in each.users.items():
+                if start <= layer <= end:
+                    filled = is_fused and layer == each.first and not each.made
+                    found[layer - start][own] = each.words if filled else HOME if is_fused else FAR
+        return start, end, tiles[start - first : end - first + 1], tuple(map(tuple, found))
+
+    def _within(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors all of whose layers are in an interval."""
+        return [each for each in self.shared if first <= each.first and each.last <= last]
+
+    def _home_slices(self, tensor: Shared, place: Place) -> int:
+        """Return the slices of a tensor's tile at home, with the rows that stay."""
+        first, _, tiles, _ = place
+        found = tensor.width
+        for size, steps, halo in zip(tensor.sizes, tensor.steps, tensor.halos, strict=True):
+            dimension = steps.get(tensor.first)
+            tile = size if dimension is None else tiles[tensor.first - first][dimension]
+            whole = size if dimension is None else self.layers[tensor.first].whole[dimension]
+            found *= tile + halo if tile < whole else size
+        return found
+
+    def _deeper(self, place: Place, entry: bool) -> list[Solution]:
+        """Return the best levels of an interval.
+
+        Args:
+            entry: whether no loops are right outside. Otherwise the level has to keep some tensor outside its loops, since
+                they could be one level.
+        """
+        key = "deeper", place, entry
+        if key not in self._known:
+            self._known[key] = self._thinned(list(self._levels(place, entry)))
+        return self._known[key]
+
+    def _levels(self, place: Place, entry: bool) -> Iterator[Solution]:
+        first, last, _, _ = place
+        if first == last:
+            return
+        for homes, inner in self._committed(place):
+            able = [each for each in self._within(first, last) if self._is_open(each, inner)]
+            if not able:
+                continue  # nothing would be at home inside the loops
+            axes = self._axes_of(first, last, [each for each in self._within(first, last) if each.made or each in able])
+            for chosen in (each for n in range(1, len(axes) + 1) for each in itertools.combinations(axes, n)):
+                uneven = [axis for axis in chosen if any(self._has_halo(first, axis, each) for each in able)]
+                if len(uneven) > 1:
+                    continue  # homes are right inside each of these loops
+                free = [axis for axis in chosen if axis not in uneven] or chosen  # they may be outermost
+                if any(each.stepped(first, axis) is not None for each in homes for axis in free):
+                    continue  # its home can move in
+                kept_homes = sum(self._home_slices(each, place) for each in homes)
+                still = [each for each in self._keepable(inner) if not self._moves_in(first, free, *each)]
+                for kept in (each for n in range(len(still) + 1) for each in itertools.combinations(still, n)):
+                    slices = kept_homes + sum(self._slices(place, *each) for each in kept)
+                    if (kept or homes or entry) and slices <= self.capacity:
+                        names = tuple(each.name for each in homes)
+                        yield from self._looped(inner, chosen, uneven, kept, names, slices)
+
+    def _keepable(self, place: Place) -> Iterator[tuple[int, int]]:
+        """Yield the tensors of layers that the buffer may keep for one of them.
+
+        A tensor of several layers inside would be kept for all of them.
+        """
+        first, last, _, states = place
+        for layer in range(first, last + 1):
+            for own, state in enumerate(states[layer - first]):
+                shared = next((each for each in self.shared if each.users.get(layer) == own), None)
+                if state == FAR and (shared is None or sum(first <= user <= last for user in shared.users) == 1):
+                    yield layer, own
+
+    def _is_open(self, tensor: Shared, place: Place) -> bool:
+        first, _, _, states = place
+        return states[tensor.first - first][tensor.users[tensor.first]] == OPEN
+
+    def _committed(self, place: Place) -> Iterator[tuple[tuple[Shared, ...], Place]]:
+        """Yield inputs that are at home here, and the place where these and some others are not open any more.
+
+        Results stay open until branches part them: their homes can move in that far.
+        """
+        first, last, _, _ = place
+        able = [each for each in self._within(first, last) if not each.made and self._is_open(each, place)]
+        for choice in itertools.product((None, False, True), repeat=len(able)):
+            known = {each: is_fused for each, is_fused in zip(able, choice, strict=True) if is_fused is not None}
+            homes = tuple(each for each, is_fused in known.items() if is_fused)
+            yield homes, self._narrowed(place, first, last, known)
+
+    def _moves_in(self, first: int, axes: Sequence[Axis], layer: int, own: int) -> bool:
+        """Return whether a tensor could be kept inside some of the loops at no cost."""
+        moving = self.layers[layer].moving[own] - self.layers[layer].sliding[own]
+        return any(axis[layer - first] in moving for axis in axes)
+
+    def _slices(self, place: Place, layer: int, own: int) -> int:
+        found = self.layers[layer]
+        return found.words(own, place[2][layer - place[0]]) * found.widths[own]
+
+    def _axes_of(self, first: int, last: int, linking: Sequence[Shared]) -> list[Axis]:
+        """Return the axes over which some layers can share a loop.
+
+        Each layer has one dimension there, and every linking tensor is stepped alike by all its layers.
+        """
+        key = first, last, tuple(each.name for each in linking)
+        if key not in self._known_axes:
+            joined = {
+                (at, d): frozenset({(at, d)})
+                for at in range(first, last + 1)
+                for d in range(len(self.layers[at].whole))
+            }
+            for each in linking:
+                for steps in each.steps:
+                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in steps.items()))
+                    joined |= dict.fromkeys(together, together)
+            found: list[Axis] = []
+            for pairs in dict.fromkeys((*joined.values(), *self.axes)):
+                own = sorted(pair for pair in pairs if first <= pair[0] <= last)
+                axis = tuple(dimension for _, dimension in own)
+                if (
+                    [layer for layer, _ in own] == list(range(first, last + 1))
+                    and axis not in found
+                    and all(tensor.stepped(first, axis) is not None for tensor in linking)
+                ):
+                    found.append(axis)
+            self._known_axes[key] = found
+        return self._known_axes[key]
+
+    def _looped(
+        self,
+        place: Place,
+        axes: Sequence[Axis],
+        uneven: Sequence[Axis],
+        kept: tuple[tuple[int, int], ...],
+        homes: tuple[str, ...],
+        slices: int,
+    ) -> Iterator[Solution]:
+        """Yield the levels with loops over all axes inside some kept tensors.
+
+        Args:
+            uneven: the axis, if any, along which homes keep a halo. It is the last one.
+            homes: tensors at home outside the loops.
+            slices: those of kept tensors and homes.
+        """
+        first, last, tiles, states = place
+        homed = [
+            each
+            for axis in uneven
+            for each in self._within(first, last)
+            if self._is_open(each, place) and self._has_halo(first, axis, each)
+        ]
+        filled = [list(each) for each in states]
+        for layer, own in kept:
+            tile = tiles[layer - first]
+            filled[layer - first][own] = self.layers[layer].words(own, tile) * self.layers[layer].visits(tile)
+        new_states = tuple(map(tuple, filled))
+        lasts = uneven or list(axes)
+        for sizes, inner in self._tilings(place, axes, new_states, slices):
+            for last_axis in lasts:
+                loops = tuple((axis, size) for axis, size in zip(axes, sizes, strict=True) if axis != last_axis) + (
+                    (last_axis, sizes[list(axes).index(last_axis)]),
+                )
+                able = list(self._slidable(first, tiles, inner, new_states, last_axis))
+                for sliding in (each for n in range(len(able) + 1) for each in itertools.combinations(able, n)):
+                    if not sliding and last_axis != lasts[0]:
+                        continue
+                    slid = [list(each) for each in new_states]
+                    more = 0
+                    for layer, own in sliding:
+                        at, dimension = layer - first, last_axis[layer - first]
+                        slid[at][own] = self.layers[layer].slid(own, tiles[at][dimension], inner[at], dimension)
+                        more += self.layers[layer].words(own, inner[at]) * self.layers[layer].widths[own]
+                    there: Place = first, last, inner, tuple(map(tuple, slid))
+                    for choice in itertools.product((False, True), repeat=len(homed)):
+                        known = dict(zip(homed, choice, strict=True))
+                        names = tuple(each.name for each, is_fused in known.items() if is_fused)
+                        room = slices + more + sum(self._home_slices(each, there) for each in homed if known[each])
+                        if room > self.capacity:
+                            continue
+                        for each in self._inside(self._narrowed(there, first, last, known), bool(names)):
+                            if each.slices + room <= self.capacity:
+                                assert not isinstance(each.tree, Leaf)
+                                level = Level(first, kept, homes, loops, sliding, names, each.tree)
+                                yield Solution(each.energy_pj, each.cycles, each.slices + room, level)
+
+    def _has_halo(self, first: int, axis: Axis, tensor: Shared) -> bool:
+        number = tensor.stepped(first, axis)
+        return number is not None and tensor.halos[number] > 0
+
+    def _slidable(
+        self, first: int, outer: tuple[Tile, ...], inner: tuple[Tile, ...], states: tuple[States, ...], axis: Axis
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the windows that the last loop slides, if no other dimension of the window has loops."""
+        for at, dimension in enumerate(axis):
+            layer = self.layers[first + at]
+            for own, state in enumerate(states[at]):
+                windows = [each for each in layer.windows[own] if dimension in each]
+                if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in each) == 1 for each in windows):
+                    yield first + at, own
+
+    def _tilings(
+        self, place: Place, axes: Sequence[Axis], states: tuple[States, ...], slices: int
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Tile, ...]]]:
+        """Yield the tile of each axis, and the tiles of all layers inside loops over them, where the costs may be optimal."""
+        first, last, tiles, _ = place
+        options = []
+        for axis in axes:
+            sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
+            options.append([each for each in divisors(math.gcd(*sizes)) if each < min(sizes)])
+        chosen = np.array(list(itertools.product(*options)), dtype=np.int64)
+        if not len(chosen):
+            return
+        energy, cycles, inside = np.zeros(len(chosen)), np.zeros(len(chosen)), list[Ints]()
+        for at, tile in enumerate(tiles):
+            own = np.tile(np.array(tile, dtype=np.int64), (len(chosen), 1))
+            for number, axis in enumerate(axes):
+                own[:, axis[at]] = chosen[:, number]
+            known = tuple(HOME if state == OPEN else state for state in states[at])
+            least = self.layers[first + at].least(own, known)
+            energy, cycles = energy + least[0], cycles + least[1]
+            inside.append(own)
+        others = self._others(first, last)
+        energy, cycles = energy + others[0], cycles + others[1]
+        values = {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.objective]
+        for row in np.flatnonzero(values <= self.most):
+            found = tuple(tuple(own[row].tolist()) for own in inside)
+            if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
+                yield tuple(chosen[row].tolist()), found
+
+    def _least_inside(self, place: Place, slices: int) -> tuple[float, float]:
+        """Return a lower bound on energy and cycles of layers, beside kept slices."""
+        first, _, tiles, states = place
+        energy, cycles = 0.0, 0.0
+        for at, (tile, own) in enumerate(zip(tiles, states, strict=True)):
+            known = tuple(HOME if state == OPEN else state for state in own)
+            if any(self.layers[first + at].windows):
+                least = self.layers[first + at].least(np.array([tile]), known)
+                energy, cycles = energy + float(least[0][0]), cycles + float(least[1][0])
+            else:  # loops further in, shared or not, are those of a nest inside the tile
+                found = [each for each in self._leaf(first + at, tile, known) if each.slices + slices <= self.capacity]
+                energy += min((each.energy_pj for each in found), default=math.inf)
+                cycles += min((each.cycles for each in found), default=math.inf)
+        return energy, cycles
+
+    def _thinned(self, found: list[Figures]) -> list[Figures]:
+        """Return the solutions that no other one beats in all figures."""
+        if len(found) < 2:
+            return found
+        a, b = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[self.objective]
+        rows = sorted(((each.energy_pj * a, each.cycles * b, each.slices, at) for at, each in enumerate(found)))
+        kept: list[Figures] = []
+        front: list[tuple[float, int]] = []
+        for _, cycles, slices, at in rows:
+            if not any(other[0] <= cycles and other[1] <= slices for other in front):
+                front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
+                front.append((cycles, slices))
+                kept.append(found[at])
+        return kept
