@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tilewright.mapspace.batch import Ints
+from tilewright.mapspace.batch import Floats
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
 from tilewright.schema.report import Objective
 
@@ -67,10 +67,19 @@ class Shared:
 
     def stepped(self, first: int, axis: Axis) -> int | None:
         """Return the coordinate that an axis of layers from `first` on steps in all users, or None."""
-        for number, steps in enumerate(self.steps):
-            if steps and all(axis[layer - first] == steps[layer] for layer in self.users):
-                return number
-        return None
+        key = first, axis
+        if key not in self._known_steps:
+            found = (
+                number
+                for number, steps in enumerate(self.steps)
+                if steps and all(axis[layer - first] == steps[layer] for layer in self.users)
+            )
+            self._known_steps[key] = next(found, None)
+        return self._known_steps[key]
+
+    @cached_property
+    def _known_steps(self) -> dict[tuple[int, Axis], int | None]:
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +138,15 @@ class _Row:
     homes: tuple[str, ...]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Bounds:
+    """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
+
+    tiles: list[Tile]
+    energy_pj: Floats
+    cycles: Floats
+
+
 Figures = TypeVar("Figures", Solution, _Row)
 
 Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
@@ -158,8 +176,11 @@ class TreeSearch:
         self.kinds = [
             next(at for at, other in enumerate(layers) if other.signature == each.signature) for each in layers
         ]
+        self.users = {(at, own): [at] for at, each in enumerate(layers) for own in range(len(each.widths))}
+        self.users |= {pair: list(each.users) for each in shared for pair in each.users.items()}
         self._leaves: dict[tuple[int, Tile, States, Objective], list[Branch]] = {}
         self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
+        self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
         self.floor = {(at, at): self._least(at) for at in range(len(layers))}
 
@@ -317,6 +338,7 @@ class TreeSearch:
             for (chosen, homed), before in rows[start - first].items():
                 before = self._thinned(before)
                 known = dict(chosen)
+                spent = min(each.energy_pj for each in before), min(each.cycles for each in before)
                 for end in range(start, last + 1):
                     if (start, end) == (first, last) and not alone:
                         continue
@@ -327,7 +349,11 @@ class TreeSearch:
                         kept = sum(self._home_slices(each, place) for each, is_fused in now.items() if is_fused)
                         if kept > self.capacity:
                             continue
-                        branches = self._branch(self._narrowed(place, start, end, now))
+                        there = self._narrowed(place, start, end, now)
+                        least = self._least_inside(there, kept)
+                        if not self._may(first, end, spent[0] + least[0], spent[1] + least[1]):
+                            continue
+                        branches = self._branch(there)
                         later = tuple((each, is_fused) for each, is_fused in now.items() if each.last > end)
                         found = [
                             each
@@ -423,8 +449,7 @@ class TreeSearch:
         first, last, _, states = place
         for layer in range(first, last + 1):
             for own, state in enumerate(states[layer - first]):
-                shared = next((each for each in self.shared if each.users.get(layer) == own), None)
-                if state == FAR and (shared is None or sum(first <= user <= last for user in shared.users) == 1):
+                if state == FAR and sum(first <= user <= last for user in self.users[layer, own]) == 1:
                     yield layer, own
 
     def _is_open(self, tensor: Shared, place: Place) -> bool:
@@ -562,40 +587,54 @@ class TreeSearch:
         for axis in axes:
             sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
             options.append([each for each in divisors(math.gcd(*sizes)) if each < min(sizes)])
-        chosen = np.array(list(itertools.product(*options)), dtype=np.int64)
-        if not len(chosen):
+        every = tuple(itertools.product(*options))
+        if not every:
             return
-        energy, cycles, inside = np.zeros(len(chosen)), np.zeros(len(chosen)), list[Ints]()
-        for at, tile in enumerate(tiles):
-            own = np.tile(np.array(tile, dtype=np.int64), (len(chosen), 1))
-            for number, axis in enumerate(axes):
-                own[:, axis[at]] = chosen[:, number]
-            known = tuple(HOME if state == OPEN else state for state in states[at])
-            least = self.layers[first + at].least(own, known)
-            energy, cycles = energy + least[0], cycles + least[1]
-            inside.append(own)
-        others = self._others(first, last)
-        energy, cycles = energy + others[0], cycles + others[1]
+        bounds = [
+            self._bounds(first + at, tile, tuple(axis[at] for axis in axes), every, states[at])
+            for at, tile in enumerate(tiles)
+        ]
+        before, after = self._before[first], self._after[last]
+        energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
+        cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
         values = {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.objective]
         for row in np.flatnonzero(values <= self.most):
-            found = tuple(tuple(own[row].tolist()) for own in inside)
+            found = tuple(each.tiles[row] for each in bounds)
             if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
-                yield tuple(chosen[row].tolist()), found
+                yield every[row], found
+
+    def _bounds(
+        self, number: int, tile: Tile, dimensions: tuple[int, ...], every: tuple[tuple[int, ...], ...], states: States
+    ) -> _Bounds:
+        """Return a layer's tiles inside loops over some dimensions, with every choice of their sizes, and their bounds."""
+        key = self.kinds[number], tile, dimensions, every, states
+        if key not in self._known_bounds:
+            inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
+            inside[:, dimensions] = np.array(every, dtype=np.int64)
+            least = self.layers[number].least(inside, _closed(states))
+            self._known_bounds[key] = _Bounds([tuple(each) for each in inside.tolist()], *least)
+        return self._known_bounds[key]
 
     def _least_inside(self, place: Place, slices: int) -> tuple[float, float]:
         """Return a lower bound on energy and cycles of layers, beside kept slices."""
-        first, _, tiles, states = place
+        first, last, tiles, states = place
         energy, cycles = 0.0, 0.0
-        for at, (tile, own) in enumerate(zip(tiles, states, strict=True)):
-            known = tuple(HOME if state == OPEN else state for state in own)
-            if any(self.layers[first + at].windows):
-                least = self.layers[first + at].least(np.array([tile]), known)
-                energy, cycles = energy + float(least[0][0]), cycles + float(least[1][0])
+        for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
+            if any(self.layers[at].windows):
+                key = self.kinds[at], tile, (), ((),), own
+                if key not in self._known_bounds:
+                    least = self.layers[at].least(np.array([tile], dtype=np.int64), _closed(own))
+                    self._known_bounds[key] = _Bounds([tile], *least)
+                known = self._known_bounds[key]
+                energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops further in, shared or not, are those of a nest inside the tile
-                found = [each for each in self._leaf(first + at, tile, known) if each.slices + slices <= self.capacity]
-                energy += min((each.energy_pj for each in found), default=math.inf)
-                cycles += min((each.cycles for each in found), default=math.inf)
-        return energy, cycles
+                found = [each for each in self._leaf(at, tile, _closed(own)) if each.slices + slices <= self.capacity]
+                if not found:
+                    return math.inf, math.inf
+                energy += min([each.energy_pj for each in found])
+                cycles += min([each.cycles for each in found])
+        floor = self.floor.get((first, last), (0.0, 0.0))
+        return max(energy, floor[0]), max(cycles, floor[1])
 
     def _thinned(self, found: list[Figures]) -> list[Figures]:
         """Return the solutions that no other one beats in all figures."""
@@ -611,3 +650,8 @@ class TreeSearch:
                 front.append((cycles, slices))
                 kept.append(found[at])
         return kept
+
+
+def _closed(states: States) -> States:
+    """Return states with open tensors at home, where they cost least."""
+    return tuple(HOME if state == OPEN else state for state in states)
