@@ -28,9 +28,8 @@ OPEN = -2
 LONGEST = 99
 """Layers of the longest intervals that are solved first, to bound the costs of all."""
 
-SHARES = (0.0, *(0.5**each for each in range(6, -1, -1)))
+SHARES = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
 """Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
-
 Axis = tuple[int, ...]
 """The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
 
@@ -162,6 +161,8 @@ class TreeSearch:
 
     _before: dict[int, tuple[float, float]]
     _after: dict[int, tuple[float, float]]
+    most: float
+    nested: bool
 
     def __init__(
         self,
@@ -170,7 +171,7 @@ class TreeSearch:
         axes: Sequence[frozenset[tuple[int, int]]],
         objective: Objective,
     ) -> None:
-        self.layers, self.shared, self.axes, self.most = layers, shared, axes, math.inf
+        self.layers, self.shared, self.axes = layers, shared, axes
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
         self.kinds = [
@@ -214,7 +215,8 @@ class TreeSearch:
     def _solved(self, first: int, last: int) -> Solution:
         """Return the best tree of some layers, if the tensors of other layers are at home and take no room.
 
-        The first bounds on its costs are low. They grow until there is a solution.
+        The first bounds on its costs are low. They grow until there is a tree. Simple trees are tried first: their costs
+        are bounds, too.
         """
         place = self._whole(first, last)
         self._sum_floors(first, last)
@@ -222,13 +224,27 @@ class TreeSearch:
             (*place[:3], tuple(tuple(FAR if each == OPEN else each for each in own) for own in place[3]))
         )
         top, floor = self._value(plain.energy_pj, plain.cycles), self._value(*self._after[first - 1])
+        best, least = plain, top
         for share in SHARES:
-            self.most = (floor + (top - floor) * share) * (1 + 1e-9)
-            self._known.clear()
-            found = [*self._sequence(place, needs_home=False), *self._deeper(place, entry=True)]
-            if found:
-                break
-        return self._best([plain, *found])
+            most = min(least, floor + (top - floor) * share)
+            for nested in (False, True):
+                found = self._found(place, most, nested)
+                if found:
+                    best = self._best([best, *found])
+                    most = least = self._value(best.energy_pj, best.cycles)
+                if least <= floor * (1 + 1e-9) or (nested and found):
+                    return best
+        return best
+
+    def _found(self, place: Place, most: float, nested: bool) -> list[Solution]:
+        """Return the best trees that cost no more than a bound.
+
+        Args:
+            nested: whether branches inside shared loops may have shared loops, too.
+        """
+        self.most, self.nested = most * (1 + 1e-9), nested
+        self._known.clear()
+        return [*self._sequence(place, needs_home=False, root=True), *self._deeper(place, entry=True)]
 
     def _whole(self, first: int, last: int) -> Place:
         """Return some layers with whole tiles; tensors of other layers, too, are at home."""
@@ -318,7 +334,7 @@ class TreeSearch:
             self._known[key] = self._thinned([*found, *self._deeper(place, entry=homed)])
         return self._known[key]
 
-    def _sequence(self, place: Place, needs_home: bool) -> list[Solution]:
+    def _sequence(self, place: Place, needs_home: bool, root: bool = False) -> list[Solution]:
         """Return the best sequences of branches.
 
         Args:
@@ -341,6 +357,8 @@ class TreeSearch:
                 spent = min(each.energy_pj for each in before), min(each.cycles for each in before)
                 for end in range(start, last + 1):
                     if (start, end) == (first, last) and not alone:
+                        continue
+                    if start < end and not root and not self.nested:
                         continue
                     new = [each for each in able if start <= each.first <= end < each.last]
                     for fused in itertools.product((False, True), repeat=len(new)):
