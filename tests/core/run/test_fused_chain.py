@@ -11,6 +11,7 @@ from support.fused_graphs import Graph, compared
 from support.profiles import scaled
 from support.random_groups import random_group
 from tilewright.errors import NotConformableError
+from tilewright.run import fused_tree
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_chain import map_chain
 from tilewright.schema.group import GroupMapping
@@ -99,3 +100,15 @@ def test_parts_that_are_not_covered_are_refused() -> None:
     small = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
     none = small.architecture.replace({"Buffer.capacity_words": 1})
     assert map_chain(small.model_copy(update={"architecture": none})).energy_pj > 0
+
+
+@pytest.mark.parametrize("seed", [1, 5, 9])
+def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for windows in (False, True):
+        chain = Chain(seed, windows)
+        found = map_chain(chain.group(), "edp")
+        with monkeypatch.context() as patch:
+            patch.setattr(fused_tree, "LONGEST", 1)
+            patch.setattr(fused_tree, "SHARES", (1.0,))
+            again = map_chain(chain.group(), "edp")
+        assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
