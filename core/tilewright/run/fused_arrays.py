@@ -69,6 +69,17 @@ class ArrayLayer(FusedLayer):
         rows = [(each.energy_pj * costs[0], each.cycles * costs[1], each.slices) for each in branches]
         return [branches[at] for at in undominated(np.array(rows))] if rows else []
 
+    def home_is_least(self, objective: Objective) -> bool:
+        """Return whether no tensor costs less if it is not at home in the buffer."""
+        cheaper = all(
+            energy_of(self.buffer, each, *accesses) <= energy_of(self.outer, each, *accesses)
+            for each in self.problem.tensors
+            for accesses in ((1, 0, 0), (0, 0, 1))
+        )
+        leaks = any(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
+        limited = any(rate is not None for _, _, rate in self.buffer.demands(0, 0))
+        return cheaper and not (limited and (leaks or objective != "energy"))
+
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
         """Return a lower bound on energy and cycles inside tiles [n, dimension], whatever is kept further in."""
         macs, compute = self.problem.macs, self.architecture.compute

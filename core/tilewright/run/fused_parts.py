@@ -196,6 +196,19 @@ class FusedLayer:
         counts = self._counts(fills)
         return self._totals(self._energies(counts), counts)
 
+    def home_is_least(self, objective: Objective) -> bool:
+        """Return whether no tensor costs less if it is not at home in the buffer."""
+        count = len(self.widths)
+        far, home = (self._energies(self._counts(np.full((1, count), state))) for state in (FAR, HOME))
+        most = self._counts(np.full((1, count), self.problem.macs))  # all tensors, filled for each operation
+        moved = (most * self._slices).sum(axis=1)
+        moved[:, :2] = 0
+        busy = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
+        leaks = any(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
+        timed = leaks or objective != "energy"
+        computing = self.problem.macs * self.architecture.compute.cycles_per_operation
+        return bool((home <= far).all() and (not timed or busy[0] <= computing))
+
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
         """Return a lower bound on energy and cycles inside tiles [n, dimension], whatever is kept further in."""
         fills = np.tile(np.array(states, dtype=np.int64), (len(tiles), 1))

@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tilewright.mapspace.batch import Floats
+from tilewright.mapspace.batch import Floats, Ints
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
 from tilewright.schema.report import Objective
 
@@ -183,6 +183,7 @@ class TreeSearch:
         self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
         self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
+        self.home_is_least = [each.home_is_least(objective) for each in layers]
         self.floor = {(at, at): self._least(at) for at in range(len(layers))}
 
     def unfused(self) -> Solution:
@@ -193,7 +194,8 @@ class TreeSearch:
     def best(self) -> Solution:
         """Return the best tree of all layers."""
         count = len(self.layers)
-        for length in range(2, min(LONGEST, count - 1) + 1):
+        longest = LONGEST if all(self.home_is_least) else 1  # else tensors of other layers had better not be at home
+        for length in range(2, min(longest, count - 1) + 1):
             for first in range(count - length + 1):
                 self._bound(first, first + length - 1)
         return self._solved(0, count - 1)
@@ -298,11 +300,12 @@ class TreeSearch:
 
     def _least(self, number: int) -> tuple[float, float]:
         """Return the least energy and cycles of a layer, wherever its shared tensors are at home."""
-        layer, (_, _, _, (states,)) = self.layers[number], self._whole(number, number)
+        layer = self.layers[number]
+        states = tuple(OPEN if len(self.users[number, own]) > 1 else FAR for own in range(len(layer.widths)))
         if any(layer.windows):
-            energy, cycles = layer.least(np.array([layer.whole]), states)
+            energy, cycles = self._least_of(number, np.array([layer.whole]), states)
             return float(energy[0]), float(cycles[0])
-        found = self._leaf(number, layer.whole, states)
+        found = [each for closed in self._closed(number, states) for each in self._leaf(number, layer.whole, closed)]
         return min(each.energy_pj for each in found), min(each.cycles for each in found)
 
     def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
@@ -629,7 +632,7 @@ class TreeSearch:
         if key not in self._known_bounds:
             inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
             inside[:, dimensions] = np.array(every, dtype=np.int64)
-            least = self.layers[number].least(inside, _closed(states))
+            least = self._least_of(number, inside, states)
             self._known_bounds[key] = _Bounds([tuple(each) for each in inside.tolist()], *least)
         return self._known_bounds[key]
 
@@ -641,18 +644,32 @@ class TreeSearch:
             if any(self.layers[at].windows):
                 key = self.kinds[at], tile, (), ((),), own
                 if key not in self._known_bounds:
-                    least = self.layers[at].least(np.array([tile], dtype=np.int64), _closed(own))
+                    least = self._least_of(at, np.array([tile], dtype=np.int64), own)
                     self._known_bounds[key] = _Bounds([tile], *least)
                 known = self._known_bounds[key]
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops further in, shared or not, are those of a nest inside the tile
-                found = [each for each in self._leaf(at, tile, _closed(own)) if each.slices + slices <= self.capacity]
+                found = [
+                    each
+                    for closed in self._closed(at, own)
+                    for each in self._leaf(at, tile, closed)
+                    if each.slices + slices <= self.capacity
+                ]
                 if not found:
                     return math.inf, math.inf
                 energy += min([each.energy_pj for each in found])
                 cycles += min([each.cycles for each in found])
         floor = self.floor.get((first, last), (0.0, 0.0))
         return max(energy, floor[0]), max(cycles, floor[1])
+
+    def _closed(self, number: int, states: States) -> list[States]:
+        """Return states without open tensors, one of which costs least: all of them at home, if the buffer is cheaper."""
+        choices = (HOME,) if self.home_is_least[number] else (HOME, FAR)
+        return list(itertools.product(*(choices if state == OPEN else (state,) for state in states)))
+
+    def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
+        found = [self.layers[number].least(tiles, each) for each in self._closed(number, states)]
+        return np.min([each for each, _ in found], axis=0), np.min([each for _, each in found], axis=0)
 
     def _thinned(self, found: list[Figures]) -> list[Figures]:
         """Return the solutions that no other one beats in all figures."""
@@ -668,8 +685,3 @@ class TreeSearch:
                 front.append((cycles, slices))
                 kept.append(found[at])
         return kept
-
-
-def _closed(states: States) -> States:
-    """Return states with open tensors at home, where they cost least."""
-    return tuple(HOME if state == OPEN else state for state in states)
