@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from random import Random
 from typing import Any
 
@@ -84,77 +84,51 @@ Row = tuple[tuple[int, ...], float, int, Loops, Places]
 """Figures of a layer, its loops, and where it keeps its tiles."""
 
 
+@dataclass(frozen=True)
 class Graph:
-    """Random layers. Layer i makes `M{i}`, by default from an earlier result or input, and from a weight `W{i}`.
+    """Layers on two memories; layer i makes `M{i}`.
 
-    Others multiply two tensors, word by word or as matrices; so results pass by layers, and are read again later.
-    With windows, the first kind may be a convolution of rows, with two or three taps.
+    Attributes:
+        notation: of each layer, tensor -> coordinates, such as `m+r k`. The first dimension of a window is the result's.
+        sizes: of each layer, dimension -> size.
+        energies, bandwidths: of reads and writes, of the outermost memory and then of the buffer.
     """
 
-    def __init__(self, seed: int, chain: bool = False, windows: bool = False) -> None:
-        random = Random(f"{seed} {chain}{' windows' if windows else ''}")
-        self.count = random.choice([2, 2, 3] if chain else [2, 3, 3, 3, 4, 4])
-        self.able = {2: [1, 2, 3, 3, 4], 3: [1, 2, 2, 3], 4: [1, 1, 2, 2, 3]}[self.count]
-        self.capacity = random.choice([3, 4, 5, 6, 8, 10, 14, 20, 40])
-        self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
-        self.bandwidths = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
-        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
-        self.layers: list[dict[str, Ranks]] = []
-        """Tensor -> coordinates; the last one is the result."""
-        self.sizes: list[dict[str, int]] = []
-        self.shapes = {"I": (random.choice(self.able), random.choice(self.able))}
-        if windows:
-            self.shapes["I"] = (random.choice([2, 3, 4, 5]), self.shapes["I"][1])
-        self.taken = set[str]()
-        for number in range(self.count):
-            self._add(random, number, chain, windows)
-        self.users = {
-            name: tuple(i for i, layer in enumerate(self.layers) if name in layer)
-            for name in dict.fromkeys(name for layer in self.layers for name in layer)
-        }
-        self.shared = [name for name, users in self.users.items() if len(users) > 1]
-        self.makers = {f"M{i}": i for i in range(self.count)}
+    notation: list[dict[str, str]]
+    sizes: list[dict[str, int]]
+    capacity: int
+    energies: list[int]
+    bandwidths: list[float | None]
+    objective: Objective
 
-    def _add(self, random: Random, number: int, chain: bool, windows: bool) -> None:
-        known = [each for each in self.shapes if each not in self.taken]
-        first = known[-1] if chain or random.random() < 0.5 else random.choice(known)
-        rows, columns = self.shapes[first]
-        able = [
-            (kind, other)
-            for other, shape in self.shapes.items()
-            if other != first and other in known and not chain
-            for kind, fits in (
-                ("words", shape == (rows, columns)),
-                ("matrix", shape[0] == columns),
-                ("scores", shape[1] == columns),
-            )
-            if fits
+    @property
+    def count(self) -> int:
+        return len(self.sizes)
+
+    @cached_property
+    def layers(self) -> list[dict[str, Ranks]]:
+        return [
+            {name: tuple(tuple(at.split("+")) for at in ranks.split()) for name, ranks in layer.items()}
+            for layer in self.notation
         ]
-        result = f"M{number}"
-        layer: dict[str, str]
-        if able and random.random() < 0.6:
-            kind, other = random.choice(able)
-            if kind == "words":
-                layer = {first: "m n", other: "m n", result: "m n"}
-                sizes = {"m": rows, "n": columns}
-            else:
-                at = 1 if kind == "matrix" else 0
-                layer = {first: "m k", other: "k n" if at else "n k", result: "m n"}
-                sizes = {"m": rows, "k": columns, "n": self.shapes[other][at]}
-        else:
-            taps = random.choice([1, 2, 2, 3]) if windows and (first != "I" or number == 0) else 1
-            taps = min(taps, rows)
-            sizes = {"m": rows - taps + 1, "k": columns, "n": random.choice(self.able)} | (
-                {"r": taps} if taps > 1 else {}
-            )
-            layer = {first: "m+r k", f"W{number}": "k n r", result: "m n"}
-            if taps == 1:
-                layer = {first: "m k", f"W{number}": "k n", result: "m n"}
-            elif first == "I":  # no other layer may read it
-                self.taken.add(first)
-        self.layers.append({name: tuple(tuple(at.split("+")) for at in ranks.split()) for name, ranks in layer.items()})
-        self.sizes.append(sizes)
-        self.shapes[result] = (sizes["m"], sizes["n"])
+
+    @cached_property
+    def users(self) -> dict[str, tuple[int, ...]]:
+        names = dict.fromkeys(name for layer in self.layers for name in layer)
+        return {name: tuple(i for i, layer in enumerate(self.layers) if name in layer) for name in names}
+
+    @cached_property
+    def shared(self) -> list[str]:
+        return [name for name, users in self.users.items() if len(users) > 1]
+
+    @cached_property
+    def makers(self) -> dict[str, int]:
+        return {f"M{i}": i for i in range(self.count)}
+
+    @property
+    def slides(self) -> bool:
+        """Return whether some layer is a convolution."""
+        return any(len(rank) > 1 for layer in self.layers for ranks in layer.values() for rank in ranks)
 
     def group(self, axes: dict[str, dict[str, str]] | None = None, tree: dict[str, Any] | None = None) -> GroupMapping:
         """Return the group; without a tree, each layer runs alone, without a tile in the buffer."""
@@ -218,7 +192,7 @@ class Graph:
             frozenset((i, self.layers[i][name][at][0]) for i in self.users[name])
             for name in self.shared
             for at in range(2)
-            if self.shapes[name][at] > 1
+            if any(self.sizes[i][self.layers[i][name][at][0]] > 1 for i in self.users[name])
         ]
         found: dict[frozenset[frozenset[tuple[int, str]]], Axes] = {}
         done: list[set[int]] = []
@@ -234,6 +208,75 @@ class Graph:
                     names = {each: f"a{at}" for at, each in enumerate(sorted(set(sets.values()), key=sorted))}
                     found.setdefault(frozenset(names), {one: names[each] for one, each in sets.items()})
         return list(found.values())
+
+
+def random_graph(seed: int, chain: bool = False, windows: bool = False) -> Graph:
+    """Return the graph of a seed.
+
+    By default, a layer is the product of an earlier result or input, and of a weight `W{i}`. Others multiply two tensors,
+    word by word or as matrices. So results pass by layers, and are read again later.
+
+    Args:
+        chain: each layer reads the result before, and a weight.
+        windows: products with weights may be convolutions of rows, with two or three taps.
+    """
+    drawn = _Drawn(Random(f"{seed} {chain}{' windows' if windows else ''}"), chain, windows)
+    return Graph(drawn.notation, drawn.sizes, drawn.capacity, drawn.energies, drawn.bandwidths, drawn.objective)
+
+
+class _Drawn:
+    def __init__(self, random: Random, chain: bool, windows: bool) -> None:
+        self.random, self.chain, self.windows = random, chain, windows
+        count = random.choice([2, 2, 3] if chain else [2, 3, 3, 3, 4, 4])
+        self.able = {2: [1, 2, 3, 3, 4], 3: [1, 2, 2, 3], 4: [1, 1, 2, 2, 3]}[count]
+        self.capacity = random.choice([3, 4, 5, 6, 8, 10, 14, 20, 40])
+        self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
+        self.bandwidths: list[float | None] = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
+        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        self.shapes = {"I": (random.choice(self.able), random.choice(self.able))}
+        if windows:
+            self.shapes["I"] = (random.choice([2, 3, 4, 5]), self.shapes["I"][1])
+        self.taken = set[str]()  # inputs of convolutions, which no other layer may read
+        self.notation = list[dict[str, str]]()
+        self.sizes = list[dict[str, int]]()
+        for number in range(count):
+            self._add(number)
+
+    def _add(self, number: int) -> None:
+        random, known = self.random, [each for each in self.shapes if each not in self.taken]
+        first = known[-1] if self.chain or random.random() < 0.5 else random.choice(known)
+        rows, columns = self.shapes[first]
+        able = [
+            (kind, other)
+            for other in known
+            if other != first and not self.chain
+            for kind, fits in (
+                ("words", self.shapes[other] == (rows, columns)),
+                ("matrix", self.shapes[other][0] == columns),
+                ("scores", self.shapes[other][1] == columns),
+            )
+            if fits
+        ]
+        sizes = {"m": rows, "k": columns}
+        if able and random.random() < 0.6:
+            kind, other = random.choice(able)
+            if kind == "words":
+                layer, sizes = {first: "m n", other: "m n"}, {"m": rows, "n": columns}
+            else:
+                layer = {first: "m k", other: "k n" if kind == "matrix" else "n k"}
+                sizes["n"] = self.shapes[other][1 if kind == "matrix" else 0]
+        else:
+            may_slide = self.windows and (first != "I" or number == 0)
+            taps = min(rows, random.choice([1, 2, 2, 3])) if may_slide else 1
+            layer = {first: "m k", f"W{number}": "k n"}
+            sizes["n"] = random.choice(self.able)
+            if taps > 1:
+                layer = {first: "m+r k", f"W{number}": "k n r"}
+                sizes |= {"m": rows - taps + 1, "r": taps}
+                self.taken |= {first} & {"I"}
+        self.notation.append({**layer, f"M{number}": "m n"})
+        self.sizes.append(sizes)
+        self.shapes[f"M{number}"] = (sizes["m"], sizes["n"])
 
 
 class Judge:
@@ -592,8 +635,7 @@ def least(graph: Graph, beyond: bool = False) -> tuple[float | None, GroupMappin
 
 def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool = False) -> str:
     """Return the outcome of one graph."""
-    graph = Graph(seed, chain, windows)
-    slides = any(len(rank) > 1 for layer in graph.layers for ranks in layer.values() for rank in ranks)
+    graph = random_graph(seed, chain, windows)
     brute, mapping = least(graph, beyond)
     try:
         found = map_chain(graph.group(), graph.objective)
@@ -601,7 +643,7 @@ def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool
         return f"refused by both: {error}" if brute is None else f"WRONG: refused: {error}"
     figures = list[float]()
     for each in (found.group, mapping):
-        reports = [evaluate_group(model, each) for model in ((ORACLE, TIMELOOP) if slides else (ORACLE,)) if each]
+        reports = [evaluate_group(model, each) for model in ((ORACLE, TIMELOOP) if graph.slides else (ORACLE,)) if each]
         costs = [report.of(graph.objective) for report in reports]
         if not costs or None in costs:
             reasons = [str(reason) for report in reports for reason in report.reasons]
