@@ -434,11 +434,11 @@ class Judge:
 
     def _around(
         self, number: int, path: list[Part], nodes: list[Node]
-    ) -> tuple[tuple[Part, ...], tuple[tuple[str, tuple[int, int] | None], ...], tuple[tuple[str, int], ...]]:
+    ) -> tuple[tuple[Part, ...], int, tuple[tuple[str, tuple[int, int] | None], ...], tuple[tuple[str, int], ...]]:
         """Return the path, and what shared tiles mean for a layer.
 
-        These are the tensors with a shared tile, with depth and visits if the layer fills it. And for other tensors of
-        several layers: the first part of the path where this layer is the only user.
+        These are the loops outside all tiles that are alive, and the tensors with a shared tile, with depth and visits if
+        the layer fills it. And for other tensors: the first part of the path where this layer is the only user.
         """
         at_home = dict[str, tuple[int, int] | None]()
         for node in nodes:
@@ -450,7 +450,8 @@ class Judge:
             for name in self.graph.layers[number]
             if name not in at_home
         }
-        return tuple(path), tuple(at_home.items()), tuple(alone.items())
+        outside = max((each.depth for each in nodes if each.users[0] <= number <= each.users[-1]), default=0)
+        return tuple(path), outside, tuple(at_home.items()), tuple(alone.items())
 
     def _is_alone(self, number: int, name: str, part: Part) -> bool:
         """Return whether a part may hold a tile of a tensor for one layer only."""
@@ -464,6 +465,7 @@ class Judge:
         number: int,
         prefix: Loops,
         path: tuple[Part, ...],
+        outside: int,
         at_home: tuple[tuple[str, tuple[int, int] | None], ...],
         alone: tuple[tuple[str, int], ...],
     ) -> list[Row]:
@@ -480,7 +482,7 @@ class Judge:
                 each = [(self.moved(number, name, None, 0, False), 0, 0, -1)]
                 for level, part in list(enumerate(path))[first:]:
                     for depth in range(part.start, (part.end if level < len(path) - 1 else len(loops)) + 1):
-                        if not self._is_covered(number, name, loops[path[-1].start : depth]):
+                        if not self._is_covered(number, name, loops[outside:depth]):
                             continue
                         words = self.boxes(number, name, loops[:depth])
                         moved = self.moved(number, name, loops[:depth], part.start, False)
@@ -511,7 +513,10 @@ class Judge:
         return [found[key] for key in best]
 
     def _is_covered(self, number: int, name: str, loops: Loops) -> bool:
-        """Return whether one dimension of each window at most has loops in the branch; docs/fusion.md excludes others."""
+        """Return whether one dimension of each window at most has loops inside the tiles that layers share.
+
+        docs/fusion.md excludes others.
+        """
         return all(len({axis for axis, _ in loops} & set(rank)) < 2 for rank in self.ranks[number][name])
 
     def _orders(self, loops: Loops, tile: dict[str, int]) -> Iterator[Loops]:
@@ -645,6 +650,8 @@ def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool
     for each in (found.group, mapping):
         reports = [evaluate_group(model, each) for model in ((ORACLE, TIMELOOP) if graph.slides else (ORACLE,)) if each]
         costs = [report.of(graph.objective) for report in reports]
+        if {reason.code for report in reports for reason in report.reasons} == {"tile"}:
+            return "only execution counts it"
         if not costs or None in costs:
             reasons = [str(reason) for report in reports for reason in report.reasons]
             return f"WRONG: {'search' if each is found.group else 'brute force'}, {brute}: {reasons}"
