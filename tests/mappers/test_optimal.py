@@ -500,6 +500,16 @@ def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
     assert whole.proved == "yes" and "memory_limit_mib" not in whole.figures and whole.figures["memory_mib"] > 2
 
 
+def test_a_pass_that_can_prove_no_more_ends() -> None:
+    space = tilewright.space("quickflow_convs/V", arch="eyeriss")
+    instance = _instance(space, timeloop(space), "edp")
+    first = StagedSearch(instance, 1e300, 50, lambda: False)
+    assert len(first.run().bounds)
+    again = StagedSearch(instance, 1e300, 50, lambda: False, known=first.truncation_bound)
+    assert not len(again.run().bounds)
+    assert again.truncation_bound <= first.truncation_bound
+
+
 def test_compulsory_words_of_a_middle_memory_bound_the_cycles() -> None:
     """L2 writes every input and every output, at 32 words per cycle."""
     problem = tilewright.load("O[n,g,p,q] += I[n,g,p+r,q+s] * W[g,r,s]; n=2 g=32 p=4 q=4 r=3 s=3", "problem")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -140,14 +139,22 @@ def _largest(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> Iterato
     """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
     everything = _united(dimensions, links)
     certain = [link for link in links if _is_once(everything[next(iter(link))])]
-    others = [link for link in links if link not in certain]
-    found = list[frozenset[Dimensions]]()
-    for count in range(len(others), -1, -1):
-        for chosen in map(frozenset, itertools.combinations(others, count)):
-            joined = _united(dimensions, [*certain, *chosen])
-            if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
-                found.append(chosen)
-                yield joined
+
+    def able(chosen: Sequence[Dimensions]) -> bool:
+        return all(map(_is_once, _united(dimensions, [*certain, *chosen]).values()))
+
+    def choices(chosen: list[Dimensions], left: list[Dimensions], out: list[Dimensions]) -> Iterator[list[Dimensions]]:
+        if not left:
+            yield from [chosen] if not any(able([*chosen, each]) for each in out) else []
+            return
+        link, *rest = left
+        if able([*chosen, link]):
+            yield from choices([*chosen, link], rest, out)
+        if not able([*chosen, *left]):  # otherwise no way lacks the link
+            yield from choices(chosen, rest, [*out, link])
+
+    for chosen in choices([], [link for link in links if link not in certain], []):
+        yield _united(dimensions, [*certain, *chosen])
 
 
 def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:

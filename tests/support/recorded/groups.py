@@ -57,7 +57,8 @@ def reads_of_sums(group: GroupMapping, report: Report) -> dict[tuple[str, str, s
         if not tensor.is_output or not each.updates.total:
             continue
         fanouts = {cluster.name: cluster.fanout for cluster in group.architecture.clusters}
-        at = next(k for k in path.keepers(tensor.name) if path.mapping.entries[k].target == each.level)
+        cluster = group.architecture.cluster_of(each.level).name
+        at = next(k for k in path.keepers(tensor.name) if path.mapping.entries[k].target == cluster)
         last = next((k for k in path.keepers(tensor.name) if k > at), len(path.mapping.entries))
         units = math.prod(
             loop.trips

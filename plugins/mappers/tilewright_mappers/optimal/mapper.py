@@ -37,6 +37,8 @@ NEAR_OPTIMAL = 0.97
 """Fraction of the best cost that must be proved to skip the warm-start mappers before the widest pass."""
 WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
+NEARLY_PROVED = 0.99
+"""Fraction of the best cost from which on a truncated pass is the last one."""
 DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
 EVALUATION_BATCH = 4096
@@ -85,14 +87,15 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         if width == WARMUP_WIDTHS[-1] < widest and bound < best * WORTH_WIDENING:
             continue
         if relaxed:  # more dominance leaves fewer states, so it may prove more of what was truncated
-            if truncation_bound >= best * ROUNDING_FACTOR or not instance.may_relax:
+            if truncation_bound >= best * NEARLY_PROVED or not instance.may_relax:
                 break
             instance = instance.with_relaxed_dominance()
         while width == widest and run.starters and bound < best * NEAR_OPTIMAL:
             best = min(best, (yield from started(task, run)))
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
         cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
-        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20)
+        known = bound if relaxed else -math.inf
+        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known)
         complete = staged.run()
         truncation_bound = staged.truncation_bound
         best, unresolved = yield from _evaluate(complete, truncation_bound, best, task, run, options)

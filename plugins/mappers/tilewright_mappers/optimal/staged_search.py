@@ -111,6 +111,7 @@ class StagedSearch:
         cutoff: the cutoff; states with a higher bound are pruned.
         width: maximum states kept per stage. `truncation_bound` is the lowest bound of a truncated state.
         over: returns whether the time has run out; the search then truncates all states.
+        known: a lower bound that is proved; the search ends once its truncated states leave no higher one.
         most_bytes: maximum bytes of the tables and decisions. `short_of_memory` tells whether more would have kept
             more states.
     """
@@ -122,8 +123,9 @@ class StagedSearch:
         width: int,
         over: Callable[[], bool],
         most_bytes: int = 1 << 30,
+        known: float = -math.inf,
     ) -> None:
-        self.instance, self.width, self.over = instance, width, over
+        self.instance, self.width, self.over, self.known = instance, width, over, known
         self.truncation_bound = math.inf
         self.decisions = DecisionTrace()
         self.counts = np.zeros(3, np.int64)
@@ -351,10 +353,10 @@ class StagedSearch:
         return States(numbers, integers)
 
     def _is_over(self) -> bool:
-        """Return whether time or memory has run out."""
+        """Return whether time or memory has run out, or nothing more can be proved."""
         full = self.decisions.bytes > self.most_decisions or not self.tables.room
         self.short_of_memory |= full or self.tables.short_of_memory
-        return full or self.over()
+        return full or self.truncation_bound <= self.known or self.over()
 
     def _leave_best(self, table: StateTable, kind: int) -> None:
         """Truncate a table, and count its states."""

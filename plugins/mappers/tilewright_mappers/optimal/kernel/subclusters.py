@@ -11,6 +11,9 @@ from tilewright_mappers.optimal.kernel.structures import (
     StateRows,
 )
 
+MAX_DISTANCES = 16
+"""Distances between neighbours that are remembered of a fanout."""
+
 
 @kernel_call
 def mark_offsets(
@@ -155,10 +158,11 @@ def place_subclusters(context: SearchContext, level: FanoutLevel, states: StateR
                 move = extent(context, states, i, e) * max(1, problem.coefficient[t, e])
                 for earlier in range(k + 1):
                     move //= integers[i, layout.unrolling + earlier * dims + e]
-                for number in range(count, n * count):
-                    like, index = number % count, number // count
-                    scratch.position[number] = scratch.position[like] + index * move * scratch.weight[e]
-                    scratch.group[number] = scratch.group[like] + (0 if level.multicast[k, t] else index * count)
+                for index in range(1, n):
+                    apart, group = index * move * scratch.weight[e], 0 if level.multicast[k, t] else index * count
+                    for like in range(count):
+                        scratch.position[index * count + like] = scratch.position[like] + apart
+                        scratch.group[index * count + like] = scratch.group[like] + group
                 count *= n
         if vertical == 0:
             across = count
@@ -185,8 +189,10 @@ def count_deliveries(
     mask -= 1
     for at in range(mask + 1):
         scratch.hash_table[at] = -1
+    x = -1  # column of the sub-cluster; a division per sub-cluster would take most of the time
     for number in range(count):
-        wanted, x = scratch.position[number] + shift, number % width
+        x = 0 if x + 1 == width else x + 1
+        wanted = scratch.position[number] + shift
         if (
             (skip_marked and scratch.has_neighbour[number])
             or shift != 0
@@ -199,7 +205,9 @@ def count_deliveries(
         ):
             forwarded += 1
             continue
-        at = (scratch.position[number] * 0x9E3779B1 + scratch.group[number] * 0x85EBCA6B) & mask
+        # positions are often multiples of a power of two, so the low bits of the product hardly differ
+        mixed = (scratch.position[number] ^ (scratch.group[number] << 20)) & 0x7FFFFFFF
+        at = (mixed * 0x9E3779B1 >> 20) & mask
         like = scratch.hash_table[at]
         while like >= 0 and (
             scratch.position[like] != scratch.position[number] or scratch.group[like] != scratch.group[number]
@@ -222,17 +230,26 @@ def can_forward(context: SearchContext, states: StateRows, i: int, t: int, count
     result = False
     for number in range(count):
         scratch.has_neighbour[number] = 0
+    # few distances are different, so each is looked up among those seen, which the hash table stores in pairs
+    seen, x = 0, 0
     for way in range(2):
-        last, matches = 0, False  # neighbours mostly have the same distance
         for number in range(count):
+            x = 0 if x + 1 == width else x + 1  # column of the next sub-cluster
             other = number + 1 if way == 0 else number + width
-            if other < count and (way == 1 or other % width > 0):
-                apart = scratch.position[other] - scratch.position[number]
-                if apart != last:
-                    last, matches = apart, _in_steps(context, states, i, t, apart)
-                if matches:
-                    scratch.has_neighbour[number] = scratch.has_neighbour[other] = 1
-                    result = True
+            if other >= count or (way == 0 and x == 0):
+                continue
+            apart, at = scratch.position[other] - scratch.position[number], 0
+            while at < seen and scratch.hash_table[2 * at] != apart:
+                at += 1
+            if at == seen:
+                seen += at < MAX_DISTANCES
+                scratch.hash_table[2 * at], scratch.hash_table[2 * at + 1] = (
+                    apart,
+                    _in_steps(context, states, i, t, apart),
+                )
+            if scratch.hash_table[2 * at + 1]:
+                scratch.has_neighbour[number] = scratch.has_neighbour[other] = 1
+                result = True
     return result
 
 
