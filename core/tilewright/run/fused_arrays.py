@@ -81,7 +81,7 @@ class ArrayLayer(FusedLayer):
         return cheaper and not (limited and (leaks or objective != "energy"))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
-        """Return a lower bound on energy and cycles inside tiles [n, dimension], whatever is kept further in."""
+        """Return a lower bound on energy and cycles inside tiles [n, dimension], for all nests there."""
         macs, compute = self.problem.macs, self.architecture.compute
         energy, moved = (
             np.full(len(tiles), macs * compute.energy_per_operation_pj),
@@ -240,7 +240,7 @@ class ArrayLayer(FusedLayer):
 
     @cached_property
     def _links(self) -> list[tuple[int, float, float | None, float, int, int]]:
-        """Of each tensor, words that are not read first, pJ of a word, and its slices in both memories.
+        """Words of each tensor that are not read first, pJ of a word, and its slices in both memories.
 
         The pJ are those of reading and updating it in the outermost memory, and of filling it into the buffer.
         """
