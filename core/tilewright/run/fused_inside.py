@@ -250,7 +250,7 @@ class Inside:
         """Return the register tiles that no other ones beat, for the part of one unit.
 
         Every loop outside a node repeats its tile. A node moves in through loops that move it, since it then needs less
-        room, and out through others, since it is then filled less often. Stationary tensors do not move.
+        room. It moves out through others, since it is then filled less often. Stationary tensors do not move.
         """
         if tile in self._known_fetched:
             return self._known_fetched[tile]

@@ -308,13 +308,17 @@ class ResidentNetwork:
         """Return the intermediates alive during each layer, by position in `may_stay`.
 
         Raises:
-            InputError: A resident may not stay, or they do not fit the home at some layer.
+            InputError: A resident may not stay, is named twice, or they do not fit the home at some layer.
         """
         known = {each.maker: at for at, each in enumerate(self.may_stay)}
-        strange = sorted(set(residents) - known.keys())
+        named = Counter(residents)
+        twice = sorted(name for name, count in named.items() if count > 1)
+        if twice:
+            raise InputError(f"these results are named twice: {', '.join(twice)}")
+        strange = sorted(named.keys() - known.keys())
         if strange:
             raise InputError(f"these results may not stay: {', '.join(strange)}")
-        own = [(known[name], self.may_stay[known[name]]) for name in residents]
+        own = [(known[name], self.may_stay[known[name]]) for name in named]
         found = [
             frozenset(at for at, each in own if each.first <= number <= each.last)
             for number in range(len(self.workload.layers))

@@ -1,6 +1,7 @@
 """Certificates of fused groups and networks: what is true is confirmed, and what was changed is caught."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ import pytest
 
 import tilewright as tw
 from support.command import Command, command
-from support.fused_chains import Chain
+from support.fused_graphs import random_graph
 from support.products import products
-from tilewright.errors import CallError
+from tilewright.api.fusion_certificates import fusion_checks
+from tilewright.errors import CallError, InputError, UnknownPluginError
+from tilewright.run.fused_chain import map_chain
+from tilewright.schema.document import Document, validate
 from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
 
 pytestmark = pytest.mark.exhaustive
@@ -20,7 +24,7 @@ M, SIZES = 16, (8, 32, 8, 4)
 
 @pytest.fixture(scope="module")
 def group() -> GroupCertificate:
-    found = tw.fuse(Chain(1).group(), objective="energy").certificate
+    found = tw.fuse(random_graph(22).group(), objective="energy").certificate
     assert found is not None and found.value < found.unfused
     return found
 
@@ -68,16 +72,86 @@ def machine(it: NetworkCertificate, words: int) -> dict[str, Any]:
     return {"architecture": it.architecture.replace({"GlobalBuffer.capacity_words": words})}
 
 
+def work(it: NetworkCertificate, change: Callable[[int, Any], dict[str, Any]]) -> Any:
+    data = it.workload.to_data()
+    changed = [each | change(at, each) for at, each in enumerate(data["layers"])]
+    return type(it.workload).model_validate(data | {"layers": changed})
+
+
+def larger(at: int, layer: Any) -> dict[str, Any]:
+    sizes = {name: size * 2 for name, size in layer["problem"]["dimensions"].items()}
+    return {"problem": layer["problem"] | {"dimensions": sizes}}
+
+
+def hardware(it: GroupCertificate, path: str, value: float) -> dict[str, Any]:
+    return {"group": it.group.model_copy(update={"architecture": it.group.architecture.replace({path: value})})}
+
+
+def record(it: GroupCertificate, **changes: Any) -> Any:
+    return it.model.model_copy(update=changes)
+
+
+def exchanged(it: GroupCertificate) -> Any:
+    tree = it.group.tree
+    return it.group.model_copy(update={"tree": tree.model_copy(update={"branches": tree.branches[::-1]})})
+
+
+def worse(it: GroupCertificate) -> dict[str, Any]:
+    return {"group": map_chain(it.group, it.objective).unfused, "value": it.unfused, "bound": it.unfused}
+
+
+def leaves(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the keys of every value that is no list and no mapping."""
+    if isinstance(data, dict | list):
+        for key, each in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from leaves(each, (*at, key))
+    else:
+        yield at
+
+
+def with_another_value(data: dict[str, Any], at: tuple[Any, ...]) -> dict[str, Any]:
+    """Return data with another number, text or truth value at some keys."""
+    data = copy.deepcopy(data)
+    part: Any = data
+    for key in at[:-1]:
+        part = part[key]
+    old = part[at[-1]]
+    if isinstance(old, bool):
+        part[at[-1]] = not old
+    else:
+        part[at[-1]] = old * 2 + 1 if isinstance(old, int | float) else 1 if old is None else f"{old}x"
+    return data
+
+
 Change = Callable[[Any], dict[str, Any]]
 BOTH: dict[str, tuple[Change, set[str]]] = {
     "a bound above the value": (lambda it: {"bound": it.value * 1.01}, {"gap", "bound"}),
     "a higher bound and value": (lambda it: {"bound": it.value * 1.01, "value": it.value * 1.01}, {"figures", "bound"}),
+    "a lower bound": (lambda it: {"bound": it.value * 0.9, "gap": 0.1}, {"bound"}),
+    "cheaper without fusion": (lambda it: {"unfused": it.unfused * 0.9}, {"unfused"}),
     "a lower value": (lambda it: {"value": it.value * 0.9, "bound": it.value * 0.9}, {"figures"}),
     "another gap": (lambda it: {"gap": 0.5}, {"gap"}),
     "dearer without fusion": (lambda it: {"unfused": it.unfused * 2}, {"unfused"}),
     "another objective": (lambda it: {"objective": "cycles"}, {"figures", "unfused"}),
 }
+GROUP: dict[str, tuple[Change, set[str]]] = {
+    "the mapping without fusion": (lambda it: worse(it), {"bound"}),
+    "the layers exchanged": (lambda it: {"group": exchanged(it)}, {"figures"}),
+    "a cheaper memory": (lambda it: hardware(it, "DRAM.read_energy_pj", 1), {"figures"}),
+    "a smaller buffer": (lambda it: hardware(it, "Buffer.capacity_words", 1), {"figures"}),
+    "a dearer unit": (lambda it: hardware(it, "compute.energy_per_operation_pj", 1), {"figures"}),
+    "another model": (lambda it: {"model": record(it, name="maestro", options={})}, {"figures"}),
+    "another version of the model": (lambda it: {"model": record(it, version="9")}, {"contents"}),
+    "other versions": (lambda it: {"versions": {**it.versions, "tilewright": "9"}}, {"contents"}),
+}
 NETWORK: dict[str, tuple[Change, set[str]]] = {
+    "less energy": (lambda it: {"energy_pj": it.energy_pj * 0.9}, {"figures"}),
+    "a lower bound on any fusion": (lambda it: {"least": it.least * 0.99}, {"unfused"}),
+    "a resident twice": (lambda it: {"residents": ("L0", "L0", "L1")}, {"residents"}),
+    "no residents": (lambda it: {"residents": ()}, {"figures"}),
+    "a layer more often": (lambda it: {"workload": work(it, lambda at, each: {"count": 2})}, {"figures"}),
+    "other sizes": (lambda it: {"workload": work(it, larger)}, {"figures"}),
+    "another mapper": (lambda it: {"settings": {**it.settings, "mapper": "quickflow"}}, {"bound"}),
     "fewer cycles": (lambda it: {"cycles": it.cycles - 1}, {"figures"}),
     "a higher bound on any fusion": (lambda it: {"least": it.least * 1.01}, {"unfused"}),
     "a resident less": (lambda it: {"residents": ("L0",)}, {"figures"}),
@@ -106,17 +180,47 @@ def test_a_change_of_a_network_is_caught(change: str, network: NetworkCertificat
     assert expected <= failed(type(network).model_validate(network.model_copy(update=changed(network)).to_data()))
 
 
-def test_another_group_mapping_is_caught(group: GroupCertificate) -> None:
-    loops = group.group.tree.model_copy(update={"branches": group.group.tree.branches[::-1]})
-    wrong = group.model_copy(update={"group": group.group.model_copy(update={"tree": loops})})
-    assert "figures" in failed(wrong)
+@pytest.mark.parametrize("change", GROUP)
+def test_a_change_of_a_group_is_caught(change: str, group: GroupCertificate) -> None:
+    changed, expected = GROUP[change]
+    assert expected <= failed(type(group).model_validate(group.model_copy(update=changed(group)).to_data()))
+
+
+def test_a_model_that_is_not_installed_confirms_nothing(group: GroupCertificate) -> None:
+    with pytest.raises(UnknownPluginError):
+        failed(group.model_copy(update={"model": record(group, name="nowhere")}))
+
+
+def test_every_value_of_the_files_counts(group: GroupCertificate, network: NetworkCertificate) -> None:
+    for it in (group, network):
+        data = it.to_data()
+        for at in leaves(data):
+            try:
+                changed = validate(type(it), Document(with_another_value(data, at), "dict"))
+            except InputError:
+                continue
+            assert any(each.passed is False for each in fusion_checks(changed)), at
+
+
+def test_what_passes_with_other_digests_is_true(group: GroupCertificate) -> None:
+    """Only names, and figures that do not matter for the energy, may change. All is proved again."""
+    data, passed = group.to_data(), set[str]()
+    for at in leaves(data):
+        try:
+            changed = validate(type(group), Document(with_another_value(data, at), "dict"))
+            if changed != group and not failed(changed):
+                passed.add(str(at[-1]))
+        except (InputError, UnknownPluginError):
+            continue
+    free = {"name", "python", "link_transfers", "capacity_words", *group.digests}
+    assert passed <= free | {"read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle"}
 
 
 def test_files_are_written_and_checked_by_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tilewright: Command = command(monkeypatch, capsys)
-    tw.fuse(Chain(1).group(), objective="energy", folder=tmp_path)
+    tw.fuse(random_graph(22).group(), objective="energy", folder=tmp_path)
     tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", progress=False, folder=tmp_path)
     for name in ("group", "network"):
         file = tmp_path / f"{name}.certificate.yaml"

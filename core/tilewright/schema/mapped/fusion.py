@@ -48,7 +48,7 @@ class FusionCertificate(Printed, FileModel):
     def part_digests(self) -> FrozenDict[str, str]:
         """Return the digests of the parts as they are."""
         own = self.to_data()
-        given = {"schema_version", "kind", *FusionCertificate.model_fields}
+        given = {"schema_version", "kind", *FusionCertificate.model_fields} - {"versions"}
         return FrozenDict({name: of_data(part) for name, part in own.items() if name not in given})
 
     def to_yaml(self) -> str:
