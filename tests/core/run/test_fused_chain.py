@@ -101,7 +101,7 @@ def test_parts_that_are_not_covered_are_refused() -> None:
 @pytest.mark.parametrize("seed", [1, 5, 9])
 def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for windows in (False, True):
-        chain = Chain(seed, windows)
+        chain = random_graph(seed, chain=True, windows=windows)
         found = map_chain(chain.group(), "edp")
         with monkeypatch.context() as patch:
             patch.setattr(fused_tree, "LONGEST", 1)
