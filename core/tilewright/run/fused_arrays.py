@@ -81,7 +81,7 @@ class ArrayLayer(FusedLayer):
         return cheaper and not (limited and (leaks or objective != "energy"))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
-        """Return a lower bound on energy and cycles inside tiles [n, dimension], for all nests there."""
+        """Return a lower bound on energy and cycles inside tiles [n, dimension] for all nests inside."""
         macs, compute = self.problem.macs, self.architecture.compute
         energy, moved = (
             np.full(len(tiles), macs * compute.energy_per_operation_pj),

@@ -260,7 +260,7 @@ class FusedLayer:
         return bool((home <= far).all() and (not timed or busy[0] <= computing))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
-        """Return a lower bound on energy and cycles inside tiles [n, dimension], for all nests there."""
+        """Return a lower bound on energy and cycles inside tiles [n, dimension] for all nests inside."""
         fills = np.tile(np.array(states, dtype=np.int64), (len(tiles), 1))
         counts = self._counts(fills)
         energies = self._energies(counts)

@@ -648,7 +648,7 @@ class TreeSearch:
                     self._known_bounds[key] = _Bounds([tile], *least)
                 known = self._known_bounds[key]
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
-            else:  # deeper loops, shared or not, are those of a nest inside the tile
+            else:  # loops inside, shared or not, are those of a nest inside the tile
                 found = [
                     each
                     for closed in self._closed(at, own)
@@ -663,7 +663,7 @@ class TreeSearch:
         return max(energy, floor[0]), max(cycles, floor[1])
 
     def _closed(self, number: int, states: States) -> list[States]:
-        """Return states without open tensors; one costs least: all of them at home, if the buffer is cheaper."""
+        """Return states without open tensors. The least costs are among theirs; at home suffices if the buffer is cheaper."""
         choices = (HOME,) if self.home_is_least[number] else (HOME, FAR)
         return list(itertools.product(*(choices if state == OPEN else (state,) for state in states)))
 
