@@ -27,6 +27,8 @@ from tilewright.run.fused_chain import map_chain
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
+Ranks = tuple[str, ...]
+"""Dimensions of each coordinate, one letter each; two are a window."""
 Loops = tuple[tuple[str, int], ...]
 """Dimension and tile of each loop, outermost first."""
 Words = tuple[int, int, int, int, int, int]
@@ -54,10 +56,23 @@ class Pair:
         self.energies = [random.choice(able) for able in ([8, 100], [8, 100], [2, 6], [2, 8], [0.5, 1], [0.5, 3])]
         self.bandwidths = [random.choice([None, None, 0.5, 1, 4]) for _ in range(6)]
         self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
-        first = {"T0": "ma", "W0": "ab", "T1": "mb"}
-        second = {"T0": "ma", "W1": "ac", "T2": "mc"} if self.siblings else {"T1": "mb", "W1": "bc", "T2": "mc"}
-        self.layers = [first, second]
+        first = {"T0": tuple("ma"), "W0": tuple("ab"), "T1": tuple("mb")}
+        second = {"T1": tuple("mb"), "W1": tuple("bc"), "T2": tuple("mc")}
+        if self.siblings:
+            second = {"T0": tuple("ma"), "W1": tuple("ac"), "T2": tuple("mc")}
+        self.layers: list[dict[str, Ranks]] = [first, second]
         self.common = "T0" if self.siblings else "T1"
+
+    @property
+    def steps(self) -> set[str]:
+        """Dimensions of shared loops."""
+        return set("".join(self.layers[0][self.common]))
+
+    def layer(self, number: int) -> Layer:
+        return Layer(self, number)
+
+    def edges(self) -> list[dict[str, Any]]:
+        return [{"tensor": self.common, "layers": dict.fromkeys(("L0", "L1"), self.common)}]
 
     def group(self) -> GroupMapping:
         memories: list[dict[str, Any]] = [
@@ -81,18 +96,19 @@ class Pair:
         layers = [
             {
                 "name": f"L{number}",
-                "dimensions": {at: self.sizes[at] for at in sorted(set("".join(tensors.values())))},
+                "dimensions": {
+                    at: self.sizes[at] for at in sorted({at for own in tensors.values() for at in "".join(own)})
+                },
                 "tensors": [
-                    {"name": name, "role": role, "projection": list(own)}
+                    {"name": name, "role": role, "projection": [" + ".join(rank) for rank in own]}
                     for (name, own), role in zip(tensors.items(), ("input", "weight", "output"), strict=True)
                 ],
             }
             for number, tensors in enumerate(self.layers)
         ]
-        kept = [
-            self.common,
-            *(f"L{i}.{name}" for i, own in enumerate(self.layers) for name in own if name != self.common),
-        ]
+        known = {each["tensor"] for each in self.edges()}
+        every = {name if name in known else f"L{i}.{name}" for i, own in enumerate(self.layers) for name in own}
+        kept = sorted(every)
         branches = [
             {
                 "layer": each["name"],
@@ -110,7 +126,7 @@ class Pair:
             {
                 "name": "pair",
                 "layers": layers,
-                "edges": [{"tensor": self.common, "layers": dict.fromkeys(("L0", "L1"), self.common)}],
+                "edges": self.edges(),
                 "tree": {"entries": [{"target": "DRAM", "keep": kept}], "branches": branches},
                 "architecture": {
                     "name": "array",
@@ -137,7 +153,8 @@ class Layer:
     def __init__(self, pair: Pair, number: int) -> None:
         self.pair, self.number, self.tensors = pair, number, pair.layers[number]
         self.result = list(self.tensors)[-1]
-        self.sizes = {at: pair.sizes[at] for at in sorted(set("".join(self.tensors.values())))}
+        self.dimensions = {name: set("".join(own)) for name, own in self.tensors.items()}
+        self.sizes = {at: pair.sizes[at] for at in sorted(set().union(*self.dimensions.values()))}
         self.macs = math.prod(self.sizes.values())
         self.moved = cache(self._moved)
         self.inner = cache(self._inner)
@@ -148,7 +165,11 @@ class Layer:
         return self.sizes | dict(loops)
 
     def room(self, name: str, tile: dict[str, int]) -> int:
-        return math.prod(tile[at] for at in self.tensors[name])
+        return math.prod(tile[at] for at in self.dimensions[name])
+
+    def held(self, name: str, loops: Loops) -> int:
+        """Return the words of a tile in the buffer."""
+        return self.room(name, self.tiles(loops))
 
     def nests(self) -> Iterator[tuple[Loops, dict[str, int]]]:
         """Yield loops, and how many are outside each tensor that the buffer keeps; the last one is in front of one."""
@@ -156,10 +177,7 @@ class Layer:
             for chosen in itertools.product([None, *range(len(loops) + 1)], repeat=3):
                 depths = {name: at for name, at in zip(self.tensors, chosen, strict=True) if at is not None}
                 if not loops or len(loops) in depths.values():
-                    if (
-                        sum(self.room(name, self.tiles(loops[:at])) for name, at in depths.items())
-                        <= self.pair.capacity
-                    ):
+                    if sum(self.held(name, loops[:at]) for name, at in depths.items()) <= self.pair.capacity:
                         yield loops, depths
 
     def _inner(self, tile: tuple[tuple[str, int], ...]) -> list[tuple[tuple[int, ...], Loops, tuple[int | None, ...]]]:
@@ -201,6 +219,7 @@ class Layer:
         register: int | None,
         apart: int,
         home: bool,
+        stays: bool,
     ) -> Words:
         """Return the words that a tensor moves, by executing the nest.
 
@@ -208,8 +227,9 @@ class Layer:
             depth, register: loops outside its tile in the buffer, and of `inner`, in the registers; None: not there.
             apart: after every step of this many loops, what is inside has gone.
             home: the outermost memory has no word of it.
+            stays: the tile in the buffer does not go.
         """
-        output, own = name == self.result, self.tensors[name]
+        output, own = name == self.result, self.dimensions[name]
         outer, buffer, registers = Counter[str](), Counter[str](), Counter[str]()
         whole = self.tiles(loops)
         parts = {at: size // n for (at, size), n in zip(whole.items(), units, strict=True)}
@@ -225,14 +245,20 @@ class Layer:
         near = outer if depth is None else buffer
         begun, begun_far, begun_here = set[object](), set[object](), [set[object]() for _ in lanes]
         last: object = None
+        before: object = None
+        held = frozenset[object]()
         last_here: list[object] = [None] * len(lanes)
         for step in itertools.product(*starts):
             visit = step[:apart]
             if depth is not None and not home:
-                words = self.set_of(own, step[:depth], self.tiles(loops[:depth]), {})
-                if last != (words, visit if depth >= apart else ()):
-                    last = (words, visit if depth >= apart else ())
-                    again = words & begun_far if output else words
+                words = self.set_of(name, step[:depth], self.tiles(loops[:depth]), {})
+                place = self.set_of(name, step[:depth], dict.fromkeys(self.sizes, 1), {}, whole=True)
+                now = (place, visit if depth >= apart and not stays else ())
+                if now != last:
+                    moving = max((at for at, (d, _) in enumerate(loops[:depth]) if d in own), default=0)
+                    slides = before == (step[:moving], now[1])
+                    again = words & begun_far if output else words - held if slides else words
+                    last, before, held = now, (step[:moving], now[1]), words
                     outer["read"] += len(again)
                     buffer["write"] += len(again)
                     outer["write"] += len(words) if output else 0
@@ -242,12 +268,12 @@ class Layer:
                 shift = {at: parts[at] * number for at, number in where.items()}
                 if register is not None:
                     count = len(loops) + register
-                    words = self.set_of(own, step[:count], parts | dict(inner[:register]), shift)
+                    words = self.set_of(name, step[:count], parts | dict(inner[:register]), shift)
                     if last_here[lane] != (words, visit):
                         last_here[lane] = (words, visit)
                         registers["write"] += len(words & begun_here[lane] if output else words)
                         asked |= words
-                operands = self.set_of(own, step, dict.fromkeys(self.sizes, 1), shift)
+                operands = self.set_of(name, step, dict.fromkeys(self.sizes, 1), shift)
                 if register is None:
                     asked |= operands
                 else:
@@ -260,22 +286,44 @@ class Layer:
         return tuple(each[kind] for each in (outer, buffer, registers) for kind in ("read", "write"))  # type: ignore[return-value]
 
     def set_of(
-        self, own: str, step: tuple[tuple[str, int], ...], tile: dict[str, int], shift: dict[str, int]
+        self,
+        name: str,
+        step: tuple[tuple[str, int], ...],
+        tile: dict[str, int],
+        shift: dict[str, int],
+        whole: bool = False,
     ) -> frozenset[object]:
-        """Return the words of a tile."""
+        """Return the words of a tile; `whole`: also those that do not exist."""
         start = Counter(shift)
         for at, offset in step:
             start[at] += offset
-        return frozenset(itertools.product(*(range(start[at], start[at] + tile[at]) for at in own)))
+        ranges = []
+        for number, rank in enumerate(self.tensors[name]):
+            first = sum(start[at] for at in rank)
+            own = range(first, first + 1 + sum(tile[at] - 1 for at in rank))
+            ranges.append([at for at in own if whole or self.exists(name, number, at)])
+        return frozenset(itertools.product(*ranges))
 
-    def costs(self, loops: Loops, depths: dict[str, int], apart: int, fused: bool) -> Costs:
+    def exists(self, name: str, coordinate: int, at: int) -> bool:
+        """Return whether a coordinate of a tensor is a word, and not padding."""
+        return True
+
+    def may_stay(self, name: str) -> bool:
+        """Return whether a tile right above the branches may stay for the next step."""
+        return False
+
+    def is_covered(self, loops: Loops, depths: dict[str, int], apart: int) -> bool:
+        """Return whether the space has a nest."""
+        return True
+
+    def costs(self, loops: Loops, depths: dict[str, int], apart: int, fused: bool, stay: tuple[str, ...] = ()) -> Costs:
         """Return the costs of all ways to map the innermost tile."""
         found: Costs = set()
         for units, inner, registers in self.inner(tuple(self.tiles(loops).items())):
             total = [0] * 6
             for name, register in zip(self.tensors, registers, strict=True):
                 at_home = fused and name == self.pair.common and not (self.pair.siblings and self.number == 0)
-                more = self.moved(name, loops, inner, units, depths.get(name), register, apart, at_home)
+                more = self.moved(name, loops, inner, units, depths.get(name), register, apart, at_home, name in stay)
                 total = [a + b for a, b in zip(total, more, strict=True)]
             count = math.prod(units)
             energy = self.macs * 0.5 + sum(a * b for a, b in zip(total, self.pair.energies, strict=True))
@@ -312,29 +360,33 @@ def fused_states(layer: Layer) -> dict[State, Costs]:
         if home is None:
             continue
         for apart in range(home, len(loops) + 1):
-            if any(at not in layer.tensors[pair.common] for at, _ in loops[:apart]):
+            if any(at not in pair.steps for at, _ in loops[:apart]):
                 break
-            rooms = [0, 0]
-            for name, depth in depths.items():
-                if name != pair.common:
-                    rooms[depth >= apart] += layer.room(name, layer.tiles(loops[:depth]))
-            if sum(rooms) + layer.room(pair.common, layer.tiles(loops[:home])) <= pair.capacity:
-                key = loops[:apart], home, rooms[0], rooms[1]
-                found.setdefault(key, set()).update(layer.costs(loops, depths, apart, True))
+            able = [name for name, depth in depths.items() if depth == apart > 0 and layer.may_stay(name)]
+            for stay in ((), *((name,) for name in able if name != pair.common)):
+                rooms = [0, 0]
+                for name, depth in depths.items():
+                    if name != pair.common:
+                        rooms[depth >= apart and name not in stay] += layer.held(name, loops[:depth])
+                fits = sum(rooms) + layer.held(pair.common, loops[:home]) <= pair.capacity
+                if fits and layer.is_covered(loops, depths, apart):
+                    key = loops[:apart], home, rooms[0], rooms[1]
+                    found.setdefault(key, set()).update(layer.costs(loops, depths, apart, True, stay))
     return {key: thinned(costs, pair.objective) for key, costs in found.items()}
 
 
 def least(pair: Pair) -> float | None:
     """Return the least cost of all pairs of nests, or None if nothing fits."""
-    layers = [Layer(pair, number) for number in range(2)]
+    layers = [pair.layer(number) for number in range(2)]
     alone: list[Costs] = []
     for layer in layers:
-        costs = {each for loops, depths in layer.nests() for each in layer.costs(loops, depths, 0, False)}
+        nests = ((loops, depths) for loops, depths in layer.nests() if layer.is_covered(loops, depths, 0))
+        costs = {each for loops, depths in nests for each in layer.costs(loops, depths, 0, False)}
         alone.append(thinned(costs, pair.objective))
     pairs = list(itertools.product(*alone))
     first, second = (fused_states(layer) for layer in layers)
     for (loops, home, outside, inside), costs in first.items():
-        tile = layers[0].room(pair.common, layers[0].tiles(loops[:home]))
+        tile = layers[0].held(pair.common, loops[:home])
         for (others, at, more, own), theirs in second.items():
             if (others, at) == (loops, home) and tile + outside + more + max(inside, own) <= pair.capacity:
                 pairs += itertools.product(costs, theirs)

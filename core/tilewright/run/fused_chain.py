@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
-from tilewright.mapspace.group_legality import is_padded
+from tilewright.mapspace.group_padding import existing_words
+from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
-from tilewright.run.fused_inside import has_one_unit, uncovered
 from tilewright.run.fused_parts import FusedLayer
 from tilewright.run.fused_tree import Axis, Leaf, Level, Sequenced, Shared, Tree, TreeSearch
 from tilewright.schema.group import GroupMapping
@@ -39,8 +40,10 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the mapper of fused chains", reasons)
-    kind = FusedLayer if has_one_unit(group.architecture) else ArrayLayer
-    layers = [kind(_problem(group, name), group.architecture) for name in _order(group)]
+    kind = FusedLayer if fused_inside.has_one_unit(group.architecture) else ArrayLayer
+    layers = [
+        kind(_problem(group, name), group.architecture, fused_padding.padding(group, name)) for name in _order(group)
+    ]
     shared = list(_shared(group))
     search = TreeSearch(layers, shared, _axes(group, shared), objective)
     plain = search.unfused()
@@ -55,7 +58,7 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
     architecture = group.architecture
-    yield from uncovered(architecture, group.layers)
+    yield from fused_inside.uncovered(architecture, group.layers)
     if any(not memory.may_hold(t) for memory in architecture.memories[:2] for p in group.layers for t in p.tensors):
         yield Reason(code="hardware", where=architecture.name, message="a memory may not hold every tensor")
     for name in architecture.sparse_parts:
@@ -70,10 +73,7 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
             elif windows and (tensor.is_output or _is_shared_input(group, problem.name, tensor.name)):
                 text = "a result, or an input that several layers read, has a window"
                 yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
-    for edge in group.edges:
-        moved = edge.sizes is not None or any(any(each) for each in edge.offsets.values())
-        if moved or is_padded(group, edge.tensor):
-            yield Reason(code="padding", where=f"tensor {edge.tensor}", message="padding and offsets are not searched")
+    yield from fused_padding.uncovered(group)
 
 
 def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
@@ -95,12 +95,14 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
     for tensor, users in group.users.items():
         if len(users) < 2:
             continue
-        problems = {layer: _problem(group, layer) for layer in users}
+        problems, exist = {layer: _problem(group, layer) for layer in users}, existing_words(group, tensor)
         sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
         for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
             together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in users.items()]
             layer, rank = together[0]
             size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
+            if exist is not None:
+                size = exist[number][1] - exist[number][0] + 1
             stepped = _stepped(group, tensor, together)
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
@@ -139,22 +141,14 @@ def _largest(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> Iterato
     """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
     everything = _united(dimensions, links)
     certain = [link for link in links if _is_once(everything[next(iter(link))])]
-
-    def able(chosen: Sequence[Dimensions]) -> bool:
-        return all(map(_is_once, _united(dimensions, [*certain, *chosen]).values()))
-
-    def choices(chosen: list[Dimensions], left: list[Dimensions], out: list[Dimensions]) -> Iterator[list[Dimensions]]:
-        if not left:
-            yield from [chosen] if not any(able([*chosen, each]) for each in out) else []
-            return
-        link, *rest = left
-        if able([*chosen, link]):
-            yield from choices([*chosen, link], rest, out)
-        if not able([*chosen, *left]):  # otherwise no way lacks the link
-            yield from choices(chosen, rest, [*out, link])
-
-    for chosen in choices([], [link for link in links if link not in certain], []):
-        yield _united(dimensions, [*certain, *chosen])
+    others = [link for link in links if link not in certain]
+    found = list[frozenset[Dimensions]]()
+    for count in range(len(others), -1, -1):
+        for chosen in map(frozenset, itertools.combinations(others, count)):
+            joined = _united(dimensions, [*certain, *chosen])
+            if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
+                found.append(chosen)
+                yield joined
 
 
 def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Objective
@@ -83,10 +84,14 @@ class _Rows:
 
 @dataclass(frozen=True)
 class FusedLayer:
-    """A layer of a group, on an architecture of two memories. Dimensions and tensors have numbers."""
+    """A layer of a group, on an architecture of two memories. Dimensions and tensors have numbers.
+
+    `padding`: for each tensor, the padded ones of its windows, by number.
+    """
 
     problem: Problem
     architecture: Architecture
+    padding: tuple[tuple[tuple[int, PaddedWindow], ...], ...] = ()
 
     @property
     def outer(self) -> Memory:
@@ -127,17 +132,50 @@ class FusedLayer:
 
     def words(self, tensor: int, tile: Tile) -> int:
         """Return the words of a tensor's tile."""
+        if self._is_padded(tensor):
+            return int(self.words_in(tensor, np.array([tile], dtype=np.int64))[0])
         own = math.prod(tile[at] for at in self.moving[tensor] - self.sliding[tensor])
         return own * math.prod(1 + sum(tile[at] - 1 for at in window) for window in self.windows[tensor])
 
     def words_in(self, tensor: int, tiles: Ints) -> Ints:
-        """Return the words of a tensor's tiles [n, dimension]."""
+        """Return the words of a tensor's tiles [n, dimension]; of padded ones those of the largest tile."""
         found = np.ones(len(tiles), dtype=np.int64)
         for at in self.moving[tensor] - self.sliding[tensor]:
             found *= tiles[:, at]
-        for window in self.windows[tensor]:
-            found *= 1 + sum(tiles[:, at] - 1 for at in window)
+        for number, window in enumerate(self.windows[tensor]):
+            padded = self._padded(tensor, number)
+            if padded is None:
+                found *= 1 + sum(tiles[:, at] - 1 for at in window)
+            else:
+                found *= np.array([padded.held(pair) for pair in _pairs(tiles, window)], dtype=np.int64)
         return found
+
+    def filling(self, tensor: int, tile: Tile) -> int:
+        """Return the words that fill tiles of a tensor in all visits."""
+        if self._is_padded(tensor):
+            return int(self.filling_in(tensor, np.array([tile], dtype=np.int64))[0])
+        return self.words(tensor, tile) * self.visits(tile)
+
+    def filling_in(self, tensor: int, tiles: Ints) -> Ints:
+        """Return the words that fill tiles of a tensor in all visits [n]."""
+        found: Ints = self.problem.macs // tiles.prod(axis=1)
+        for at in self.moving[tensor] - self.sliding[tensor]:
+            found *= tiles[:, at]
+        for number, window in enumerate(self.windows[tensor]):
+            padded = self._padded(tensor, number)
+            if padded is None:
+                found *= 1 + sum(tiles[:, at] - 1 for at in window)
+            else:
+                found //= math.prod(self.whole[at] // tiles[:, at] for at in window)
+                found *= np.array([padded.filling(pair) for pair in _pairs(tiles, window)], dtype=np.int64)
+        return found
+
+    def _is_padded(self, tensor: int) -> bool:
+        return bool(self.padding and self.padding[tensor])
+
+    def _padded(self, tensor: int, number: int) -> PaddedWindow | None:
+        """Return a padded window of a tensor; None if it is not padded."""
+        return dict(self.padding[tensor]).get(number) if self.padding else None
 
     def visits(self, tile: Tile) -> int:
         """Return the steps of all loops outside a tile."""
@@ -149,10 +187,21 @@ class FusedLayer:
         Args:
             outer: the tile of that dimension outside the loop.
         """
-        window = next(each for each in self.windows[tensor] if last in each)
-        side, trips = 1 + sum(tile[at] - 1 for at in window), outer // tile[last]
-        words = self.words(tensor, tile) * self.visits(tile)
-        return words * (side + (trips - 1) * min(side, tile[last])) // (trips * side)
+        tiles, before = np.array([tile], dtype=np.int64), np.array([outer], dtype=np.int64)
+        return int(self._slid(tensor, before, tiles, last, self.filling_in(tensor, tiles))[0])
+
+    def _slid(self, tensor: int, outer: Ints, tiles: Ints, last: int, fills: Ints) -> Ints:
+        """Return `slid` for tiles [n, dimension], given the words of all tiles without sliding [n]."""
+        number, window = next((n, each) for n, each in enumerate(self.windows[tensor]) if last in each)
+        padded = self._padded(tensor, number)
+        if padded is None:
+            side, trips = 1 + sum(tiles[:, each] - 1 for each in window), outer // tiles[:, last]
+            new: Ints = fills // (trips * side) * (side + (trips - 1) * np.minimum(side, tiles[:, last]))
+            return new
+        at, pairs = sorted(window).index(last), _pairs(tiles, window)
+        whole = np.array([padded.filling(pair) for pair in pairs], dtype=np.int64)
+        slid = [padded.slid(pair, at, each) for pair, each in zip(pairs, outer.tolist(), strict=True)]
+        return fills // whole * np.array(slid, dtype=np.int64)
 
     @cached_property
     def signature(self) -> object:
@@ -162,6 +211,7 @@ class FusedLayer:
             self.whole,
             self.moving,
             self.windows,
+            self.padding,
             self.widths,
             tuple((each.role, self.outer.slices_of(each)) for each in self.problem.tensors),
         )
@@ -239,12 +289,19 @@ class FusedLayer:
         The other one has what is added for each word that fills a kept tensor [tensor, 5].
         """
         known, filled = [], []
-        for each in self.problem.tensors:
+        for number, each in enumerate(self.problem.tensors):
             words = self.problem.tensor_words(each) if each.is_output else 0  # the first sum of a word is not read
-            reads, sums = self.problem.macs - words, self.problem.macs if each.is_output else 0
+            reads, sums = self._operations(number) - words, self.problem.macs if each.is_output else 0
             known.append([[reads, sums, 0, 0, 0], [0, 0, reads, 0, sums], [-words, 0, reads, -words, sums]])
             filled.append([1, int(each.is_output), 0, 1, 0])
         return np.array(known, dtype=np.float64), np.array(filled, dtype=np.float64)
+
+    def _operations(self, tensor: int) -> int:
+        """Return the operations whose word of a tensor exists."""
+        found = self.problem.macs
+        for number, padded in self.padding[tensor] if self.padding else ():
+            found = found // math.prod(self.whole[at] for at in self.windows[tensor][number]) * padded.used
+        return found
 
     @cached_property
     def _slices(self) -> Floats:
@@ -364,7 +421,7 @@ class FusedLayer:
         for window in self.windows[tensor]:
             fits &= sum((tiles[:, each] < tile[each]).astype(np.int64) for each in window) <= 1
         outside, tiles, words, slices = outside[fits], tiles[fits], words[fits], slices[fits]
-        fills = words * (self.problem.macs // tiles.prod(axis=1))
+        fills = self.filling_in(tensor, tiles)
         before = block.tiles[-1][outside]
         looped = tiles < before
         for last, chosen, filled in self._slidings(tensor, moved, before, tiles, looped, fills):
@@ -392,10 +449,7 @@ class FusedLayer:
         for last in slides:
             others = sorted(moved - {last})  # the node before has moved in through all loops but the last
             chosen = np.flatnonzero(looped[:, last] & ~looped[:, others].any(axis=1))
-            window = next(each for each in self.windows[tensor] if last in each)
-            own = tiles[chosen]
-            side, trips = 1 + sum(own[:, each] - 1 for each in window), before[chosen, last] // own[:, last]
-            yield last, chosen, fills[chosen] // (trips * side) * (side + (trips - 1) * np.minimum(side, own[:, last]))
+            yield last, chosen, self._slid(tensor, before[chosen, last], tiles[chosen], last, fills[chosen])
 
     def _nodes(self, rows: _Rows, at: int, tile: Tile) -> tuple[Node, ...]:
         """Return the nodes of one nest."""
@@ -408,6 +462,12 @@ class FusedLayer:
             loops = [(each, inner[each]) for each in range(len(tile)) if inner[each] < outer[each] and each != last]
             found.append(Node(tensor, (*loops, *([] if last is None else [(last, inner[last])]))))
         return tuple(found)
+
+
+def _pairs(tiles: Ints, window: frozenset[int]) -> list[tuple[int, int]]:
+    """Return the tiles of a window's two dimensions [n]."""
+    one, other = sorted(window)
+    return list(zip(tiles[:, one].tolist(), tiles[:, other].tolist(), strict=True))
 
 
 def undominated(rows: Floats) -> Ints:

@@ -553,7 +553,7 @@ class TreeSearch:
         filled = [list(each) for each in states]
         for layer, own in kept:
             tile = tiles[layer - first]
-            filled[layer - first][own] = self.layers[layer].words(own, tile) * self.layers[layer].visits(tile)
+            filled[layer - first][own] = self.layers[layer].filling(own, tile)
         new_states = tuple(map(tuple, filled))
         lasts = uneven or list(axes)
         for sizes, inner in self._tilings(place, axes, new_states, slices):

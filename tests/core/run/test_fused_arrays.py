@@ -47,7 +47,10 @@ def two_products(units: int, registers: int) -> GroupMapping:
     """Return two products of 4 x 4 x 4 on an array, with a buffer of 64 words."""
     pair = Pair(0)
     pair.siblings, pair.sizes, pair.units, pair.capacity = False, dict.fromkeys("mabc", 4), (units, units), 64
-    pair.layers = [{"T0": "ma", "W0": "ab", "T1": "mb"}, {"T1": "mb", "W1": "bc", "T2": "mc"}]
+    pair.layers = [
+        {"T0": ("m", "a"), "W0": ("a", "b"), "T1": ("m", "b")},
+        {"T1": ("m", "b"), "W1": ("b", "c"), "T2": ("m", "c")},
+    ]
     pair.common, pair.registers, pair.held = "T1", registers, None
     pair.energies, pair.bandwidths = [128, 128, 6, 8, 0.5, 0.5], [4, 4, 16, 16, None, None]
     return pair.group()
