@@ -28,7 +28,6 @@ from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.branches import evaluate_branches
 from tilewright.run.compilation_warm_up import compilation_notice
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
@@ -199,6 +198,8 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
             verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
             if not verdict:
                 raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+        from tilewright.run.branches import evaluate_branches  # single mappings need none of it
+
         with compilation_notice(model.name):
             return evaluate_branches(model.record.name, model.model.bind, group)
     except TilewrightError as error:

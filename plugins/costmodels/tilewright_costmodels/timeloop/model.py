@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,9 +31,10 @@ from tilewright_costmodels.timeloop.nest import KernelInput, nest_of, trips_of_t
 from tilewright_costmodels.timeloop.ragged.tables import pieces_of
 from tilewright_costmodels.timeloop.relaxation import relaxation_of
 from tilewright_costmodels.timeloop.report import figures
-from tilewright_costmodels.timeloop.sparse.conformance import uncovered
-from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
 from tilewright_costmodels.timeloop.tables import Mappings, Tables, all_slots, distinct_shifts, mappings_of, tables_of
+
+if TYPE_CHECKING:
+    from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
 
 MAX_UNITS = 2**20
 """Maximum number of compute units. Delivery patterns need memory for each sub-cluster of a fanout."""
@@ -55,12 +56,16 @@ class TimeloopModel:
             NotConformableError: an axis other than X and Y, or several possible memories for a tensor in one cluster.
                 Counts beyond 2**53, or more than 2**20 compute units. Sparse parts that Timeloop's rules do not cover.
         """
+        if not architecture.sparse_parts:
+            return self.dense(problem, architecture)
+        # dense hardware needs none of these modules and kernels
+        from tilewright_costmodels.timeloop.sparse.conformance import uncovered
+        from tilewright_costmodels.timeloop.sparse.evaluator import SparseEvaluator
+
         reasons = tuple(uncovered(problem, architecture))
         if reasons:
             raise NotConformableError("cost model timeloop", reasons)
-        if architecture.sparse_parts:
-            return SparseEvaluator(problem, architecture, self.dense)
-        return self.dense(problem, architecture)
+        return SparseEvaluator(problem, architecture, self.dense)
 
     def dense(self, problem: Problem, architecture: Architecture) -> TimeloopEvaluator:
         """Bind the model without the sparse parts of the architecture; see `bind`."""
