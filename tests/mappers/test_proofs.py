@@ -32,9 +32,11 @@ def test_no_mapping_costs_less_than_a_proof(seed: int, kind: Kind, capped: bool)
 
 
 @scaled(0.3)
-@given(st.integers(0, 2**32), st.integers(1, 30), st.booleans())
-def test_no_mapping_costs_less_than_the_bound_of_a_narrow_search(seed: int, width: int, relaxed: bool) -> None:
-    verdict = check(draw(seed), LIMIT, relaxed=relaxed, width=width, orders=1)
+@given(st.integers(0, 2**32), st.integers(1, 30), st.booleans(), st.booleans())
+def test_no_mapping_costs_less_than_the_bound_of_a_narrow_search(
+    seed: int, width: int, relaxed: bool, parts: bool
+) -> None:
+    verdict = check(draw(seed), LIMIT, relaxed=relaxed, parts=parts, width=width, orders=1)
     assert not verdict.wrong
 
 

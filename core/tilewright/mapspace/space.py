@@ -173,20 +173,22 @@ class MapSpace(FeasibleRegion):
                 rest = rest // 2
             yield Candidates(self, trips[which], order, keep)
 
-    def reordered(self, candidates: Candidates, most: int | Ints) -> Candidates:
+    def reordered(self, candidates: Candidates, most: int | Ints, blocks: slice = slice(None)) -> Candidates:
         """Return every candidate with up to `most` of its loop orders, in the sequence of `enumerate`.
 
         `most` is one number for all candidates, or an array [n].
 
-        The order of the innermost block changes fastest. The kept tensors do not change.
+        The order of the innermost block changes fastest. The kept tensors do not change. Nor does the order of other
+        blocks of temporal loops than `blocks`, which counts them from the outermost one.
         """
         non_unit = candidates.trips > 1
-        ways = [count_orders(non_unit[:, slot], self.slots[slot].order) for slot in self.temporal_slots]
-        each = np.minimum(np.prod(ways, axis=0), most).astype(np.int64)
+        reordered = list(enumerate(self.temporal_slots))[blocks]
+        ways = {block: count_orders(non_unit[:, slot], self.slots[slot].order) for block, slot in reordered}
+        each = np.minimum(math.prod(ways.values(), start=np.ones(len(candidates), np.object_)), most).astype(np.int64)
         which = np.repeat(np.arange(len(candidates)), each)
         rest = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
-        order = self._problem_order(len(which))
-        for block, slot in reversed(list(enumerate(self.temporal_slots))):
+        order = candidates.orders[which]
+        for block, slot in reversed(reordered):
             here = np.minimum(ways[block], MAX_EXACT).astype(np.int64)[which]
             order[:, block] = arrange(non_unit[which, slot], self.slots[slot].order, by_rank(rest % here))
             rest = rest // here

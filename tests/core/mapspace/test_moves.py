@@ -25,6 +25,10 @@ def test_reordered_lists_the_first_orders_of_every_mapping() -> None:
     assert len({mapping.model_dump_json() for mapping in every}) == len(every)
     assert (every.trips == one.trips).all() and (every.keeps == one.keeps).all()
 
+    outer = ARRAY.reordered(one, 10**6, slice(None, -1))
+    assert len(outer) == math.prod(math.factorial(int(k)) for k in non_unit[:-1])
+    assert (outer.orders[:, -1] == one.orders[0, -1]).all()
+
 
 @given(st.integers(0, 2**32))
 def test_neighbours_by_powers_are_several_single_moves(seed: int) -> None:

@@ -31,6 +31,7 @@ def main() -> int:
     parser.add_argument("--uneven", action="store_true", help="all orders of storage entries")
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
     parser.add_argument("--relaxed", action="store_true", help="undercounted states dominate in every pass")
+    parser.add_argument("--parts", action="store_true", help="one fanout of each task is searched in parts")
     parser.add_argument("--width", type=int, default=0, help="states kept per stage; a small number leaves gaps")
     parser.add_argument("--limit", type=int, default=400_000, help="mappings of the largest space enumerated")
     parser.add_argument("--save", type=Path, help="folder for the inputs of wrong proofs")
@@ -49,7 +50,14 @@ def main() -> int:
         if arguments.uneven:
             verdict = check_uneven(inputs, arguments.limit)
         else:
-            verdict = check(inputs, arguments.limit, capped=arguments.capped, relaxed=arguments.relaxed, **options)
+            verdict = check(
+                inputs,
+                arguments.limit,
+                capped=arguments.capped,
+                relaxed=arguments.relaxed,
+                parts=arguments.parts,
+                **options,
+            )
         counts["wrong" if verdict.wrong else verdict.status] += 1
         if verdict.wrong:
             print(seed, *verdict.wrong, sep="\n  ", flush=True)

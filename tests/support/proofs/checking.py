@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -26,8 +27,11 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
-from tilewright_mappers.optimal import mapper
+from tilewright_mappers.optimal import mapper, staged_search
+from tilewright_mappers.optimal.kernel.structures import FanoutLevel
 from tilewright_mappers.optimal.search_instance import SearchInstance
+from tilewright_mappers.optimal.staged_search import StagedSearch
+from tilewright_mappers.optimal.state_tables import States
 
 ROUNDING = 1e-9
 """Relative difference of two equal costs."""
@@ -48,7 +52,9 @@ class Verdict:
     best: dict[str, Any] | None = None
 
 
-def check(inputs: Inputs, limit: int, *, capped: bool = False, relaxed: bool = False, **options: int) -> Verdict:
+def check(
+    inputs: Inputs, limit: int, *, capped: bool = False, relaxed: bool = False, parts: bool = False, **options: int
+) -> Verdict:
     """Compare the proof of a task with its enumeration: as users run it, and without the heuristic starts.
 
     Args:
@@ -56,6 +62,7 @@ def check(inputs: Inputs, limit: int, *, capped: bool = False, relaxed: bool = F
         limit: more mappings than this are not enumerated.
         capped: limit the cycles to those of a drawn mapping, and minimise energy.
         relaxed: undercounted states dominate in every pass.
+        parts: one fanout is searched in parts.
         options: of the mapper.
     """
     try:
@@ -83,7 +90,10 @@ def check(inputs: Inputs, limit: int, *, capped: bool = False, relaxed: bool = F
         costs = np.where(dense.evaluate_batch(batch).valid, _costs(evaluator, batch, task), np.inf)
         if costs.min() < least:
             least, best = float(costs.min()), batch[int(costs.argmin())].to_data()
-    with relaxed_dominance() if relaxed else contextlib.nullcontext():
+    with (
+        relaxed_dominance() if relaxed else contextlib.nullcontext(),
+        fanout_in_parts(inputs.seed % 2) if parts else contextlib.nullcontext(),
+    ):
         proved, contradictions = check_against(least, task, evaluator, inputs.seed, **options)
     status: Status = "no valid mapping" if best is None else "proved" if proved else "gap left"
     return Verdict(status, (*wrong, *contradictions), least, every.size, best)
@@ -212,4 +222,33 @@ def relaxed_dominance() -> Iterator[None]:
         return instance.with_relaxed_dominance() if instance.may_relax else instance
 
     with mock.patch.object(mapper, "SearchInstance", instance_of):
+        yield
+
+
+@contextlib.contextmanager
+def fanout_in_parts(inner: int) -> Iterator[None]:
+    """Search one fanout in parts in every pass, not only where its states do not fit.
+
+    Args:
+        inner: levels of memories inside the fanout.
+    """
+    start, unroll = StagedSearch.__init__, StagedSearch._unroll
+
+    def start_with_aim(search: StagedSearch, *arguments: Any) -> None:
+        start(search, *arguments)
+        search.aim = sys.float_info.max
+
+    def unroll_nothing(
+        search: StagedSearch, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True
+    ) -> States:
+        if not search.aim or number != len(search.instance.levels) - 1 - inner:
+            return unroll(search, states, number, level, windows_first=windows_first)
+        search.truncation_bound = -math.inf
+        return states
+
+    with (
+        mock.patch.object(staged_search, "INSIDE_SHARE", 0),
+        mock.patch.object(StagedSearch, "__init__", start_with_aim),
+        mock.patch.object(StagedSearch, "_unroll", unroll_nothing),
+    ):
         yield

@@ -39,6 +39,8 @@ WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
 NEARLY_PROVED = 0.99
 """Fraction of the best cost from which on a truncated pass is the last one."""
+AIM = 0.9902
+"""Fraction of the best cost that the widest pass aims to prove, if more is out of reach."""
 DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
 EVALUATION_BATCH = 4096
@@ -95,10 +97,12 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
         cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
         known = bound if relaxed else -math.inf
-        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known)
+        aim = best * AIM if width == widest and math.isfinite(best) else 0.0
+        staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known, aim)
         complete = staged.run()
         truncation_bound = staged.truncation_bound
-        best, unresolved = yield from _evaluate(complete, truncation_bound, best, task, run, options)
+        blocks = slice(None, None if instance.innermost_order_matters else -1)
+        best, unresolved = yield from _evaluate(complete, truncation_bound, best, blocks, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
         bound = min(best, unresolved, truncation_bound)
@@ -174,11 +178,17 @@ def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
 
 
 def _evaluate(
-    complete: CompleteMappings, truncation_bound: float, best: float, task: Task, run: Run, options: OptimalOptions
+    complete: CompleteMappings,
+    truncation_bound: float,
+    best: float,
+    blocks: slice,
+    task: Task,
+    run: Run,
+    options: OptimalOptions,
 ) -> Generator[Candidates, Costs, tuple[float, float]]:
     """Evaluate complete mappings in the order of their bounds (Lemmas 13 and 15).
 
-    Undercounted mappings are evaluated in all loop orders, up to `options.orders` of each. The cost
+    Undercounted mappings are evaluated in all loop orders of some blocks, up to `options.orders` of each. The cost
     of a mapping also bounds the mappings that it may have dominated (Lemma 4).
 
     Returns:
@@ -193,7 +203,7 @@ def _evaluate(
         best = min(best, float(lowest[part].min(initial=math.inf)))
     countable = complete.undercounted & ~complete.relaxed
     undercounted = np.flatnonzero(countable & (complete.bounds < best * ROUNDING_FACTOR))
-    rows, order_counts, group = _distinct(complete, undercounted, task)
+    rows, order_counts, group = _distinct(complete, undercounted, blocks, task)
     resolvable = (order_counts <= options.orders) & (complete.bounds[rows] < truncation_bound)
     unresolved = float(complete.bounds[rows[~resolvable]].min(initial=math.inf))
     unresolved = min(unresolved, float(complete.bounds[complete.relaxed].min(initial=math.inf)))
@@ -206,7 +216,7 @@ def _evaluate(
         counts = order_counts[left].astype(np.int64)
         count = max(1, int(np.searchsorted(np.cumsum(counts), REORDERING_BATCH)))
         now, counts, left = left[:count], counts[:count], left[count:]
-        reordered = task.space.reordered(complete.candidates.take(rows[now]), int(counts.max()))
+        reordered = task.space.reordered(complete.candidates.take(rows[now]), int(counts.max()), blocks)
         values = yield from objectives(reordered, task, run)
         best = min(best, float(values.min(initial=math.inf)))
         first = np.cumsum(counts) - counts
@@ -219,8 +229,8 @@ def _evaluate(
     return best, min(unresolved, float(bounds.min(initial=math.inf)))
 
 
-def _distinct(complete: CompleteMappings, rows: Ints, task: Task) -> tuple[Ints, Ints, Ints]:
-    """Return the rows that differ in more than loop order, the loop orders of each, and the group of every row."""
+def _distinct(complete: CompleteMappings, rows: Ints, blocks: slice, task: Task) -> tuple[Ints, Ints, Ints]:
+    """Return the rows that differ in more than loop order, the orders of their blocks, and the group of every row."""
     some = complete.candidates.take(rows)
     tiles = [array.reshape(len(rows), math.prod(array.shape[1:])) for array in (some.trips, some.keeps)]
     groups: dict[bytes, int] = {}
@@ -231,6 +241,6 @@ def _distinct(complete: CompleteMappings, rows: Ints, task: Task) -> tuple[Ints,
         if group[i] == len(first):
             first.append(i)
     order_counts: Ints = np.ones(len(first), np.object_)
-    for s in task.space.temporal_slots:
+    for s in task.space.temporal_slots[blocks]:
         order_counts *= count_orders(some.trips[first, s] > 1, task.space.slots[s].order)
     return rows[first], order_counts, group

@@ -125,6 +125,14 @@ class SearchInstance:
         """Whether every mapping may cost more than its bound."""
         return self.relaxation.order_matters or bool((self.problem.unmodelled | self.problem.ragged_window).any())
 
+    @property
+    def innermost_order_matters(self) -> bool:
+        """Whether costs may depend on the order of the innermost block of temporal loops (Lemma 13)."""
+        temporal, spatial = self.levels[-1]
+        inside = max(e for e, entry in enumerate(self.space.skeleton.entries) if entry.holds)
+        alike = not self.undercounts and not self.problem.ragged and not self.open_trips[spatial].any()
+        return not (temporal and alike and self.always[inside].all())
+
     def without_dominance(self) -> SearchInstance:
         """Return a copy whose states never dominate each other."""
         return self._with(self.costs._replace(dominance=False))

@@ -51,6 +51,10 @@ MAX_SUBCLUSTERS = 1024
 """Maximum sub-clusters of a fanout that are laid out to find neighbours (Lemma 14)."""
 DECISIONS_SHARE = 8
 """Inverse of the fraction of the memory that decisions take at most."""
+PARTS = 8
+"""Parts of the states inside a fanout, which are searched one after the other if its states do not fit at once."""
+INSIDE_SHARE = 16
+"""Inverse of the fraction of the width that states inside such a fanout take at most; a copy of them is kept."""
 CHUNK = 1 << 18
 """States times trips per loop that one kernel call expands. Between calls the search checks the time limit."""
 
@@ -86,6 +90,13 @@ class DecisionTrace:
         self.count += len(before)
         return np.arange(self.count - len(before), self.count)
 
+    def forget(self, count: int) -> None:
+        """Remove all rows but the first `count`, which end with those of one call of `add`."""
+        while self.count > count:
+            self.count -= len(self.predecessor.pop())
+            self.slot.pop()
+            self.decision_code.pop()
+
 
 @dataclass
 class CompleteMappings:
@@ -112,6 +123,7 @@ class StagedSearch:
         width: maximum states kept per stage. `truncation_bound` is the lowest bound of a truncated state.
         over: returns whether the time has run out; the search then truncates all states.
         known: a lower bound that is proved; the search ends once its truncated states leave no higher one.
+        aim: a lower bound that is enough, if truncated states would leave a lower one; 0: none.
         most_bytes: maximum bytes of the tables and decisions. `short_of_memory` tells whether more would have kept
             more states.
     """
@@ -124,8 +136,10 @@ class StagedSearch:
         over: Callable[[], bool],
         most_bytes: int = 1 << 30,
         known: float = -math.inf,
+        aim: float = 0.0,
     ) -> None:
-        self.instance, self.width, self.over, self.known = instance, width, over, known
+        self.instance, self.width, self.over, self.known, self.aim = instance, width, over, known, aim
+        self.kept_bytes = 0
         self.truncation_bound = math.inf
         self.decisions = DecisionTrace()
         self.counts = np.zeros(3, np.int64)
@@ -165,15 +179,41 @@ class StagedSearch:
 
     def run(self) -> CompleteMappings:
         """Run all stages and return the complete mappings that are left."""
-        space = self.instance.space
+        bounds, row, flags = self._outwards(self._start(), len(self.instance.space.skeleton) - 1)
+        order = np.argsort(bounds, kind="stable")
+        self.short_of_memory |= self.tables.short_of_memory
+        self.peak_bytes = self.instance.outer_traffic.bytes + self.tables.bytes + self.decisions.bytes + self.kept_bytes
+        self.tables.tables = []  # frees large arrays
+        return self._complete(bounds[order], row[order], flags[order])
+
+    def _outwards(self, states: States, first: int, *, part: bool = False) -> tuple[Floats, Ints, Ints]:
+        """Expand states by all entries from one outwards, and return the bounds, decisions and flags of what is left.
+
+        Args:
+            first: index of the innermost entry.
+            part: the states are some of those inside the fanout of that entry, without others in a table.
+        """
+        space, levels = self.instance.space, self.instance.levels
         place = {(slot.entry, slot.spatial): number for number, slot in enumerate(space.slots)}
-        number = len(self.instance.levels) - 1
-        states, level, outside = self._start(), self.instance.fanout_level(number), len(space.slots)
-        for entry in range(len(space.skeleton) - 1, -1, -1):
-            spatial = self.instance.levels[number][1]
+        number = len(levels) - 1 - sum(entry.holds for entry in space.skeleton.entries[first + 1 :])
+        level, outside = self.instance.fanout_level(number), len(space.slots)
+        for entry in range(first, -1, -1):
+            spatial = levels[number][1]
             if spatial and place.get((entry, True)) == spatial[0]:
                 level = self.instance.fanout_level(number)
-                states = self._unroll(states, number, level)
+                if number < len(levels) - 1:
+                    states = self._close_forwarding(states)
+                if 0.0 < self.aim <= self.truncation_bound and len(states) * INSIDE_SHARE <= self.width:
+                    inside, row, before = self._copies(states, 1)[0], self.decisions.count, self.truncation_bound
+                    known, self.known = self.known, self.aim  # ends if truncated states leave no higher bound
+                    states = self._unroll(states, number, level)
+                    self.known = known
+                    if self.truncation_bound < self.aim:
+                        self.decisions.forget(row)
+                        self.truncation_bound = before
+                        return self._in_parts(inside, entry)
+                else:
+                    states = self._unroll(states, number, level, windows_first=not (part and entry == first))
                 outside = spatial[0]
             if space.skeleton.entries[entry].holds:
                 states = self._store(states, entry, level, outside)
@@ -181,14 +221,26 @@ class StagedSearch:
             if (entry, False) in place:
                 outside = place[entry, False]
                 states = self._place_loops(states, entry, outside, level)
-        order = np.argsort(states.numbers[:, BOUND], kind="stable")
-        bounds = states.numbers[order, BOUND]
-        row, flags = (states.integers[order, at] for at in (self.instance.layout.decision, self.instance.layout.flags))
-        self.short_of_memory |= self.tables.short_of_memory
-        self.peak_bytes = self.instance.outer_traffic.bytes + self.tables.bytes + self.decisions.bytes
-        del states
-        self.tables.tables = []  # frees large arrays
-        return self._complete(bounds, row, flags)
+        layout = self.instance.layout
+        integers = states.integers
+        return states.numbers[:, BOUND].copy(), integers[:, layout.decision].copy(), integers[:, layout.flags].copy()
+
+    def _in_parts(self, states: States, entry: int) -> tuple[Floats, Ints, Ints]:
+        """Expand states inside the fanout of an entry, a part of them after another, up to the aim.
+
+        All states above the aim are pruned, so the aim is a truncated bound.
+        """
+        self.truncation_bound = min(self.truncation_bound, self.aim)
+        self.context = self.context._replace(cutoff=min(self.context.cutoff, self.aim))
+        self.aim, self.kept_bytes = 0.0, states.numbers.nbytes + states.integers.nbytes
+        bounds, rows, flags = zip(
+            *(self._outwards(each, entry, part=True) for each in self._copies(states, PARTS)), strict=True
+        )
+        return np.concatenate(bounds), np.concatenate(rows), np.concatenate(flags)
+
+    def _copies(self, states: States, parts: int) -> list[States]:
+        """Return parts of equal size of some states, which no table contains."""
+        return [States(states.numbers[n::parts].copy(), states.integers[n::parts].copy()) for n in range(parts)]
 
     def _start(self) -> States:
         """Return the state of the compute units, inside all loops."""
@@ -215,26 +267,28 @@ class StagedSearch:
 
     # -- stages ----------------------------------------------------------------------------------------------
 
-    def _unroll(self, states: States, number: int, level: FanoutLevel) -> States:
+    def _unroll(self, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True) -> States:
         """Expand states by all spatial slots of a level.
 
-        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on them only.
+        Windowed dimensions come first, because forwarding and the full key of Lemma 3 depend on them only. In a part of
+        the states the others come first: they leave fewer states, but all need the full key.
         """
         instance, layout = self.instance, self.instance.layout
         spatial, entry = instance.levels[number][1], instance.space.slots[instance.levels[number][1][-1]].entry
         outer, links = instance.outer_context(entry + 1, spatial[0], number), instance.costs.forwarding
         units = links and number == len(instance.levels) - 1
-        if number < len(instance.levels) - 1:
-            states = self._close_forwarding(states)
         windowed = np.asarray((instance.problem.window_index >= 0).any(axis=0))
         able = instance.open_trips.copy()
-        for windows in (True, False):
+        if not windows_first:
+            self._open_forwarding(states, spatial)
+        for windows in (windows_first, not windows_first):
             for k in range(len(spatial) - 1, -1, -1):
                 for d in range(instance.dims):
                     if windowed[d] == windows and (
                         instance.open_trips[spatial[k], d] or not instance.trips[spatial[k], d, 0]
                     ):
-                        key_length = layout.full_key if windows or units else layout.unrolling
+                        full = windows or units or not windows_first
+                        key_length = layout.full_key if full else layout.unrolling
                         able[spatial[k], d] = False  # no longer available for later stages
                         outer = outer._replace(open_trips=for_kernel(able.copy()))
                         stage = self._stage(stages.UNROLL, level, outer, spatial[k])
@@ -244,6 +298,14 @@ class StagedSearch:
                 states = self._expand(self._stage(stages.FIND_FORWARDING, level, outer), states)
         stage = self._stage(stages.END_FANOUT, level, instance.outer_context_of_fanout(number))
         return self._expand(stage._replace(feeds_units=units), states)
+
+    def _open_forwarding(self, states: States, spatial: list[int]) -> None:
+        """Let neighbours forward words of all windows that these slots may unroll: minima are lowered from here on."""
+        problem = self.instance.problem
+        for t in range(self.instance.tensors if self.instance.costs.forwarding else 0):
+            able = self.instance.open_trips[spatial] & (problem.window_index[t] >= 0)
+            if able.any() and not problem.unmodelled[t] and not problem.ragged_window[t]:
+                states.integers[:, self.instance.layout.flags] |= 1 << FORWARDING_OPEN + t
 
     def _close_forwarding(self, states: States) -> States:
         """Close the forwarding of the last fanout, which no temporal loop separates from the next.
@@ -354,7 +416,7 @@ class StagedSearch:
 
     def _is_over(self) -> bool:
         """Return whether time or memory has run out, or nothing more can be proved."""
-        full = self.decisions.bytes > self.most_decisions or not self.tables.room
+        full = self.decisions.bytes + self.kept_bytes > self.most_decisions or not self.tables.room
         self.short_of_memory |= full or self.tables.short_of_memory
         return full or self.truncation_bound <= self.known or self.over()
 
