@@ -190,7 +190,11 @@ class MapSpace(FeasibleRegion):
         order = candidates.orders[which]
         for block, slot in reversed(reordered):
             here = np.minimum(ways[block], MAX_EXACT).astype(np.int64)[which]
-            order[:, block] = arrange(non_unit[which, slot], self.slots[slot].order, by_rank(rest % here))
+            # few orders are different, so each is arranged once
+            code = (non_unit[:, slot] @ (1 << np.arange(non_unit.shape[2])))[which] * (here.max() + 1) + rest % here
+            _, first, like = np.unique(code, return_index=True, return_inverse=True)
+            listed = arrange(non_unit[which[first], slot], self.slots[slot].order, by_rank((rest % here)[first]))
+            order[:, block] = listed[like]
             rest = rest // here
         return replace(candidates.take(which), order=order)
 

@@ -39,7 +39,7 @@ WORTH_WIDENING = 0.8
 """Fraction of the best cost that must be proved to run the widest of the narrow passes."""
 NEARLY_PROVED = 0.99
 """Fraction of the best cost from which on a truncated pass is the last one."""
-AIM = 0.9902
+AIM = 0.9901
 """Fraction of the best cost that the widest pass aims to prove, if more is out of reach."""
 DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
@@ -97,7 +97,7 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         over = partial(_is_over, run, WARMUP_TIME_FRACTION if width < widest and run.starters else 1.0)
         cutoff = best * ROUNDING_FACTOR if math.isfinite(best) else MAX_CUTOFF
         known = bound if relaxed else -math.inf
-        aim = best * AIM if width == widest and math.isfinite(best) else 0.0
+        aim = best * AIM if width == widest and math.isfinite(best) and not instance.problem.ragged else 0.0
         staged = StagedSearch(instance, cutoff, width, over, options.memory << 20, known, aim)
         complete = staged.run()
         truncation_bound = staged.truncation_bound
