@@ -206,16 +206,16 @@ def test_the_staged_search_alone_proves_what_enumeration_finds(
         assert promised <= least
 
 
-@scaled(2)
-@given(*pairs, st.integers(0, 2**32), st.sampled_from(OBJECTIVES))
+@scaled(0.5)
+@given(problems(max_dimensions=6, max_macs=300), st.booleans(), st.integers(0, 2**32), st.sampled_from(OBJECTIVES))
 def test_the_order_of_the_innermost_loops_changes_no_cost(
-    problem: Problem, architecture: Architecture, links: bool, seed: int, objective: Objective
+    problem: Problem, links: bool, seed: int, objective: Objective
 ) -> None:
     """That is so if the memory around them keeps all tensors, and no loop inside them is unrolled."""
-    space = MapSpace.of(problem, architecture, rules=None)
+    space = tilewright.space(problem, arch="sunstone_conventional", constraints="none")
     evaluator = timeloop(space, links)
     assert isinstance(evaluator, CandidateEvaluator)
-    assume(space.factorizations > 0 and not _instance(space, evaluator, objective).innermost_order_matters)
+    assume(not _instance(space, evaluator, objective).innermost_order_matters)
     some = space.sample(np.random.default_rng(seed), 20)
     for i in range(len(some)):
         ways = space.reordered(some.take(slice(i, i + 1)), WAYS, slice(-1, None))
@@ -488,19 +488,19 @@ def test_no_outer_loop_spares_a_sliding_tensor_more_than_is_bounded(
 
 def test_a_fanout_that_is_searched_in_parts_proves_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pass prunes states above its aim, which is a truncated bound, too."""
-    formula = "O[k,t,p,q] += I[c,t+d,p+r,q+s] * W[k,c,d,r,s]; k=16 c=3 t=8 p=16 q=16 d=3 r=3 s=3"
+    formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=16 c=4 p=16 q=16 r=3 s=3"
     space = tilewright.space(formula, arch="sunstone_conventional", constraints="none")
     evaluator = timeloop(space)
     instance = _instance(space, evaluator, "edp")
     _, costs = _no_bound_is_above(instance, evaluator, "edp", 2000)
     monkeypatch.setattr(staged_search, "INSIDE_SHARE", 1)
     least = float(costs.min())
-    plain, parts = (StagedSearch(instance, least, 4000, lambda: False, aim=aim) for aim in (0.0, 0.9 * least))
+    plain, parts = (StagedSearch(instance, least, 1600, lambda: False, aim=aim) for aim in (0.0, 0.95 * least))
     assert isinstance(evaluator, CandidateEvaluator)
     for each in (plain, parts):
         complete = each.run()
         assert (complete.bounds <= evaluator.evaluate_candidates(complete.candidates).edp * (1 + CLOSE)).all()
-    assert plain.truncation_bound < parts.truncation_bound <= 0.9 * least
+    assert plain.truncation_bound < parts.truncation_bound == 0.95 * least
 
 
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:

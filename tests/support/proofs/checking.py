@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -236,7 +235,7 @@ def fanout_in_parts(inner: int) -> Iterator[None]:
 
     def start_with_aim(search: StagedSearch, *arguments: Any) -> None:
         start(search, *arguments)
-        search.aim = sys.float_info.max
+        search.aim = math.inf
 
     def unroll_nothing(
         search: StagedSearch, states: States, number: int, level: FanoutLevel, *, windows_first: bool = True
