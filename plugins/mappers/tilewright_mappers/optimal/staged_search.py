@@ -187,7 +187,7 @@ class StagedSearch:
         return self._complete(bounds[order], row[order], flags[order])
 
     def _outwards(self, states: States, first: int, *, part: bool = False) -> tuple[Floats, Ints, Ints]:
-        """Expand states by all entries from one outwards, and return the bounds, decisions and flags of what is left.
+        """Expand states by all entries from one outwards, and return bounds, decisions and flags of the complete ones.
 
         Args:
             first: index of the innermost entry.
