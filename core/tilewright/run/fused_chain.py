@@ -20,18 +20,26 @@ from tilewright.schema.report import Objective
 
 @dataclass(frozen=True)
 class FusedChain:
-    """Optimum of a group with its costs, and the optimum without fusion."""
+    """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
+
+    `value`: that of the mapping. It is optimal if the bound is equal.
+    """
 
     group: GroupMapping
     energy_pj: float
     cycles: float
     unfused: GroupMapping
+    value: float
+    bound: float
 
 
-def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChain:
+def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedChain:
     """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
+
+    Args:
+        seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
 
     Raises:
         NotConformableError: The architecture does not have two memories without a fanout, a
@@ -47,12 +55,14 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     shared = list(_shared(group))
     search = TreeSearch(layers, shared, _axes(group, shared), objective)
     plain = search.unfused()
-    best = search.best()
+    best, bound = search.best(seconds)
     return FusedChain(
         group=_Built(group, layers, best.tree).group(),
         energy_pj=best.energy_pj,
         cycles=best.cycles,
         unfused=_Built(group, layers, plain.tree).group(),
+        value={"energy": best.energy_pj, "cycles": best.cycles, "edp": best.energy_pj * best.cycles}[objective],
+        bound=bound,
     )
 
 
