@@ -12,7 +12,8 @@ from tilewright.mapspace.group_padding import existing_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
 from tilewright.run.fused_parts import FusedLayer
-from tilewright.run.fused_tree import Axis, Leaf, Level, Sequenced, Shared, Tree, TreeSearch
+from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
+from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.report import Objective
@@ -22,15 +23,15 @@ from tilewright.schema.report import Objective
 class FusedChain:
     """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
 
-    `value`: that of the mapping. It is optimal if the bound is equal.
+    `proved`: the search ended, so the mapping is optimal.
     """
 
     group: GroupMapping
     energy_pj: float
     cycles: float
     unfused: GroupMapping
-    value: float
     bound: float
+    proved: bool
 
 
 def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedChain:
@@ -55,14 +56,14 @@ def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: flo
     shared = list(_shared(group))
     search = TreeSearch(layers, shared, _axes(group, shared), objective)
     plain = search.unfused()
-    best, bound = search.best(seconds)
+    best, bound, proved = search.best(seconds)
     return FusedChain(
         group=_Built(group, layers, best.tree).group(),
         energy_pj=best.energy_pj,
         cycles=best.cycles,
         unfused=_Built(group, layers, plain.tree).group(),
-        value={"energy": best.energy_pj, "cycles": best.cycles, "edp": best.energy_pj * best.cycles}[objective],
         bound=bound,
+        proved=proved,
     )
 
 

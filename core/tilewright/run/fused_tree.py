@@ -14,13 +14,13 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
+from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Solution, in_sequence
 from tilewright.schema.report import Objective
 
 OPEN = -2
@@ -29,105 +29,14 @@ OPEN = -2
 ALONE = 3
 """Layers of the longest intervals that are solved first, as if they were groups of their own."""
 
+FEW = 5
+"""Layers that are solved together at once if there is no time limit."""
+
 SLICE = 0.04
 """Share of the time limit that each interval gets."""
 
 SHARES = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
 """Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
-Axis = tuple[int, ...]
-"""The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """A tensor that several layers use.
-
-    `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
-    the group, and the first one fills it. For each coordinate, `sizes` has the whole size, `steps` the dimension of
-    each layer that steps it (empty: no loop is shared over it), and `halos` the rows of the steps before that a window reads
-    again. `width`: slices of a word in the buffer.
-    """
-
-    name: str
-    users: dict[int, int]
-    made: bool
-    sizes: tuple[int, ...]
-    steps: tuple[dict[int, int], ...]
-    halos: tuple[int, ...]
-    width: int
-
-    @cached_property
-    def first(self) -> int:
-        return min(self.users)
-
-    @cached_property
-    def last(self) -> int:
-        return max(self.users)
-
-    @property
-    def words(self) -> int:
-        return math.prod(self.sizes)
-
-    def stepped(self, first: int, axis: Axis) -> int | None:
-        """Return the coordinate that an axis of layers from `first` on steps in all users, or None."""
-        key = first, axis
-        if key not in self._known_steps:
-            found = (
-                number
-                for number, steps in enumerate(self.steps)
-                if steps and all(axis[layer - first] == steps[layer] for layer in self.users)
-            )
-            self._known_steps[key] = next(found, None)
-        return self._known_steps[key]
-
-    @cached_property
-    def _known_steps(self) -> dict[tuple[int, Axis], int | None]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A branch of one layer."""
-
-    layer: int
-    branch: Branch
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Shared loops of layers, outermost first, and the tensors kept right outside and right inside of them.
-
-    Kept tensors are (layer, tensor), and homes are tensors of several layers.
-    """
-
-    first: int
-    kept: tuple[tuple[int, int], ...]
-    homes: tuple[str, ...]
-    loops: tuple[tuple[Axis, int], ...]
-    sliding: tuple[tuple[int, int], ...]
-    halo_homes: tuple[str, ...]
-    inside: Level | Sequenced
-
-
-@dataclass(frozen=True, slots=True)
-class Sequenced:
-    """Branches in sequence, and the tensors at home right above them."""
-
-    homes: tuple[str, ...]
-    branches: tuple[Leaf | Level, ...]
-
-
-Tree = Leaf | Level | Sequenced
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """A subtree with its costs, and the most slices that it keeps at one moment."""
-
-    energy_pj: float
-    cycles: float
-    slices: int
-    tree: Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +82,10 @@ class TreeSearch:
     nested: bool
     known: Solution
     proved: float
+    end: float
+    ends: float
+    is_cut: bool
+    alone: dict[tuple[int, int], Solution]
 
     def __init__(
         self,
@@ -201,8 +114,8 @@ class TreeSearch:
         """Return the best sequence of layers that share nothing."""
         return self._unfused(0, len(self.layers) - 1, FAR)
 
-    def best(self, seconds: float | None = None) -> tuple[Solution, float]:
-        """Return the best tree of all layers, and a lower bound on the objective; they are equal if it is optimal.
+    def best(self, seconds: float | None = None) -> tuple[Solution, float, bool]:
+        """Return the best tree of all layers, a lower bound on the objective, and whether the search has ended.
 
         If the time ends, or the user interrupts, it is the best tree so far.
 
@@ -210,21 +123,22 @@ class TreeSearch:
             seconds: time limit; None: no limit.
         """
         last, objective = len(self.layers) - 1, self.objective
-        self.known, self.proved, self.alone = self.unfused(), 0.0, {}
+        self.known, self.proved, self.alone, is_cut = self.unfused(), 0.0, {}, True
         self.end, slices = (math.inf, math.inf) if seconds is None else (time.monotonic() + seconds, seconds * SLICE)
         try:
             for length in range(1, last + 1):
-                if length <= ALONE:
+                if length <= ALONE and (seconds is not None or last >= FEW):
                     self._join(length, slices)
                 if length > 1 and all(self.home_is_least):  # else homes may cost more
                     self._bound_all(length, slices)
             if time.monotonic() < self.end:
                 self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
+                is_cut = self.is_cut
         except KeyboardInterrupt:
             self.objective = objective
         self._sum_floors(0, last, self.floor)
         least = max(self.proved, self._value(*self._after[-1]))
-        return self.known, min(least, self._value(self.known.energy_pj, self.known.cycles))
+        return self.known, min(least, self._value(self.known.energy_pj, self.known.cycles)), not is_cut
 
     def _join(self, length: int, slices: float) -> None:
         """Solve the intervals of some length as groups of their own, and find the best sequence of all solved ones.
@@ -235,9 +149,9 @@ class TreeSearch:
         count = len(self.layers)
         for first in range(count + 1 - length):
             if time.monotonic() > self.end:
-                return
+                break
             last = first + length - 1
-            parts = [self._joined(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
+            parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
             best = self._best([self._unfused(first, last, FAR), *parts])
             if self._within(first, last):
                 best, _ = self._solved(first, last, FAR, best, slices)
@@ -246,18 +160,9 @@ class TreeSearch:
         for at in range(count):
             starts = [start for start in range(at + 1) if (start, at) in self.alone]
             rows[at] = self._thinned(
-                [self._joined(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
+                [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
             )
         self.known = self._best([self.known, *rows[count - 1]])
-
-    def _joined(self, one: Solution, other: Solution) -> Solution:
-        """Return two solutions in sequence."""
-        homes, branches = list[str](), list[Leaf | Level]()
-        for each in (one.tree, other.tree):
-            homes += each.homes if isinstance(each, Sequenced) else ()
-            branches += each.branches if isinstance(each, Sequenced) else [each]
-        tree = Sequenced(tuple(homes), tuple(branches))
-        return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)
 
     def _bound_all(self, length: int, slices: float) -> None:
         """Bound the least energy and cycles of the intervals of some length, wherever the tensors of others are at home.
@@ -293,10 +198,11 @@ class TreeSearch:
             floors = floors | {(at, at): self._least(at, inside) for at in range(first, last + 1)}
         self._sum_floors(first, last, floors)
         found = known, self._value(*self._after[first - 1])
-        self.ends = min(self.end, time.monotonic() + seconds)
+        self.ends, self.is_cut = min(self.end, time.monotonic() + seconds), True
         try:
-            for found in self._better(self._whole(first, last, others), *found):
-                pass
+            for better in self._better(self._whole(first, last, others), *found):
+                found = better
+            self.is_cut = False
         except _OutOfTime:
             pass
         except KeyboardInterrupt:
@@ -360,9 +266,7 @@ class TreeSearch:
         """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
         self._before, self._after = {first: (0.0, 0.0)}, {last: (0.0, 0.0)}
         for at in range(first, last + 1):
-            ends = [
-                (self._before[start], floor[start, at]) for start in range(first, at + 1) if (start, at) in floor
-            ]
+            ends = [(self._before[start], floor[start, at]) for start in range(first, at + 1) if (start, at) in floor]
             self._before[at + 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
         for at in range(last, first - 1, -1):
             ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
