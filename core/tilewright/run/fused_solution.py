@@ -43,13 +43,14 @@ class Shared:
         return math.prod(self.sizes)
 
     def stepped(self, first: int, axis: Axis) -> int | None:
-        """Return the coordinate that an axis of layers from `first` on steps in all users, or None."""
+        """Return the coordinate that an axis of layers from `first` on steps in all users among them, or None."""
         key = first, axis
         if key not in self._known_steps:
             found = (
                 number
                 for number, steps in enumerate(self.steps)
-                if steps and all(axis[layer - first] == steps[layer] for layer in self.users)
+                if steps
+                and all(axis[layer - first] == steps[layer] for layer in self.users if 0 <= layer - first < len(axis))
             )
             self._known_steps[key] = next(found, None)
         return self._known_steps[key]

@@ -409,6 +409,14 @@ class TreeSearch:
         """Return the tensors all of whose layers are in an interval."""
         return [each for each in self.shared if first <= each.first and each.last <= last]
 
+    def _made_and_read(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors that a layer of an interval makes, and another one there reads, wherever they are at home."""
+        return [
+            each
+            for each in self.shared
+            if each.made and first <= each.first and any(each.first < user <= last for user in each.users)
+        ]
+
     def _home_slices(self, tensor: Shared, place: Place) -> int:
         """Return the slices of a tensor's tile at home, with the rows that stay."""
         first, _, tiles, _ = place
@@ -440,7 +448,9 @@ class TreeSearch:
             able = [each for each in self._within(first, last) if self._is_open(each, inner)]
             if not able:
                 continue  # nothing would be at home inside the loops
-            axes = self._axes_of(first, last, [each for each in self._within(first, last) if each.made or each in able])
+            axes = self._axes_of(
+                first, last, [*self._made_and_read(first, last), *(each for each in able if not each.made)]
+            )
             for chosen in (each for n in range(1, len(axes) + 1) for each in itertools.combinations(axes, n)):
                 uneven = [axis for axis in chosen if any(self._has_halo(first, axis, each) for each in able)]
                 if len(uneven) > 1:
@@ -506,11 +516,12 @@ class TreeSearch:
             }
             for each in linking:
                 for steps in each.steps:
-                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in steps.items()))
+                    pairs = [pair for pair in steps.items() if first <= pair[0] <= last]
+                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in pairs))
                     joined |= dict.fromkeys(together, together)
             found: list[Axis] = []
-            for pairs in dict.fromkeys((*joined.values(), *self.axes)):
-                own = sorted(pair for pair in pairs if first <= pair[0] <= last)
+            for every in dict.fromkeys((*joined.values(), *self.axes)):
+                own = sorted(pair for pair in every if first <= pair[0] <= last)
                 axis = tuple(dimension for _, dimension in own)
                 if (
                     [layer for layer, _ in own] == list(range(first, last + 1))

@@ -73,6 +73,11 @@ def test_a_tile_of_one_layer_is_in_no_part_with_another_user() -> None:
     assert compared(159) == "equal, fused, 3 layers"  # both layers would keep a whole input there
 
 
+@pytest.mark.parametrize("seed", [711, 767])
+def test_a_result_that_is_read_at_once_and_later_links_its_maker_and_the_first_reader(seed: int) -> None:
+    assert compared(seed) == "equal, fused, 3 layers"  # its home is outside of the loops that both share
+
+
 def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() -> None:
     notation = [{"I": "m+r k", "W0": "k n r", "M0": "m n"}, {"M0": "m+r k", "W1": "k n r", "M1": "m n"}]
     sizes = [{"m": 3, "k": 4, "n": 4, "r": 3}, {"m": 2, "k": 4, "n": 1, "r": 2}]
