@@ -4,8 +4,8 @@ cd tests && python -m support.recorded.groups FOLDER/* [--tenth]
 
 A folder has `arch.yaml`, `workload.yaml` and `recorded.json`. With `mapping.yaml`, the record has counts and peaks
 of an independent execution, or why there is none: `oracle` and `timeloop` have to agree. Without it, the record is
-the optimum of a search: `fuse` has to find one that costs no more when executed. `--tenth` limits its time such that it takes a tenth of
-the recorded one. Where nothing may be fused, the optimum without fusion is compared.
+the optimum of a search: `fuse` has to find one that costs no more when executed. `--tenth` limits its CPU time to less than
+a tenth of the recorded one. Where nothing may be fused, the optimum without fusion is compared.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
     """Return the outcome of a search of our own, and print it beside the recorded one.
 
     Args:
-        tenth: limit the time to a tenth of the recorded one.
+        tenth: limit the CPU time to less than a tenth of the recorded one.
     """
     nodes = [
         f"  - !Storage {{component: DRAM, tensors: [{', '.join(_tensors(record))}]}}",
