@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.api.call_arguments import checked
+from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.load import Source, load, load_architecture
 from tilewright.errors import InputError, NotConformableError, OutputError
 from tilewright.files import write_text
@@ -26,10 +27,11 @@ from tilewright.tables import Table, Tabular, numbers
 
 @dataclass(frozen=True, repr=False)
 class FusionReport(Tabular):
-    """The optimal group mapping, its report, and that of the optimum without fusion.
+    """The best group mapping, its report, and that of the optimum without fusion.
 
-    `proved`: the model's costs are those that the joining compared, so nothing in the space costs less. `certificate`
-    is None if they are not, or if the cost model is an object.
+    `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
+    `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
+    model is an object.
     """
 
     mapping: GroupMapping
@@ -38,6 +40,7 @@ class FusionReport(Tabular):
     objective: Objective
     proved: bool
     certificate: GroupCertificate | None = None
+    bound: float | None = None
 
     def __repr__(self) -> str:
         return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
@@ -50,7 +53,10 @@ class FusionReport(Tabular):
     @property
     def gap(self) -> float | None:
         """Distance to the lower bound as a fraction of it; 0 if proved, None if there is no bound."""
-        return 0.0 if self.proved else None
+        value = self.fused.of(self.objective)
+        if self.proved or self.bound is None or value is None:
+            return 0.0 if self.proved else None
+        return value / self.bound - 1 if self.bound else math.inf
 
     def _outermost(self, report: Report) -> int:
         memory = self.mapping.architecture.memories[0]
@@ -73,6 +79,7 @@ class FusionReport(Tabular):
             "objective": self.objective,
             "proved": self.proved,
             "gap": self.gap,
+            "bound": self.bound,
             "saved_words": self.saved_words,
             "mapping": self.mapping.to_data(),
             "fused": self.fused.model_dump(mode="json"),
@@ -102,6 +109,8 @@ class FusionReport(Tabular):
             "proved optimal among mappings whose tiles divide, with halos kept and no recomputation"
             if self.proved
             else "not proved: the model counts other costs than words, such as words that neighbours forward"
+            if self.gap is None
+            else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing costs less than {self.bound:,.10g}"
         )
         return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
 
@@ -114,9 +123,12 @@ def fuse(
     objective: Objective = "edp",
     model: str | None = None,
     model_options: MappingOf[str, Any] | None = None,
+    seconds: float | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> FusionReport:
     """Find the optimal group mapping of several layers, as `tilewright map --fuse` does.
+
+    At the time limit, or if the user interrupts, it returns the best mapping so far, with a lower bound.
 
     Args:
         group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
@@ -124,6 +136,7 @@ def fuse(
         objective: Metric of all layers together: edp, energy or cycles.
         model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
         model_options: Options of the cost model.
+        seconds: Time limit of the search. Default: none.
         folder: Folder for the file `group.yaml`, which `evaluate` reads, and for `group.certificate.yaml` if it is proved.
 
     Raises:
@@ -137,13 +150,15 @@ def fuse(
         loaded = GroupMapping.model_validate(loaded.to_data())
     if objective not in ("edp", "energy", "cycles"):
         raise InputError(f"objective is {objective!r}; expected edp, energy or cycles")
+    at_least(0, seconds=seconds)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
-    chain = map_chain(loaded, objective)
+    chain = map_chain(loaded, objective, seconds)
     fused, unfused = evaluate_group(built, chain.group), evaluate_group(built, chain.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
         raise NotConformableError(f"cost model {built.name}", reasons)
-    proved = is_exact(chain, fused)
+    exact = is_exact(chain, fused)
+    proved = exact and chain.proved
     certificate = (
         _certificate(chain, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
     )
@@ -151,7 +166,8 @@ def fuse(
         write_in(folder, "group.yaml", chain.group.to_yaml())
         if certificate is not None:
             write_in(folder, "group.certificate.yaml", certificate.to_yaml())
-    return FusionReport(chain.group, fused, unfused, objective, proved, certificate)
+    bound = (fused.of(objective) if proved else chain.bound) if exact else None
+    return FusionReport(chain.group, fused, unfused, objective, proved, certificate, bound)
 
 
 def is_exact(chain: FusedChain, report: Report) -> bool:

@@ -12,7 +12,8 @@ from tilewright.mapspace.group_padding import existing_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
 from tilewright.run.fused_parts import FusedLayer
-from tilewright.run.fused_tree import Axis, Leaf, Level, Sequenced, Shared, Tree, TreeSearch
+from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
+from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.report import Objective
@@ -20,18 +21,26 @@ from tilewright.schema.report import Objective
 
 @dataclass(frozen=True)
 class FusedChain:
-    """Optimum of a group with its costs, and the optimum without fusion."""
+    """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
+
+    `proved`: the search ended, so the mapping is optimal.
+    """
 
     group: GroupMapping
     energy_pj: float
     cycles: float
     unfused: GroupMapping
+    bound: float
+    proved: bool
 
 
-def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChain:
+def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedChain:
     """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
+
+    Args:
+        seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
 
     Raises:
         NotConformableError: The architecture does not have two memories without a fanout, a
@@ -47,12 +56,14 @@ def map_chain(group: GroupMapping, objective: Objective = "energy") -> FusedChai
     shared = list(_shared(group))
     search = TreeSearch(layers, shared, _axes(group, shared), objective)
     plain = search.unfused()
-    best = search.best()
+    best, bound, proved = search.best(seconds)
     return FusedChain(
         group=_Built(group, layers, best.tree).group(),
         energy_pj=best.energy_pj,
         cycles=best.cycles,
         unfused=_Built(group, layers, plain.tree).group(),
+        bound=bound,
+        proved=proved,
     )
 
 

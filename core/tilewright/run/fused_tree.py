@@ -11,119 +11,32 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
+from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Solution, in_sequence
 from tilewright.schema.report import Objective
 
 OPEN = -2
 """State of a tensor that all its layers share, before it is known whether it is fused."""
 
-LONGEST = 99
-"""Layers of the longest intervals that are solved first, to bound the costs of all."""
+ALONE = 3
+"""Layers of the longest intervals that are solved first, as if they were groups of their own."""
+
+FEW = 5
+"""Layers that are solved together at once if there is no time limit."""
+
+SLICE = 0.04
+"""Share of the time limit that each interval gets for its bound. As a group of its own it gets twice as much."""
 
 SHARES = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
 """Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
-Axis = tuple[int, ...]
-"""The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """A tensor that several layers use.
-
-    `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
-    the group, and the first one fills it. For each coordinate, `sizes` has the whole size, `steps` the dimension of
-    each layer that steps it (empty: no loop is shared over it), and `halos` the rows of the steps before that a window reads
-    again. `width`: slices of a word in the buffer.
-    """
-
-    name: str
-    users: dict[int, int]
-    made: bool
-    sizes: tuple[int, ...]
-    steps: tuple[dict[int, int], ...]
-    halos: tuple[int, ...]
-    width: int
-
-    @cached_property
-    def first(self) -> int:
-        return min(self.users)
-
-    @cached_property
-    def last(self) -> int:
-        return max(self.users)
-
-    @property
-    def words(self) -> int:
-        return math.prod(self.sizes)
-
-    def stepped(self, first: int, axis: Axis) -> int | None:
-        """Return the coordinate that an axis of layers from `first` on steps in all users, or None."""
-        key = first, axis
-        if key not in self._known_steps:
-            found = (
-                number
-                for number, steps in enumerate(self.steps)
-                if steps and all(axis[layer - first] == steps[layer] for layer in self.users)
-            )
-            self._known_steps[key] = next(found, None)
-        return self._known_steps[key]
-
-    @cached_property
-    def _known_steps(self) -> dict[tuple[int, Axis], int | None]:
-        return {}
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A branch of one layer."""
-
-    layer: int
-    branch: Branch
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Shared loops of layers, outermost first, and the tensors kept right outside and right inside of them.
-
-    Kept tensors are (layer, tensor), and homes are tensors of several layers.
-    """
-
-    first: int
-    kept: tuple[tuple[int, int], ...]
-    homes: tuple[str, ...]
-    loops: tuple[tuple[Axis, int], ...]
-    sliding: tuple[tuple[int, int], ...]
-    halo_homes: tuple[str, ...]
-    inside: Level | Sequenced
-
-
-@dataclass(frozen=True, slots=True)
-class Sequenced:
-    """Branches in sequence, and the tensors at home right above them."""
-
-    homes: tuple[str, ...]
-    branches: tuple[Leaf | Level, ...]
-
-
-Tree = Leaf | Level | Sequenced
-
-
-@dataclass(frozen=True, slots=True)
-class Solution:
-    """A subtree with its costs, and the most slices that it keeps at one moment."""
-
-    energy_pj: float
-    cycles: float
-    slices: int
-    tree: Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +65,10 @@ Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
 """First and last layer, and the tiles and the states of their tensors."""
 
 
+class _OutOfTime(Exception):
+    """The search has used its time."""
+
+
 class TreeSearch:
     """The best trees of layers in an order.
 
@@ -163,6 +80,12 @@ class TreeSearch:
     _after: dict[int, tuple[float, float]]
     most: float
     nested: bool
+    known: Solution
+    proved: float
+    end: float
+    ends: float
+    is_cut: bool
+    alone: dict[tuple[int, int], Solution]
 
     def __init__(
         self,
@@ -184,49 +107,117 @@ class TreeSearch:
         self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
         self.home_is_least = [each.home_is_least(objective) for each in layers]
-        self.floor = {(at, at): self._least(at) for at in range(len(layers))}
+        self.ends = math.inf
+        self.floor = {(at, at): self._least(at, self.shared) for at in range(len(layers))}
 
     def unfused(self) -> Solution:
         """Return the best sequence of layers that share nothing."""
-        first, last, tiles, _ = self._whole(0, len(self.layers) - 1)
-        return self._unfused((first, last, tiles, tuple((FAR,) * len(each.widths) for each in self.layers)))
+        return self._unfused(0, len(self.layers) - 1, FAR)
 
-    def best(self) -> Solution:
-        """Return the best tree of all layers."""
+    def best(self, seconds: float | None = None) -> tuple[Solution, float, bool]:
+        """Return the best tree of all layers, a lower bound on the objective, and whether the search has ended.
+
+        If the time ends, or the user interrupts, it is the best tree so far.
+
+        Args:
+            seconds: time limit; None: no limit.
+        """
+        last, objective = len(self.layers) - 1, self.objective
+        self.known, self.proved, self.alone, is_cut = self.unfused(), 0.0, {}, True
+        self.end, slices = (math.inf, math.inf) if seconds is None else (time.monotonic() + seconds, seconds * SLICE)
+        try:
+            for length in range(1, last + 1):
+                if length <= ALONE and (seconds is not None or last >= FEW):
+                    self._join(length, 2 * slices)
+                if length > 1 and all(self.home_is_least):  # else homes may cost more
+                    self._bound_all(length, slices)
+            if time.monotonic() < self.end:
+                self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
+                is_cut = self.is_cut
+        except KeyboardInterrupt:
+            self.objective = objective
+        self._sum_floors(0, last, self.floor)
+        least = max(self.proved, self._value(*self._after[-1]))
+        return self.known, min(least, self._value(self.known.energy_pj, self.known.cycles)), not is_cut
+
+    def _join(self, length: int, slices: float) -> None:
+        """Solve the intervals of some length as groups of their own, and find the best sequence of all solved ones.
+
+        Args:
+            slices: time limit for each.
+        """
         count = len(self.layers)
-        longest = LONGEST if all(self.home_is_least) else 1  # else tensors of other layers had better not be at home
-        for length in range(2, min(longest, count - 1) + 1):
-            for first in range(count - length + 1):
-                self._bound(first, first + length - 1)
-        return self._solved(0, count - 1)
+        for first in range(count + 1 - length):
+            if time.monotonic() > self.end:
+                break
+            last = first + length - 1
+            parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
+            best = self._best([self._unfused(first, last, FAR), *parts])
+            if self._within(first, last):
+                best, _ = self._solved(first, last, FAR, best, slices)
+            self.alone[first, last] = best
+        rows = {-1: [Solution(0.0, 0.0, 0, Sequenced((), ()))]}
+        for at in range(count):
+            starts = [start for start in range(at + 1) if (start, at) in self.alone]
+            rows[at] = self._thinned(
+                [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
+            )
+        self.known = self._best([self.known, *rows[count - 1]])
 
-    def _bound(self, first: int, last: int) -> None:
-        """Find the least energy and cycles of some layers, wherever the tensors of other layers are at home."""
-        if not self._within(first, last):
-            return
-        objective, found = self.objective, [0.0, 0.0]
+    def _bound_all(self, length: int, slices: float) -> None:
+        """Bound the least energy and cycles of the intervals of some length, wherever the tensors of others are at home.
+
+        Args:
+            slices: time limit for each.
+        """
+        objective = self.objective
         names: tuple[Objective, Objective] = ("energy", "cycles")
-        for at, name in enumerate(names):
-            if objective in (name, "edp"):
-                self.objective = name
-                best = self._solved(first, last)
-                found[at] = (best.energy_pj, best.cycles)[at]
-        self.objective = objective
-        self.floor[first, last] = found[0], found[1]
+        for first in range(len(self.layers) + 1 - length):
+            last = first + length - 1
+            if time.monotonic() > self.end:
+                return
+            if self._within(first, last):
+                found = [0.0, 0.0]
+                for at, name in enumerate(names):
+                    if objective in (name, "edp"):
+                        self.objective = name
+                        _, found[at] = self._solved(first, last, HOME, self._unfused(first, last, HOME), slices)
+                self.objective = objective
+                self.floor[first, last] = found[0], found[1]
 
-    def _solved(self, first: int, last: int) -> Solution:
-        """Return the best tree of some layers, if the tensors of other layers are at home and take no room.
+    def _solved(self, first: int, last: int, others: int, known: Solution, seconds: float) -> tuple[Solution, float]:
+        """Return the best tree of some layers, or a known one that is no worse, and a lower bound on its objective.
 
-        The first bounds on its costs are low. They grow until there is a tree. Simple trees are tried first: their costs
+        Args:
+            others: state of the tensors of other layers. At home they take no room.
+            seconds: time limit. The bound is lower then.
+        """
+        floors = self.floor
+        if others == FAR:
+            inside = self._within(first, last)
+            floors = floors | {(at, at): self._least(at, inside) for at in range(first, last + 1)}
+        self._sum_floors(first, last, floors)
+        found = known, self._value(*self._after[first - 1])
+        self.ends, self.is_cut = min(self.end, time.monotonic() + seconds), True
+        try:
+            for better in self._better(self._whole(first, last, others), *found):
+                found = better
+            self.is_cut = False
+        except _OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            self.end = -math.inf
+        self.ends = math.inf
+        return found
+
+    def _better(self, place: Place, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
+        """Yield better trees and bounds until they are equal.
+
+        The first bounds on costs are low. They grow until there is a tree. Simple trees are tried first: their costs
         are bounds, too.
         """
-        place = self._whole(first, last)
-        self._sum_floors(first, last)
-        plain = self._unfused(
-            (*place[:3], tuple(tuple(FAR if each == OPEN else each for each in own) for own in place[3]))
-        )
-        top, floor = self._value(plain.energy_pj, plain.cycles), self._value(*self._after[first - 1])
-        best, least = plain, top
+        top = least = self._value(best.energy_pj, best.cycles)
+        proved = floor
         for share in SHARES:
             most = min(least, floor + (top - floor) * share)
             for nested in (False, True):
@@ -234,9 +225,12 @@ class TreeSearch:
                 if found:
                     best = self._best([best, *found])
                     most = least = self._value(best.energy_pj, best.cycles)
+                    yield best, proved
                 if least <= floor * (1 + 1e-9) or (nested and found):
-                    return best
-        return best
+                    yield best, least
+                    return
+            proved = most
+            yield best, proved
 
     def _found(self, place: Place, most: float, nested: bool) -> list[Solution]:
         """Return the best trees that cost no more than a bound.
@@ -248,37 +242,34 @@ class TreeSearch:
         self._known.clear()
         return [*self._sequence(place, needs_home=False, root=True), *self._deeper(place, entry=True)]
 
-    def _whole(self, first: int, last: int) -> Place:
-        """Return some layers with whole tiles; tensors of other layers, too, are at home."""
+    def _whole(self, first: int, last: int, others: int) -> Place:
+        """Return some layers with whole tiles; the tensors of other layers, too, have one state."""
         states = [[FAR] * len(each.widths) for each in self.layers]
         for each in self.shared:
             inside = first <= each.first and each.last <= last
             for layer, own in each.users.items():
-                states[layer][own] = OPEN if inside else HOME
+                states[layer][own] = OPEN if inside else others
         tiles = tuple(each.whole for each in self.layers[first : last + 1])
         return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
 
-    def _unfused(self, place: Place) -> Solution:
-        """Return the best sequence of branches."""
-        first, _, tiles, states = place
+    def _unfused(self, first: int, last: int, others: int) -> Solution:
+        """Return the best sequence of branches, given the state of the tensors of other layers."""
+        _, _, tiles, states = self._whole(first, last, others)
         rows = [_Row(0.0, 0.0, 0, (), ())]
-        for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
+        for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
+            own = tuple(FAR if each == OPEN else each for each in opened)
             found = [Solution(each.energy_pj, each.cycles, 0, Leaf(at, each)) for each in self._leaf(at, tile, own)]
             rows = self._thinned(list(self._extended(rows, self._thinned(found), 0, ())))
         return self._best([Solution(each.energy_pj, each.cycles, 0, Sequenced((), each.branches)) for each in rows])
 
-    def _sum_floors(self, first: int, last: int) -> None:
+    def _sum_floors(self, first: int, last: int, floor: dict[tuple[int, int], tuple[float, float]]) -> None:
         """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
         self._before, self._after = {first: (0.0, 0.0)}, {last: (0.0, 0.0)}
         for at in range(first, last + 1):
-            ends = [
-                (self._before[start], self.floor[start, at])
-                for start in range(first, at + 1)
-                if (start, at) in self.floor
-            ]
+            ends = [(self._before[start], floor[start, at]) for start in range(first, at + 1) if (start, at) in floor]
             self._before[at + 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
         for at in range(last, first - 1, -1):
-            ends = [(self._after[end], self.floor[at, end]) for end in range(at, last + 1) if (at, end) in self.floor]
+            ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
             self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
 
     def _best(self, found: Sequence[Solution]) -> Solution:
@@ -298,10 +289,11 @@ class TreeSearch:
         before, after = self._before[first], self._after[last]
         return before[0] + after[0], before[1] + after[1]
 
-    def _least(self, number: int) -> tuple[float, float]:
-        """Return the least energy and cycles of a layer, wherever its shared tensors are at home."""
+    def _least(self, number: int, shared: Sequence[Shared]) -> tuple[float, float]:
+        """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
         layer = self.layers[number]
-        states = tuple(OPEN if len(self.users[number, own]) > 1 else FAR for own in range(len(layer.widths)))
+        opened = {each.users[number] for each in shared if number in each.users}
+        states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
         if any(layer.windows):
             energy, cycles = self._least_of(number, np.array([layer.whole]), states)
             return float(energy[0]), float(cycles[0])
@@ -310,6 +302,8 @@ class TreeSearch:
 
     def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
         key = self.kinds[number], tile, states, self.objective
+        if time.monotonic() > self.ends:
+            raise _OutOfTime
         if key not in self._leaves:
             self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
         return self._leaves[key]
@@ -415,6 +409,14 @@ class TreeSearch:
         """Return the tensors all of whose layers are in an interval."""
         return [each for each in self.shared if first <= each.first and each.last <= last]
 
+    def _made_and_read(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors that a layer of an interval makes, and another one there reads, wherever they are at home."""
+        return [
+            each
+            for each in self.shared
+            if each.made and first <= each.first and any(each.first < user <= last for user in each.users)
+        ]
+
     def _home_slices(self, tensor: Shared, place: Place) -> int:
         """Return the slices of a tensor's tile at home, with the rows that stay."""
         first, _, tiles, _ = place
@@ -446,7 +448,9 @@ class TreeSearch:
             able = [each for each in self._within(first, last) if self._is_open(each, inner)]
             if not able:
                 continue  # nothing would be at home inside the loops
-            axes = self._axes_of(first, last, [each for each in self._within(first, last) if each.made or each in able])
+            axes = self._axes_of(
+                first, last, [*self._made_and_read(first, last), *(each for each in able if not each.made)]
+            )
             for chosen in (each for n in range(1, len(axes) + 1) for each in itertools.combinations(axes, n)):
                 uneven = [axis for axis in chosen if any(self._has_halo(first, axis, each) for each in able)]
                 if len(uneven) > 1:
@@ -512,11 +516,12 @@ class TreeSearch:
             }
             for each in linking:
                 for steps in each.steps:
-                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in steps.items()))
+                    pairs = [pair for pair in steps.items() if first <= pair[0] <= last]
+                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in pairs))
                     joined |= dict.fromkeys(together, together)
             found: list[Axis] = []
-            for pairs in dict.fromkeys((*joined.values(), *self.axes)):
-                own = sorted(pair for pair in pairs if first <= pair[0] <= last)
+            for every in dict.fromkeys((*joined.values(), *self.axes)):
+                own = sorted(pair for pair in every if first <= pair[0] <= last)
                 axis = tuple(dimension for _, dimension in own)
                 if (
                     [layer for layer, _ in own] == list(range(first, last + 1))

@@ -88,8 +88,8 @@ def test_map_fuse_writes_the_optimal_group(tilewright: Command, tmp_path: Path) 
 
 
 def test_map_fuse_refuses_other_settings_by_name(tilewright: Command) -> None:
-    ran = tilewright("map", EXAMPLE, "--arch", "eyeriss", "--fuse", "--seconds", "5", "--mapper", "random")
-    assert ran.code == 2 and "--seconds" in ran.err and "--mapper" in ran.err
+    ran = tilewright("map", EXAMPLE, "--arch", "eyeriss", "--fuse", "--patience", "5", "--mapper", "random")
+    assert ran.code == 2 and "--patience" in ran.err and "--mapper" in ran.err
 
 
 def test_accelforge_files_become_one_group_file_that_evaluates_the_same(tilewright: Command, tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """Joining partial mappings of a chain is optimal, and its costs are those of the cost models."""
 
+import math
+from contextlib import suppress
+from dataclasses import dataclass
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -69,6 +73,11 @@ def test_a_tile_of_one_layer_is_in_no_part_with_another_user() -> None:
     assert compared(159) == "equal, fused, 3 layers"  # both layers would keep a whole input there
 
 
+@pytest.mark.parametrize("seed", [711, 767])
+def test_a_result_that_is_read_at_once_and_later_links_its_maker_and_the_first_reader(seed: int) -> None:
+    assert compared(seed).startswith("equal")  # its home is outside of the loops that both share
+
+
 def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() -> None:
     notation = [{"I": "m+r k", "W0": "k n r", "M0": "m n"}, {"M0": "m+r k", "W1": "k n r", "M1": "m n"}]
     sizes = [{"m": 3, "k": 4, "n": 4, "r": 3}, {"m": 2, "k": 4, "n": 1, "r": 2}]
@@ -104,7 +113,52 @@ def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyP
         group = random_graph(seed, windows=windows).group()
         found = map_chain(group, "edp")
         with monkeypatch.context() as patch:
-            patch.setattr(fused_tree, "LONGEST", 1)
+            patch.setattr(fused_tree, "ALONE", 0)
+            patch.setattr(fused_tree.TreeSearch, "_bound_all", lambda *_: None)
             patch.setattr(fused_tree, "SHARES", (1.0,))
             again = map_chain(group, "edp")
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
+
+
+@dataclass
+class Clock:
+    """A clock that goes on by one with each look, and may interrupt."""
+
+    interrupt: float = math.inf
+    now: int = 0
+
+    def monotonic(self) -> float:
+        self.now += 1
+        if self.now == self.interrupt:
+            raise KeyboardInterrupt
+        return self.now
+
+
+@pytest.mark.parametrize("seed", [3, 22, 51])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
+    seed: int, objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = random_graph(seed).group()
+    whole = map_chain(group, objective)
+    best = evaluate_group(TIMELOOP, whole.group).of(objective) or 0.0
+    looks = Clock()
+    monkeypatch.setattr(fused_tree, "time", looks)
+    assert whole.proved and map_chain(group, objective).proved
+    for at in range(0, looks.now, max(1, looks.now // 20)):
+        monkeypatch.setattr(fused_tree, "time", Clock())
+        cut = [map_chain(group, objective, seconds=at)]
+        monkeypatch.setattr(fused_tree, "time", Clock(interrupt=looks.now - at))
+        with suppress(KeyboardInterrupt):  # as long as there is no mapping
+            cut.append(map_chain(group, objective))
+        for found in cut:
+            value = evaluate_group(TIMELOOP, found.group).of(objective) or 0.0
+            assert found.bound <= best * (1 + 1e-9) and best <= value * (1 + 1e-9)
+            assert not found.proved or found.bound == pytest.approx(value)
+
+
+def test_a_report_of_a_cut_search_has_the_gap_and_no_certificate() -> None:
+    cut, whole = (tw.fuse(EXAMPLE_FILES / "two_products.yaml", objective="energy", seconds=each) for each in (0, None))
+    assert not cut.proved and cut.certificate is None and cut.fused.energy_pj == cut.unfused.energy_pj
+    assert cut.gap and cut.bound and cut.bound <= (whole.bound or 0) == whole.fused.energy_pj
+    assert "cut at a gap of" in str(cut) and cut.data()["gap"] == cut.gap
