@@ -18,6 +18,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
 from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Solution, in_sequence
@@ -135,6 +136,7 @@ class TreeSearch:
                 self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
                 is_cut = self.is_cut
         except KeyboardInterrupt:
+            mark_result_found()
             self.objective = objective
         self._sum_floors(0, last, self.floor)
         least = max(self.proved, self._value(*self._after[-1]))
@@ -206,6 +208,7 @@ class TreeSearch:
         except _OutOfTime:
             pass
         except KeyboardInterrupt:
+            mark_result_found()
             self.end = -math.inf
         self.ends = math.inf
         return found

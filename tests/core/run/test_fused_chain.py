@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import tilewright as tw
 from support import EXAMPLE_FILES
 from support.fused_graphs import Graph, compared, least, random_graph
+from support.interrupts import heard, press
 from support.profiles import scaled
 from support.random_groups import random_group
 from tilewright.errors import NotConformableError
@@ -155,6 +156,26 @@ def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
             value = evaluate_group(TIMELOOP, found.group).of(objective) or 0.0
             assert found.bound <= best * (1 + 1e-9) and best <= value * (1 + 1e-9)
             assert not found.proved or found.bound == pytest.approx(value)
+
+
+class _Pressed(Clock):
+    """A clock at which the user presses Ctrl-C."""
+
+    def monotonic(self) -> float:
+        self.now += 1
+        if self.now == self.interrupt:
+            press()
+        return self.now
+
+
+def test_a_user_who_interrupts_gets_the_mapping_and_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, looks = random_graph(22).group(), Clock()
+    monkeypatch.setattr(fused_tree, "time", looks)
+    map_chain(group, "energy")
+    monkeypatch.setattr(fused_tree, "time", _Pressed(interrupt=looks.now))
+    with heard(), pytest.warns(UserWarning, match="interrupted"):
+        report = tw.fuse(group, objective="energy")
+    assert not report.proved and report.gap is not None and report.gap >= 0.0 and report.fused.valid
 
 
 def test_a_report_of_a_cut_search_has_the_gap_and_no_certificate() -> None:
