@@ -1,4 +1,4 @@
-"""Brute force over two small products on an array, to compare with the proved optimum of `map_chain`.
+"""Brute force over two small products on an array, to compare with the proved optimum of `search_group`.
 
 cd tests && python -m support.fused_arrays 500 --start 0
 
@@ -14,16 +14,16 @@ import argparse
 import itertools
 import math
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Any
 
+from support.tally import tally
 from tilewright.errors import NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
@@ -35,6 +35,7 @@ Words = tuple[int, int, int, int, int, int]
 """Reads and writes of the outermost memory, of the buffer, and of all registers together."""
 Costs = set[tuple[float, int]]
 """Energy and cycles."""
+ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
 UNITS = ((2,), (2,), (3,), (2, 2), (4,), (1,))
 
 
@@ -394,36 +395,29 @@ def least(pair: Pair) -> float | None:
     return min(((a + b) ** powers[0] * (c + d) ** powers[1] for (a, c), (b, d) in pairs), default=None)
 
 
+def compared(seed: int) -> str:
+    """Return the outcome of one pair."""
+    pair = Pair(seed)
+    brute = least(pair)
+    try:
+        found = search_group(pair.group(), pair.objective)
+    except NotConformableError as error:
+        return "both found nothing" if brute is None else f"WRONG: nothing found, {error}"
+    counted = (evaluate_group(model, found.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
+    costs = [found.of(pair.objective), *counted]
+    if brute is None or any(cost is None or abs(cost - brute) > 1e-9 * brute for cost in costs):
+        return f"WRONG: {pair.objective}: {costs} found, {brute} by brute force"
+    kind = "fused" if found.group != found.unfused else "unfused"
+    return f"equal, {kind}, {'siblings' if pair.siblings else 'products'}"
+
+
 def main() -> int:
     """Compare both on random pairs, and print how many agree; 1 where one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="pairs")
     parser.add_argument("--start", type=int, default=0, help="first seed")
     arguments = parser.parse_args()
-    models = [build_model("oracle"), build_model("timeloop", {"link_transfers": False})]
-    counts, started = Counter[str](), time.process_time()
-    for seed in range(arguments.start, arguments.start + arguments.count):
-        pair = Pair(seed)
-        brute = least(pair)
-        try:
-            found = map_chain(pair.group(), pair.objective)
-        except NotConformableError as error:
-            counts["both found nothing" if brute is None else f"WRONG: nothing found, {error}"] += 1
-            continue
-        told = {"energy": found.energy_pj, "cycles": found.cycles}.get(pair.objective, found.energy_pj * found.cycles)
-        costs = [told, *(evaluate_group(model, found.group).of(pair.objective) for model in models)]
-        if brute is None or any(cost is None or abs(cost - brute) > 1e-9 * brute for cost in costs):
-            print(f"seed {seed}, {pair.objective}: {costs} found, {brute} by brute force", flush=True)
-            counts["WRONG"] += 1
-        else:
-            kind = "fused" if found.group != found.unfused else "unfused"
-            counts[f"equal, {kind}, {'siblings' if pair.siblings else 'products'}"] += 1
-        if sum(counts.values()) % 10 == 0:
-            print(
-                f"{sum(counts.values())} pairs, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
-            )
-    print(dict(counts))
-    return any("WRONG" in each for each in counts)
+    return tally(compared, range(arguments.start, arguments.start + arguments.count), "pairs")
 
 
 if __name__ == "__main__":

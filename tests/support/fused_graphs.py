@@ -1,4 +1,4 @@
-"""Brute force over small fused graphs of layers, to compare with the proved optimum of `map_chain`.
+"""Brute force over small fused graphs of layers, to compare with the proved optimum of `search_group`.
 
 cd tests && python -m support.fused_graphs 500 --start 0
 cd tests && python -m support.fused_graphs 500 --chains --windows
@@ -18,8 +18,6 @@ import argparse
 import itertools
 import math
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -28,10 +26,11 @@ from typing import Any
 
 import numpy as np
 
+from support.tally import tally
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.group_legality import keeps_halo
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
@@ -643,7 +642,7 @@ def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool
     graph = random_graph(seed, chain, windows)
     brute, mapping = least(graph, beyond)
     try:
-        found = map_chain(graph.group(), graph.objective)
+        found = search_group(graph.group(), graph.objective)
     except NotConformableError as error:
         return f"refused by both: {error}" if brute is None else f"WRONG: refused: {error}"
     figures = list[float]()
@@ -675,21 +674,11 @@ def main() -> int:
     parser.add_argument("--windows", action="store_true", help="convolutions, whose words timeloop counts")
     parser.add_argument("--beyond", action="store_true", help="list what docs/fusion.md excludes, too")
     arguments = parser.parse_args()
-    counts, started = Counter[str](), time.process_time()
-    for seed in range(arguments.start, arguments.start + arguments.count):
-        began = time.process_time()
-        outcome = compared(seed, arguments.chains, arguments.windows, arguments.beyond)
-        counts[outcome.partition(": ")[0] if "WRONG" not in outcome else "WRONG"] += 1
-        if "WRONG" in outcome:
-            print(f"seed {seed}: {outcome}", flush=True)
-        if time.process_time() - began > 15:
-            print(f"seed {seed}: {time.process_time() - began:.1f} CPU s", flush=True)
-        if sum(counts.values()) % 10 == 0:
-            print(
-                f"{sum(counts.values())} graphs, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
-            )
-    print(dict(counts))
-    return "WRONG" in counts
+    return tally(
+        lambda seed: compared(seed, arguments.chains, arguments.windows, arguments.beyond),
+        range(arguments.start, arguments.start + arguments.count),
+        "graphs",
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Brute force over two small convolutions with padding, to compare with the proved optimum of `map_chain`.
+"""Brute force over two small convolutions with padding, to compare with the proved optimum of `search_group`.
 
 cd tests && python -m support.fused_padded 500 --start 0
 
@@ -12,15 +12,17 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections import Counter
 from functools import cache
 from random import Random
 from typing import Any
 
 from support.fused_arrays import Layer, Loops, Pair, least
+from support.tally import tally
 from tilewright.errors import NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
+
+ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 
 
 class PaddedPair(Pair):
@@ -94,39 +96,32 @@ class PaddedLayer(Layer):
         return all(len(each) <= 1 for each in windows)
 
 
+def compared(seed: int) -> str:
+    """Return the outcome of one pair."""
+    pair = PaddedPair(seed)
+    brute = least(pair)
+    try:
+        found = search_group(pair.group(), pair.objective)
+    except NotConformableError as error:
+        return "both found nothing" if brute is None else f"WRONG: nothing found, {error}"
+    told, counted = found.of(pair.objective), evaluate_group(TIMELOOP, found.group)
+    cost, executed = counted.of(pair.objective), evaluate_group(ORACLE, found.group).of(pair.objective)
+    wrong = brute is None or abs(told - brute) > 1e-9 * brute or executed is None or executed > told * (1 + 1e-9)
+    if wrong or (cost is not None and abs(cost - told) > 1e-9 * told):
+        return f"WRONG: {pair.objective}: {told}, {cost}, {executed} found, {brute} by brute force"
+    kind = "fused" if found.group != found.unfused else "unfused"
+    fewer = ", executed with fewer words" if executed is not None and executed < told * (1 - 1e-9) else ""
+    refused = " and ".join(sorted({each.code for each in counted.reasons}))
+    return f"equal, {kind}, {f'refused by timeloop ({refused})' if refused else 'counted by timeloop'}{fewer}"
+
+
 def main() -> int:
     """Compare both on random pairs, and print how many agree; 1 where one is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="pairs")
     parser.add_argument("--start", type=int, default=0, help="first seed")
     arguments = parser.parse_args()
-    timeloop, oracle = build_model("timeloop"), build_model("oracle")
-    counts = Counter[str]()
-    for seed in range(arguments.start, arguments.start + arguments.count):
-        pair = PaddedPair(seed)
-        brute = least(pair)
-        try:
-            found = map_chain(pair.group(), pair.objective)
-        except NotConformableError as error:
-            counts["both found nothing" if brute is None else f"WRONG: nothing found, {error}"] += 1
-            continue
-        told = {"energy": found.energy_pj, "cycles": found.cycles}.get(pair.objective, found.energy_pj * found.cycles)
-        counted = evaluate_group(timeloop, found.group)
-        executed = evaluate_group(oracle, found.group).of(pair.objective)
-        cost = counted.of(pair.objective)
-        wrong = brute is None or abs(told - brute) > 1e-9 * brute or executed is None or executed > told * (1 + 1e-9)
-        if wrong or (cost is not None and abs(cost - told) > 1e-9 * told):
-            print(
-                f"seed {seed}, {pair.objective}: {told}, {cost}, {executed} found, {brute} by brute force", flush=True
-            )
-            counts["WRONG"] += 1
-        else:
-            kind = "fused" if found.group != found.unfused else "unfused"
-            refused = ", ".join({each.code for each in counted.reasons})
-            counts[f"equal, {kind}, {f'refused by timeloop: {refused}' if refused else 'counted by timeloop'}"] += 1
-            counts["executed with fewer words"] += executed is not None and executed < told * (1 - 1e-9)
-    print(dict(counts))
-    return any("WRONG" in each for each in counts)
+    return tally(compared, range(arguments.start, arguments.start + arguments.count), "pairs")
 
 
 if __name__ == "__main__":

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 import traceback
-from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import Any
@@ -18,6 +16,7 @@ from typing import Any
 from support import EXAMPLE_FILES
 from support.mutations import mutated_text
 from support.random_groups import FORMS, random_group
+from support.tally import tally
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.group_legality import group_legality, is_padded, keeps_halo
 from tilewright.run.evaluation import build_model, evaluate_group
@@ -46,7 +45,7 @@ def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.
         return "illegal"
     report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
     if not report.valid:
-        return f"refused by timeloop: {','.join(sorted({each.code for each in report.reasons}))}"
+        return f"refused by timeloop ({','.join(sorted({each.code for each in report.reasons}))})"
     if not executed.valid:
         return "WRONG: refused by oracle"
     kind = " with halos" if any(keeps_halo(group, tensor) for tensor in group.users) else ""
@@ -99,22 +98,15 @@ def main() -> int:
     examples = ("two_products.yaml", "two_convolutions.yaml")
     texts = [EXAMPLE_FILES.joinpath(each).read_text(encoding="utf-8") for each in examples]
     texts += [random_group(seed, padding=0.3).to_yaml() for seed in range(20 if arguments.mutate else 0)]
-    counts, started = Counter[str](), time.process_time()
-    for seed in range(arguments.start, arguments.start + arguments.count):
+
+    def outcome(seed: int) -> str:
         try:
-            outcome = damaged(seed, texts) if arguments.mutate else compared(seed)
+            return damaged(seed, texts) if arguments.mutate else compared(seed)
         except Exception:
             traceback.print_exc()
-            outcome = "WRONG: crashed"
-        counts[outcome] += 1
-        if "WRONG" in outcome:
-            print(f"seed {seed}: {outcome}", flush=True)
-        if sum(counts.values()) % 500 == 0:
-            print(
-                f"{sum(counts.values())} groups, {time.process_time() - started:.0f} CPU s: {dict(counts)}", flush=True
-            )
-    print(dict(counts))
-    return any("WRONG" in each for each in counts)
+            return "WRONG: crashed"
+
+    return tally(outcome, range(arguments.start, arguments.start + arguments.count), "groups", every=500)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.artifacts.layers import versions_of
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
-from tilewright.run.fused_chain import FusedChain, map_chain
+from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import GroupCertificate
 from tilewright.schema.report import Objective, Report
@@ -152,37 +152,37 @@ def fuse(
         raise InputError(f"objective is {objective!r}; expected edp, energy or cycles")
     at_least(0, seconds=seconds)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
-    chain = map_chain(loaded, objective, seconds)
-    fused, unfused = evaluate_group(built, chain.group), evaluate_group(built, chain.unfused)
+    searched = search_group(loaded, objective, seconds)
+    fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
         raise NotConformableError(f"cost model {built.name}", reasons)
-    exact = is_exact(chain, fused)
-    proved = exact and chain.proved
+    exact = is_exact(searched, fused)
+    proved = exact and searched.proved
     certificate = (
-        _certificate(chain, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
+        _certificate(searched, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
     )
     if folder is not None:
-        write_in(folder, "group.yaml", chain.group.to_yaml())
+        write_in(folder, "group.yaml", searched.group.to_yaml())
         if certificate is not None:
             write_in(folder, "group.certificate.yaml", certificate.to_yaml())
-    bound = (fused.of(objective) if proved else chain.bound) if exact else None
-    return FusionReport(chain.group, fused, unfused, objective, proved, certificate, bound)
+    bound = (fused.of(objective) if proved else searched.bound) if exact else None
+    return FusionReport(searched.group, fused, unfused, objective, proved, certificate, bound)
 
 
-def is_exact(chain: FusedChain, report: Report) -> bool:
+def is_exact(searched: FusedGroup, report: Report) -> bool:
     """Return whether the model counts the costs that the joining compared."""
-    told = ((report.energy_pj, chain.energy_pj), (report.cycles, chain.cycles))
+    told = ((report.energy_pj, searched.energy_pj), (report.cycles, searched.cycles))
     return all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
 
 
 def _certificate(
-    chain: FusedChain, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
+    searched: FusedGroup, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
 ) -> GroupCertificate:
     value = fused.of(objective)
     found = GroupCertificate.model_validate(
         {"objective": objective, "unfused": unfused.of(objective), "value": value, "bound": value, "gap": 0.0}
-        | {"model": model.record, "group": chain.group, "versions": versions_of(model.record)}
+        | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
     )
     return found.model_copy(update={"digests": found.part_digests()})
 

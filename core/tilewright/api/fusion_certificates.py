@@ -10,7 +10,7 @@ from tilewright.api.network_fusion import fused_network
 from tilewright.errors import TilewrightError
 from tilewright.run.artifacts.checks import Check, gap_check, same, value_message
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.run.resident import ResidentNetwork
 from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
 
@@ -39,13 +39,13 @@ def _group_checks(it: GroupCertificate) -> Iterator[Check]:
     else:
         yield Check("figures", False, f"{model.name} rejects it: {'; '.join(map(str, report.reasons))}", 1)
     try:
-        chain = map_chain(it.group, it.objective)
+        found = search_group(it.group, it.objective)
     except TilewrightError as error:
         yield Check("bound", False, error.message)
         return
-    plain, fused = (evaluate_group(model, each) for each in (chain.unfused, chain.group))
+    plain, fused = (evaluate_group(model, each) for each in (found.unfused, found.group))
     yield _equal("unfused", [("without fusion", plain.of(it.objective), it.unfused)])
-    if is_exact(chain, fused):
+    if is_exact(found, fused):
         yield _proved_again(it.bound, fused.of(it.objective) or 0.0)
     else:
         yield Check("bound", False, "the model counts other costs than words, so nothing is proved")

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.group_report import energy_of
 from tilewright.run.fused_inside import Choice, Inside, Sizes
-from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, divisors, undominated
+from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, factors, undominated
 from tilewright.schema.report import Objective
 
 Segment = tuple[tuple[int, int, int], ...]
@@ -65,8 +66,7 @@ class ArrayLayer(FusedLayer):
             cycles = max(each.choice.cycles, needed)
             total = energy + each.energy_pj + cycles * leakage
             branches.append(ArrayBranch(total, cycles, each.slices, each.nodes, each.choice))
-        costs = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[objective]
-        rows = [(each.energy_pj * costs[0], each.cycles * costs[1], each.slices) for each in branches]
+        rows = [(*factors(objective, each.energy_pj, each.cycles), each.slices) for each in branches]
         return [branches[at] for at in undominated(np.array(rows))] if rows else []
 
     def home_is_least(self, objective: Objective) -> bool:

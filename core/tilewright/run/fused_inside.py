@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.run.fused_parts import undominated
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.problem import Problem
@@ -299,7 +300,7 @@ class Inside:
         stepped = [d for d in self.moving[name] if d not in before]
         if last and any(tile[d] > 1 for d in self.moving[name] if d in before):
             return  # it moves in through that loop, too
-        options = [[1] if last else _divisors(tile[d]) for d in stepped]
+        options = [[1] if last else divisors(tile[d]) for d in stepped]
         for sizes in itertools.product(*options):
             inner = list(tile)
             for d, size in zip(stepped, sizes, strict=True):
@@ -392,13 +393,9 @@ def _products(whole: Sizes, most: int) -> Iterator[Sizes]:
     if not whole:
         yield ()
         return
-    for factor in _divisors(whole[0]):
+    for factor in divisors(whole[0]):
         if factor <= most:
             yield from ((factor, *others) for others in _products(whole[1:], most // factor))
-
-
-def _divisors(size: int) -> list[int]:
-    return [each for each in range(1, size + 1) if size % each == 0]
 
 
 def _subsets(names: Sequence[int]) -> Iterator[Sizes]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Ints
-from tilewright.mapspace.group_padding import existing_words
+from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Tensor
 
@@ -108,15 +108,11 @@ def padding(group: GroupMapping, layer: str) -> tuple[tuple[tuple[int, PaddedWin
 
 def _padded(group: GroupMapping, problem: Problem, tensor: Tensor) -> Iterator[tuple[int, PaddedWindow]]:
     name = next(each for each, users in group.users.items() if users.get(problem.name) == tensor.name)
-    exist = existing_words(group, name)
-    if exist is None:
+    use, order = padded_use(group, name, problem.name), list(problem.dimensions)
+    if use is None:
         return
-    edge = next(each for each in group.edges if each.tensor == name)
-    offsets = edge.offsets.get(problem.name) or (0,) * len(exist)
-    order, number = list(problem.dimensions), 0
-    for rank, offset, (first, last) in zip(tensor.projection, offsets, exist, strict=True):
-        if len(rank.terms) == 2:
-            one, other = (problem.dimensions[at] for at in sorted(rank.terms, key=order.index))
-            if first + offset > 0 or last + offset < one + other - 2:
-                yield number, PaddedWindow((one, other), first + offset, last + offset)
-            number += 1
+    windows = [at for at, rank in enumerate(tensor.projection) if len(rank.terms) == 2]
+    for number, at in enumerate(windows):
+        if at in use.padded:
+            one, other = (problem.dimensions[d] for d in sorted(tensor.projection[at].terms, key=order.index))
+            yield number, PaddedWindow((one, other), *use.exist[at])

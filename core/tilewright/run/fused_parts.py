@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
@@ -28,6 +29,7 @@ FAR, HOME = -1, 0
 
 Any other state is the number of words that fill the tiles that the shared part keeps of it.
 """
+Cost = TypeVar("Cost", float, Floats)
 Tile = tuple[int, ...]
 """Size of each dimension of a layer."""
 States = tuple[int, ...]
@@ -139,16 +141,7 @@ class FusedLayer:
 
     def words_in(self, tensor: int, tiles: Ints) -> Ints:
         """Return the words of a tensor's tiles [n, dimension]; of padded ones those of the largest tile."""
-        found = np.ones(len(tiles), dtype=np.int64)
-        for at in self.moving[tensor] - self.sliding[tensor]:
-            found *= tiles[:, at]
-        for number, window in enumerate(self.windows[tensor]):
-            padded = self._padded(tensor, number)
-            if padded is None:
-                found *= 1 + sum(tiles[:, at] - 1 for at in window)
-            else:
-                found *= np.array([padded.held(pair) for pair in _pairs(tiles, window)], dtype=np.int64)
-        return found
+        return self._words_by(PaddedWindow.held, tensor, tiles)
 
     def filling(self, tensor: int, tile: Tile) -> int:
         """Return the words that fill tiles of a tensor in all visits."""
@@ -158,7 +151,16 @@ class FusedLayer:
 
     def filling_in(self, tensor: int, tiles: Ints) -> Ints:
         """Return the words that fill tiles of a tensor in all visits [n]."""
-        found: Ints = self.problem.macs // tiles.prod(axis=1)
+        found = self._words_by(PaddedWindow.filling, tensor, tiles)
+        windows = enumerate(self.windows[tensor])
+        padded = frozenset[int]().union(*(each for number, each in windows if self._padded(tensor, number)))
+        for at in set(range(len(self.whole))) - padded:  # `filling` counts the steps along padded windows
+            found *= self.whole[at] // tiles[:, at]
+        return found
+
+    def _words_by(self, measure: Callable[[PaddedWindow, tuple[int, int]], int], tensor: int, tiles: Ints) -> Ints:
+        """Return the words of a tensor's tiles [n, dimension], where padded windows are measured by one of their methods."""
+        found = np.ones(len(tiles), dtype=np.int64)
         for at in self.moving[tensor] - self.sliding[tensor]:
             found *= tiles[:, at]
         for number, window in enumerate(self.windows[tensor]):
@@ -166,8 +168,7 @@ class FusedLayer:
             if padded is None:
                 found *= 1 + sum(tiles[:, at] - 1 for at in window)
             else:
-                found //= math.prod(self.whole[at] // tiles[:, at] for at in window)
-                found *= np.array([padded.filling(pair) for pair in _pairs(tiles, window)], dtype=np.int64)
+                found *= np.array([measure(padded, pair) for pair in _pairs(tiles, window)], dtype=np.int64)
         return found
 
     def _is_padded(self, tensor: int) -> bool:
@@ -226,8 +227,7 @@ class FusedLayer:
         rows = self._rows(tile, tuple(at for at, each in enumerate(states) if each == FAR))
         fills = np.where(np.array(states) == FAR, rows.fills, np.array(states))
         energy, cycles = self.costs(fills, rows.inner)
-        costs = {"energy": (energy,), "cycles": (cycles,), "edp": (energy, cycles)}[objective]
-        figures = np.column_stack([*costs, rows.slices])
+        figures = np.column_stack([*factors(objective, energy, cycles), rows.slices])
         found = np.flatnonzero(rows.slices <= room)
         found = found[undominated(figures[found])]
         return [
@@ -290,7 +290,7 @@ class FusedLayer:
         """
         known, filled = [], []
         for number, each in enumerate(self.problem.tensors):
-            words = self.problem.tensor_words(each) if each.is_output else 0  # the first sum of a word is not read
+            words = self.problem.tensor_words(each) if each.is_output else 0  # a word's first partial sum is not read
             reads, sums = self._operations(number) - words, self.problem.macs if each.is_output else 0
             known.append([[reads, sums, 0, 0, 0], [0, 0, reads, 0, sums], [-words, 0, reads, -words, sums]])
             filled.append([1, int(each.is_output), 0, 1, 0])
@@ -470,6 +470,12 @@ def _pairs(tiles: Ints, window: frozenset[int]) -> list[tuple[int, int]]:
     return list(zip(tiles[:, one].tolist(), tiles[:, other].tolist(), strict=True))
 
 
+def factors(objective: Objective, energy: Cost, cycles: Cost) -> tuple[Cost, ...]:
+    """Return those of energy and cycles on which an objective depends; it is their product."""
+    known: dict[Objective, tuple[Cost, ...]] = {"energy": (energy,), "cycles": (cycles,), "edp": (energy, cycles)}
+    return known[objective]
+
+
 def undominated(rows: Floats) -> Ints:
     """Return the indices of the rows [n, k] that no other row is at most in every column; of equal ones the first."""
     left = np.lexsort(rows.T[::-1])
@@ -478,9 +484,3 @@ def undominated(rows: Floats) -> Ints:
         kept.append(int(left[0]))
         left = left[(rows[left] < rows[left[0]]).any(axis=1)]
     return np.array(kept, dtype=np.int64)
-
-
-@cache
-def divisors(size: int) -> tuple[int, ...]:
-    """Return the divisors of a size, ascending."""
-    return tuple(each for each in range(1, size + 1) if size % each == 0)

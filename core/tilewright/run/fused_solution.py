@@ -17,9 +17,9 @@ class Shared:
     """A tensor that several layers use.
 
     `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
-    the group, and the first one fills it. For each coordinate, `sizes` has the whole size, `steps` the dimension of
-    each layer that steps it (empty: no loop is shared over it), and `halos` the rows of the steps before that a window reads
-    again. `width`: slices of a word in the buffer.
+    the group, and the first one fills it. For each coordinate, `sizes` has the whole size. `steps` has the dimension of
+    each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
+    reads again. `width`: slices of a word in the buffer.
     """
 
     name: str

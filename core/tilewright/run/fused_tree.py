@@ -1,7 +1,7 @@
 """Exact search of loop trees: the least cost of layers that share loops, interval by interval.
 
-A group mapping is a tree. A *sequence* has branches. A branch is a nest of one layer, or a *level* of several layers:
-tiles that the buffer keeps, loops that all these layers share, and a level or a sequence inside. What is
+A group mapping is a tree. A *sequence* has branches. A branch is a nest of one layer, or a *level* of several layers.
+A level has tiles that the buffer keeps, loops that all its layers share, and a level or a sequence inside. What is
 best inside depends on three facts: the layers, their tiles, and the states of their tensors. Figures of a
 solution are costs, and the slices that it keeps. Those that another one beats in all figures are dropped. This is
 exact, since costs and room only grow outward.
@@ -20,7 +20,8 @@ import numpy as np
 
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, divisors
+from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, factors
 from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Solution, in_sequence
 from tilewright.schema.report import Objective
 
@@ -280,7 +281,7 @@ class TreeSearch:
 
     def _value(self, energy: float, cycles: float) -> float:
         """Return the objective."""
-        return {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.objective]
+        return math.prod(factors(self.objective, energy, cycles))
 
     def _may(self, first: int, last: int, energy: float, cycles: float) -> bool:
         """Return whether some layers with these costs may be part of a solution."""
@@ -626,8 +627,7 @@ class TreeSearch:
         before, after = self._before[first], self._after[last]
         energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
         cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
-        values = {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.objective]
-        for row in np.flatnonzero(values <= self.most):
+        for row in np.flatnonzero(np.prod(factors(self.objective, energy, cycles), axis=0) <= self.most):
             found = tuple(each.tiles[row] for each in bounds)
             if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
                 yield every[row], found

@@ -13,7 +13,7 @@ from support.fused_graphs import random_graph
 from support.products import products
 from tilewright.api.fusion_certificates import fusion_checks
 from tilewright.errors import CallError, InputError, UnknownPluginError
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.document import Document, validate
 from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
 
@@ -97,7 +97,7 @@ def exchanged(it: GroupCertificate) -> Any:
 
 
 def worse(it: GroupCertificate) -> dict[str, Any]:
-    return {"group": map_chain(it.group, it.objective).unfused, "value": it.unfused, "bound": it.unfused}
+    return {"group": search_group(it.group, it.objective).unfused, "value": it.unfused, "bound": it.unfused}
 
 
 def leaves(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from support.fused_arrays import Pair, least
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
@@ -22,9 +22,9 @@ def check(seed: int) -> None:
     brute = least(pair)
     if brute is None:
         with pytest.raises(NotConformableError):
-            map_chain(pair.group(), pair.objective)
+            search_group(pair.group(), pair.objective)
         return
-    found = map_chain(pair.group(), pair.objective)
+    found = search_group(pair.group(), pair.objective)
     for model in (ORACLE, TIMELOOP):
         report = evaluate_group(model, found.group)
         assert (report.energy_pj, report.cycles) == pytest.approx((found.energy_pj, found.cycles), rel=1e-9)
@@ -58,14 +58,14 @@ def two_products(units: int, registers: int) -> GroupMapping:
 
 def test_the_optimum_is_that_of_a_published_mapper() -> None:
     group = two_products(2, 4)
-    found = map_chain(group, "energy")  # FFM: 8,963.2 pJ with 0.4 pJ an operation
+    found = search_group(group, "energy")  # FFM: 8,963.2 pJ with 0.4 pJ an operation
     assert found.energy_pj == pytest.approx(8_963.2 + 0.1 * 2 * 64, rel=1e-9)
     assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-    assert map_chain(group, "cycles").cycles == 2 * 64 / 4
+    assert search_group(group, "cycles").cycles == 2 * 64 / 4
 
 
 def test_more_units_or_registers_never_cost_more() -> None:
-    costs = [[map_chain(two_products(units, registers), "edp") for registers in (1, 2, 4)] for units in (1, 2)]
+    costs = [[search_group(two_products(units, registers), "edp") for registers in (1, 2, 4)] for units in (1, 2)]
     edps = [[each.energy_pj * each.cycles for each in row] for row in costs]
     assert all(row == sorted(row, reverse=True) for row in edps)
     assert all(b <= a for a, b in zip(*edps, strict=True))
@@ -95,7 +95,7 @@ def test_arrays_that_are_not_covered_are_refused(path: str, value: object, text:
     group = two_products(2, 4)
     data = group.model_copy(update={"architecture": group.architecture.replace({path: value})}).to_data()
     with pytest.raises(NotConformableError, match=text):
-        map_chain(GroupMapping.model_validate(data))
+        search_group(GroupMapping.model_validate(data))
 
 
 def test_windows_on_arrays_are_refused() -> None:
@@ -106,4 +106,4 @@ def test_windows_on_arrays_are_refused() -> None:
     data["tree"]["branches"][0]["entries"][-1]["temporal_tile_sizes"]["r"] = 1
     data["tree"]["branches"][0]["entries"][-1]["temporal_order"] = ["a", "b", "m", "r"]
     with pytest.raises(NotConformableError, match="windows are not searched on arrays"):
-        map_chain(GroupMapping.model_validate(data))
+        search_group(GroupMapping.model_validate(data))

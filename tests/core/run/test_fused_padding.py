@@ -12,7 +12,7 @@ from support.fused_padded import PaddedPair
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.group import GroupMapping
 
@@ -24,10 +24,10 @@ def check(seed: int) -> None:
     brute = least(pair)
     if brute is None:
         with pytest.raises(NotConformableError):
-            map_chain(pair.group(), pair.objective)
+            search_group(pair.group(), pair.objective)
         return
-    found = map_chain(pair.group(), pair.objective)
-    told = {"energy": found.energy_pj, "cycles": found.cycles}.get(pair.objective, found.energy_pj * found.cycles)
+    found = search_group(pair.group(), pair.objective)
+    told = found.of(pair.objective)
     assert told == pytest.approx(brute, rel=1e-9)
     executed, counted = (evaluate_group(model, found.group).of(pair.objective) for model in (ORACLE, TIMELOOP))
     assert executed is not None and executed <= told * (1 + 1e-9)
@@ -87,7 +87,7 @@ def padded_convolutions() -> GroupMapping:
 
 def test_words_that_do_not_exist_are_not_moved() -> None:
     group = padded_convolutions()
-    found = map_chain(group, "energy")  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
+    found = search_group(group, "energy")  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
     for model in (ORACLE, TIMELOOP):
         assert evaluate_group(model, found.group).energy_pj == found.energy_pj == 9_600
 
@@ -104,4 +104,4 @@ def test_other_padding_is_refused(edge: int, change: dict[str, Any], text: str) 
     data = padded_convolutions().to_data()
     data["edges"][edge] |= change
     with pytest.raises(NotConformableError, match=text):
-        map_chain(GroupMapping.model_validate(data))
+        search_group(GroupMapping.model_validate(data))

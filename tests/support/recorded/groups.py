@@ -26,7 +26,7 @@ from unittest.mock import patch
 from tilewright.errors import TilewrightError
 from tilewright.run import fused_tree
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective, Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
@@ -163,22 +163,22 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
     )
     said = f"told {told:,.0f} pJ, {'executed' if executed else stay.get('why', 'not executed')}"
     buffer, may_fuse = group.architecture.memories[-1], "nothing may be fused" not in record["note"]
-    seconds = (record["all"]["cpu_s"] / 11 if tenth else None) if may_fuse else 0.0
+    limit = (record["all"]["cpu_s"] / 11 if tenth else None) if may_fuse else 0.0
     peak = max(buffer.usable_words or 0, (stay.get("peak_words") or {}).get(buffer.name, 0))
     for words in dict.fromkeys((buffer.usable_words, peak)):
         arch = group.architecture.replace({f"{buffer.name}.capacity_words": words})
         started = time.process_time()
         with patch.object(fused_tree, "time", SimpleNamespace(monotonic=time.process_time)):  # as the recorded times
-            chain = map_chain(group.model_copy(update={"architecture": arch}), objective, seconds)
+            found = search_group(group.model_copy(update={"architecture": arch}), objective, limit)
         seconds = time.process_time() - started
-        mapping = chain.group if may_fuse else chain.unfused
+        mapping = found.group if may_fuse else found.unfused
         report = evaluate_group(MODELS["oracle"], mapping)
         if report.of(objective) is None:  # too large to execute
             report = evaluate_group(MODELS["timeloop"], mapping)
         ours = report.of(objective)
         print(
             f"{folder.name}: {ours or math.inf:,.0f} by {objective} in {words} words, {seconds:.2f} CPU s, "
-            f"{'proved' if chain.proved else f'at least {chain.bound:,.0f}' if may_fuse else 'without fusion'}, "
+            f"{'proved' if found.proved else f'at least {found.bound:,.0f}' if may_fuse else 'without fusion'}, "
             f"counted by {report.model}; recorded {theirs:,.0f} in {peak} words ({said}) in {record['all']['cpu_s']} CPU s"
         )
         if ours is not None and ours <= theirs * (1 + 1e-6):

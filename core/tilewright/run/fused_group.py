@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
-from tilewright.run.fused_parts import FusedLayer
+from tilewright.run.fused_parts import FusedLayer, factors
 from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
 from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
@@ -20,7 +21,7 @@ from tilewright.schema.report import Objective
 
 
 @dataclass(frozen=True)
-class FusedChain:
+class FusedGroup:
     """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
 
     `proved`: the search ended, so the mapping is optimal.
@@ -33,8 +34,12 @@ class FusedChain:
     bound: float
     proved: bool
 
+    def of(self, objective: Objective) -> float:
+        """Return the metric of an objective, in pJ x cycles, pJ or cycles."""
+        return math.prod(factors(objective, self.energy_pj, self.cycles))
 
-def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedChain:
+
+def search_group(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedGroup:
     """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
@@ -43,12 +48,11 @@ def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: flo
         seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
 
     Raises:
-        NotConformableError: The architecture does not have two memories without a fanout, a
-            coordinate is a window, or nothing fits.
+        NotConformableError: The architecture, a layer or its padding is not searched.
     """
     reasons = tuple(_uncovered(group))
     if reasons:
-        raise NotConformableError("the mapper of fused chains", reasons)
+        raise NotConformableError("the search of fused groups", reasons)
     kind = FusedLayer if fused_inside.has_one_unit(group.architecture) else ArrayLayer
     layers = [
         kind(_problem(group, name), group.architecture, fused_padding.padding(group, name)) for name in _order(group)
@@ -57,7 +61,7 @@ def map_chain(group: GroupMapping, objective: Objective = "energy", seconds: flo
     search = TreeSearch(layers, shared, _axes(group, shared), objective)
     plain = search.unfused()
     best, bound, proved = search.best(seconds)
-    return FusedChain(
+    return FusedGroup(
         group=_Built(group, layers, best.tree).group(),
         energy_pj=best.energy_pj,
         cycles=best.cycles,

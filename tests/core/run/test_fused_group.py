@@ -17,7 +17,7 @@ from support.random_groups import random_group
 from tilewright.errors import NotConformableError
 from tilewright.run import fused_tree
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_chain import map_chain
+from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Objective
 
@@ -35,7 +35,7 @@ def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objec
     peak = next(each.used_words for each in report.levels if each.name == "Buffer")
     tight = drawn.architecture.replace({"Buffer.capacity_words": max(1, peak or 0)})
     group = GroupMapping.model_validate(drawn.model_copy(update={"architecture": tight}).to_data())
-    chain = map_chain(group, objective)
+    chain = search_group(group, objective)
     executed = evaluate_group(ORACLE, chain.group)
     assert executed.valid, executed.reasons
     counted = evaluate_group(TIMELOOP, chain.group)
@@ -66,7 +66,7 @@ def test_graphs_cost_what_brute_force_finds(seed: int, chain: bool, windows: boo
 @pytest.mark.parametrize(("seed", "cost"), [(22, 64), (51, 234), (68, 54_234)])
 def test_layers_share_loops_of_any_tensor_where_two_tensors_differ(seed: int, cost: float) -> None:
     graph = random_graph(seed)  # a residual connection: columns are one axis of its start, or of its end
-    found = map_chain(graph.group(), graph.objective)
+    found = search_group(graph.group(), graph.objective)
     assert evaluate_group(ORACLE, found.group).of(graph.objective) == cost
 
 
@@ -83,13 +83,13 @@ def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() 
     notation = [{"I": "m+r k", "W0": "k n r", "M0": "m n"}, {"M0": "m+r k", "W1": "k n r", "M1": "m n"}]
     sizes = [{"m": 3, "k": 4, "n": 4, "r": 3}, {"m": 2, "k": 4, "n": 1, "r": 2}]
     graph = Graph(notation, sizes, 4, [2, 100, 8, 1], [None] * 4, "energy")
-    found = map_chain(graph.group(), "energy")
+    found = search_group(graph.group(), "energy")
     assert found.energy_pj == evaluate_group(TIMELOOP, found.group).energy_pj == least(graph)[0] == 2_344
 
 
 def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
     group = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml")
-    found = map_chain(group, "energy")
+    found = search_group(group, "energy")
     for model in (TIMELOOP, ORACLE):
         assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
     assert found.energy_pj == 41_860 and evaluate_group(TIMELOOP, found.unfused).energy_pj == 68_524
@@ -100,24 +100,24 @@ def test_parts_that_are_not_covered_are_refused() -> None:
     data = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml").to_data()
     data["layers"][0]["tensors"][0]["projection"][0] = "2*P + R"
     with pytest.raises(NotConformableError, match="stride"):
-        map_chain(GroupMapping.model_validate(data))
+        search_group(GroupMapping.model_validate(data))
     with pytest.raises(NotConformableError, match="expected two memories"):
         tw.fuse(EXAMPLE_FILES / "two_products.yaml", "eyeriss")
     small = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
     none = small.architecture.replace({"Buffer.capacity_words": 1})
-    assert map_chain(small.model_copy(update={"architecture": none})).energy_pj > 0
+    assert search_group(small.model_copy(update={"architecture": none})).energy_pj > 0
 
 
 @pytest.mark.parametrize("seed", [1, 5, 9])
 def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for windows in (False, True):
         group = random_graph(seed, windows=windows).group()
-        found = map_chain(group, "edp")
+        found = search_group(group, "edp")
         with monkeypatch.context() as patch:
             patch.setattr(fused_tree, "ALONE", 0)
             patch.setattr(fused_tree.TreeSearch, "_bound_all", lambda *_: None)
             patch.setattr(fused_tree, "SHARES", (1.0,))
-            again = map_chain(group, "edp")
+            again = search_group(group, "edp")
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
 
 
@@ -141,17 +141,17 @@ def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
     seed: int, objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     group = random_graph(seed).group()
-    whole = map_chain(group, objective)
+    whole = search_group(group, objective)
     best = evaluate_group(TIMELOOP, whole.group).of(objective) or 0.0
     looks = Clock()
     monkeypatch.setattr(fused_tree, "time", looks)
-    assert whole.proved and map_chain(group, objective).proved
+    assert whole.proved and search_group(group, objective).proved
     for at in range(0, looks.now, max(1, looks.now // 20)):
         monkeypatch.setattr(fused_tree, "time", Clock())
-        cut = [map_chain(group, objective, seconds=at)]
+        cut = [search_group(group, objective, seconds=at)]
         monkeypatch.setattr(fused_tree, "time", Clock(interrupt=looks.now - at))
         with suppress(KeyboardInterrupt):  # as long as there is no mapping
-            cut.append(map_chain(group, objective))
+            cut.append(search_group(group, objective))
         for found in cut:
             value = evaluate_group(TIMELOOP, found.group).of(objective) or 0.0
             assert found.bound <= best * (1 + 1e-9) and best <= value * (1 + 1e-9)
@@ -171,7 +171,7 @@ class _Pressed(Clock):
 def test_a_user_who_interrupts_gets_the_mapping_and_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     group, looks = random_graph(22).group(), Clock()
     monkeypatch.setattr(fused_tree, "time", looks)
-    map_chain(group, "energy")
+    search_group(group, "energy")
     monkeypatch.setattr(fused_tree, "time", _Pressed(interrupt=looks.now))
     with heard(), pytest.warns(UserWarning, match="interrupted"):
         report = tw.fuse(group, objective="energy")
