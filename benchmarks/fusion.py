@@ -134,7 +134,7 @@ def row(name: str, arch: str) -> list[str]:
     staying = f"{len(found.residents)} of {len(found.gain.may_stay)}"
     gaps = [proof(gap) or "none" for gap in (found.gap, within.gap)]
     gap = "0" if set(gaps) == {"yes"} else f"budgeted {gaps[1]}" if gaps[0] == "yes" else ", ".join(gaps)
-    percent = [f"{100 * share:.2f}" for share in (found.gain.gain, found.saved)]
+    percent = ["unknown" if share is None else f"{100 * share:.2f}" for share in (found.gain.gain, found.saved)]
     return [name, arch, percent[0], *millijoules, percent[1], staying, gap.replace("to ", ""), f"{seconds:.0f}"]
 
 

@@ -149,7 +149,7 @@ def test_batches_and_graphs(name: str) -> None:
     one, four = load(name), load(name, batch=4)
     assert four.macs == 4 * one.macs
     assert sum(found.count for found in one.distinct()) == sum(layer.count for layer in one.layers)
-    assert all(before in {layer.name for layer in one.layers} for layer in one.layers for before in layer.after)
+    assert all(before in {layer.name for layer in one.layers} for layer in one.layers for before in layer.after or ())
     inner = "SelectiveScan" if name.startswith("mamba") else "Softmax"
     assert {each.operator for each in one.unmapped} >= {inner, "Norm"}
 

@@ -234,7 +234,7 @@ class MappingReport(Tabular):
                 for each in self.workload.unmapped
             ],
             "algorithms": offer_rows(self.choices),
-            "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after],
+            "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
             "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp}
             | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
         }

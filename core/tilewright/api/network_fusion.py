@@ -41,24 +41,30 @@ class FusionGain(Tabular):
     """Bound on the gain of fusion, in the objective over the whole network.
 
     `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles. `may_stay` are
-    the layers whose results could stay there.
+    the layers whose results could stay there, because it is known which words are read. `unknown` are layers for which
+    the workload does not state whose results they read. With such layers, `least` and `gain` are None.
     """
 
     network: str
     architecture: str
     objective: Objective
     unfused: float
-    least: float
+    least: float | None
     home: str | None
     may_stay: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<FusionGain of {self.network} on {self.architecture}: at most {100 * self.gain:.1f} %>"
+        most = "unknown" if self.gain is None else f"at most {100 * self.gain:.1f} %"
+        return f"<FusionGain of {self.network} on {self.architecture}: {most}>"
 
     @property
-    def gain(self) -> float:
+    def gain(self) -> float | None:
         """Largest possible saving, as a fraction of the cost without fusion."""
-        return max(0.0, 1 - self.least / self.unfused) if self.may_stay and self.unfused else 0.0
+        if self.least is None:
+            return None
+        share = 1 - self.least / self.unfused if self.unfused else 0.0
+        return share if share > PROOF_TOLERANCE else 0.0
 
     def data(self) -> dict[str, Any]:
         return {
@@ -71,24 +77,42 @@ class FusionGain(Tabular):
             "gain": self.gain,
             "home": self.home,
             "may_stay": list(self.may_stay),
+            "unknown": list(self.unknown),
         }
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict."""
-        return [{key: value for key, value in self.data().items() if key not in ("schema_version", "may_stay")}]
+        omitted = ("schema_version", "may_stay", "unknown")
+        return [{key: value for key, value in self.data().items() if key not in omitted}]
 
     def tables(self) -> Sequence[Table | str]:
         table = Table("mapping", _column(self.objective), title=f"{self.network} on {self.architecture}")
         table.add_row("unfused", self.unfused)
-        table.add_row("fused, at least", self.least)
-        return [table, self._told()]
+        if self.least is not None:
+            table.add_row("fused, at least", self.least)
+        return [table, self.told]
 
-    def _told(self) -> str:
+    @property
+    def has_choice(self) -> bool:
+        """Whether a choice of results that stay can be the best: one is possible, or it is known that none is."""
+        return bool(self.may_stay) or not self.unknown
+
+    @property
+    def told(self) -> str:
+        """Statement on what may stay, and on what that can save."""
+        if self.gain is None:
+            some = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
+            what = f"{len(self.unknown)} layers do not state" if len(self.unknown) > 1 else "one layer does not state"
+            return (
+                f"nothing is known of what fusion can save: {what} whose results they read ({some}); "
+                "`after` and `reads` of a workload do"
+            )
         if self.home is None:
             return "no single on-chip memory may hold both operands and results: none can stay"
+        saves = f"fusion in {self.home} saves at most {100 * self.gain:.1f} %"
         if not self.may_stay:
-            return f"no result may stay in {self.home}: the workload states none that layers read whole (reads)"
-        return f"fusion in {self.home} saves at most {100 * self.gain:.1f} %; {len(self.may_stay)} results may stay"
+            return f"{saves}; no result may stay whole: the workload states none that layers read whole (reads)"
+        return f"{saves}; {len(self.may_stay)} results may stay"
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,9 +124,10 @@ class NetworkFusion(Tabular):
         residents: the results that stay in `gain.home`.
         costs: cost of each layer of the workload, in order.
         energy_pj, cycles: of the whole network.
-        bound: lower bound on the objective over all choices of residents.
+        bound: lower bound on the objective over all choices of residents. None if no result is known to have a choice,
+            because the workload does not state whose results are read.
         group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
-        certificate: None if the search was interrupted, or if a plugin is an object.
+        certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
     """
 
     gain: FusionGain
@@ -111,7 +136,7 @@ class NetworkFusion(Tabular):
     costs: tuple[Cost, ...]
     energy_pj: float
     cycles: float
-    bound: float
+    bound: float | None
     group: GroupMapping | None
     certificate: NetworkCertificate | None = None
 
@@ -126,11 +151,12 @@ class NetworkFusion(Tabular):
     @property
     def gap(self) -> float | None:
         """Largest possible further saving among all choices of whole residents, as a fraction."""
-        return max(0.0, gap_of(self.value, self.bound) or 0.0)
+        return None if self.bound is None else max(0.0, gap_of(self.value, self.bound) or 0.0)
 
     @property
     def proved(self) -> bool:
-        return (self.gap or 0.0) < PROOF_TOLERANCE
+        """Whether no choice of residents costs less."""
+        return self.gap is not None and self.gap < PROOF_TOLERANCE
 
     @property
     def saved(self) -> float:
@@ -178,12 +204,22 @@ class NetworkFusion(Tabular):
         )
         table.add_row("unfused", self.gain.unfused, None)
         table.add_row("fused", self.value, 100 * self.saved)
-        table.add_row("any fusion, at least", self.gain.least, 100 * self.gain.gain)
+        if self.gain.least is not None and self.gain.gain is not None:
+            table.add_row("any fusion, at least", self.gain.least, 100 * self.gain.gain)
         staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
         for each in self.residents:
             staying.add_row(each.maker, ", ".join(each.operands), each.words)
-        told = f"proved among mappings whose results stay whole: {proof(self.gap)}"
-        return [table, told, *(["", staying] if self.residents else [self.gain._told()])]
+        told = [] if self.bound is None else [self._proved]
+        if self.gain.unknown or not self.residents:
+            told.append(self.gain.told)
+        shown: list[Table | str] = ["", staying] if self.residents else []
+        return [table, *told, *shown]
+
+    @property
+    def _proved(self) -> str:
+        count = len(self.gain.may_stay)
+        some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
+        return f"proved among {some}: {proof(self.gap)}"
 
 
 def _column(objective: Objective) -> Column:
@@ -207,7 +243,7 @@ def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings
         CallError, InputError, UnknownNameError: An argument is invalid.
     """
     network, _ = _prepared(workload, arch, settings)
-    return _gain(network)
+    return gain_of(network)
 
 
 @checked
@@ -229,10 +265,11 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         OutputError: The folder cannot be written to.
     """
     network, plan = _prepared(workload, arch, settings)
-    gain = _gain(network)
+    gain = gain_of(network)
     placed = network.place()
     names = tuple(layer.name for layer in plan.workload.layers)
-    figures = placed.energy_pj, placed.cycles, placed.bound
+    bound = placed.bound if gain.has_choice else None
+    figures = placed.energy_pj, placed.cycles, bound
     found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
     if plan.named and not network.configuration.constraints.uneven:
         found = replace(found, certificate=_certificate(found, network, settings))
@@ -262,7 +299,9 @@ def fused_network(
 
 
 def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSettings) -> NetworkCertificate | None:
-    """Return the certificate of a fused network; None if a search was interrupted or found no mapping."""
+    """Return the certificate of a fused network; None without a bound, or if a search was interrupted or found nothing."""
+    if found.bound is None:
+        return None
     mappings = dict[str, Mapping]()
     for name, cost in zip(found.layers, found.costs, strict=True):
         if cost.layer is None or cost.layer.interrupted or cost.layer.result is None or cost.layer.result.best is None:
@@ -303,7 +342,12 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     return ResidentNetwork(plan.workload, configuration, search), plan
 
 
-def _gain(network: ResidentNetwork) -> FusionGain:
+def gain_of(network: ResidentNetwork) -> FusionGain:
+    """Return what fusion can gain in a network at most.
+
+    Raises:
+        NotConformableError: A layer has no mapping.
+    """
     plain, least = network.gain()
     if not math.isfinite(plain):
         failed = [cost.layer for cost in network.costs.values() if cost.layer is not None and cost.layer.report is None]
@@ -321,7 +365,8 @@ def _gain(network: ResidentNetwork) -> FusionGain:
         configuration.architecture.name,
         configuration.objective,
         plain,
-        min(plain, least),
+        None if network.workload.unknown else min(plain, least),
         None if network.home is None else network.home.name,
         tuple(each.maker for each in network.may_stay),
+        network.workload.unknown,
     )

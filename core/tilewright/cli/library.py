@@ -145,7 +145,7 @@ def _print_layers(workload: Workload, json: bool) -> None:
         Column("reads results of", wrapped=True),
     )
     for layer in workload.layers:
-        after = ", ".join(layer.after) or "-"
+        after = "not known" if layer.after is None else ", ".join(layer.after) or "-"
         table.add_row(layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, after)
     print_tables(table)
 

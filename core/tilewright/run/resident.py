@@ -142,10 +142,13 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
     A single result is a sum of one. A result that only a later sum reads has no readers.
     """
     sums, unknown = dict[frozenset[str], dict[str, list[str]]](), set[str]()
-    for layer in workload.layers:
-        unknown |= set(layer.after) - {read.maker for reads in layer.reads.values() for read in reads}
+    for number, layer in enumerate(workload.layers):
+        before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
+        unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}
         for operand, reads in layer.reads.items():
             makers = frozenset(read.maker for read in reads)
+            if not makers:
+                continue
             if len(makers) < len(reads) or not all(_whole(workload, layer, operand, each) for each in makers):
                 unknown |= makers
             else:
@@ -155,10 +158,31 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
         first = frozenset({min(makers, key=order.__getitem__)})
         if len(makers) == 2:
             sums.setdefault(first, {})
-        before = makers - {max(makers, key=order.__getitem__)}
-        if before and before not in sums:
+        rest = makers - {max(makers, key=order.__getitem__)}
+        if rest and rest not in sums:
             unknown |= makers
     return sums, unknown
+
+
+def exchanged(workload: Workload) -> list[frozenset[str]]:
+    """Return the tensors of each layer whose words other layers make or read, whether it is known which words or not.
+
+    A layer that is executed several times may read its own earlier results. Only for workloads without `unknown` layers.
+    """
+    used = {name for layer in workload.layers for name in layer.after or ()}
+    found = []
+    for layer in workload.layers:
+        lost = set(layer.after or ()) - {read.maker for reads in layer.reads.values() for read in reads}
+        repeated = layer.count > 1
+        names = {
+            operand.name
+            for operand in layer.problem.operands
+            if layer.reads.get(operand.name) or (operand.name not in layer.reads and (lost or repeated))
+        }
+        if repeated or layer.name in used:
+            names.add(layer.problem.output.name)
+        found.append(frozenset(names))
+    return found
 
 
 def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
@@ -232,6 +256,12 @@ class ResidentNetwork:
         self.home = home_of(architecture)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
         self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
+        self.exchanged = [
+            frozenset(
+                name for name in names if self.home is not None and self.home.may_hold(layer.problem.tensor(name))
+            )
+            for layer, names in zip(self.workload.layers, exchanged(self.workload), strict=True)
+        ]
         self.shrinks = self.home is not None and _is_cheaper(self.home, architecture)
 
     def _width(self, problem: Problem, tensor: Tensor) -> float:
@@ -248,9 +278,8 @@ class ResidentNetwork:
         return Case(layer.problem.content_key, frozenset(own), math.fsum(each.words for each in alive))
 
     def free(self, number: int) -> Case:
-        """Return the case of most freedom: all intermediates are resident, and take no capacity."""
-        live = frozenset(at for at, each in enumerate(self.may_stay) if each.first <= number <= each.last)
-        return dataclasses.replace(self.case(number, live), reserved=0.0)
+        """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
+        return Case(self.workload.layers[number].problem.content_key, self.exchanged[number], 0.0)
 
     def ask(self, cases: Sequence[Case]) -> None:
         """Search the cases that are not known."""
@@ -374,7 +403,10 @@ class ResidentNetwork:
         return max([0.0, *known, *([] if free is None else [free.bound])])
 
     def gain(self) -> tuple[float, float]:
-        """Return the cost without fusion, and a lower bound on that of all mappings with residents, whole or in tiles."""
+        """Return the cost without fusion, and a lower bound on that of all mappings with residents, whole or in tiles.
+
+        The bound is meaningless if the workload has `unknown` layers.
+        """
         asked = [(self.case(at, frozenset()), *self._freest(at)) for at in range(len(self.workload.layers))]
         self.ask([case for cases in asked for case in cases])
         plain, least = 0.0, 0.0
@@ -388,9 +420,9 @@ class ResidentNetwork:
         """Return cases such that every other one of the layer costs no less than one of them."""
         if self.shrinks:
             return [self.free(number)]
-        alive = [at for at, each in enumerate(self.may_stay) if self.case(number, frozenset({at})).resident]
-        chosen = [frozenset(each) for count in range(len(alive)) for each in itertools.combinations(alive, count + 1)]
-        return [dataclasses.replace(self.case(number, each), reserved=0.0) for each in chosen]
+        names = sorted(self.exchanged[number])
+        chosen = [frozenset(each) for count in range(len(names)) for each in itertools.combinations(names, count + 1)]
+        return [dataclasses.replace(self.free(number), resident=each) for each in chosen]
 
     def place(self) -> Placement:
         """Return the residents of least cost."""

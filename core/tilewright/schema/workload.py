@@ -24,15 +24,18 @@ if TYPE_CHECKING:
 class Layer(Model):
     """One problem of a network.
 
-    `after` names the layers whose results it reads. `count` is how often the network repeats it,
+    `after` names all layers whose results it reads; None: unknown. `count` is how often the network repeats it,
     for example in identical blocks.
     """
 
     problem: Problem
-    after: tuple[str, ...] = ()
+    after: tuple[str, ...] | None = None
     count: int = Field(default=1, ge=1, strict=True)
     reads: FrozenDict[Name, tuple[Read, ...]] = FrozenDict()
-    """Operand -> the layers of `after` that make it, with the words of each; empty: unknown."""
+    """Operand -> the layers of `after` that make it, with the words of each. () means none.
+
+    Words of the other layers of `after` are unknown, and in which operand they are.
+    """
 
     @property
     def name(self) -> str:
@@ -78,7 +81,7 @@ class Workload(FileModel):
                 raise MisplacedError(f"layer names repeat: {layer.name}", "layers", number)
             names.add(layer.name)
         for layer in self.layers:
-            for name in layer.after:
+            for name in layer.after or ():
                 if name not in names:
                     raise ValueError(f"layer {layer.name} comes after {name}, which is not a layer")
         for number, layer in enumerate(self.layers):
@@ -92,8 +95,8 @@ class Workload(FileModel):
         if tensor not in operands:
             hint = suggestion(tensor, operands)
             raise MisplacedError(f"{layer.name} has no operand {tensor}{hint}", *at[:-1])
-        if read.maker not in layer.after:
-            hint = suggestion(read.maker, layer.after)
+        if read.maker not in (layer.after or ()):
+            hint = suggestion(read.maker, layer.after or ())
             raise MisplacedError(f"{layer.name} is not after {read.maker}{hint}", *at, "maker")
         try:
             read.within(self.layer(read.maker).problem, layer.problem, tensor)
@@ -118,6 +121,11 @@ class Workload(FileModel):
             for read in reads
         )
 
+    @cached_property
+    def unknown(self) -> tuple[str, ...]:
+        """Layers that may read any result before them, in order: the workload does not state which ones they read."""
+        return tuple(layer.name for number, layer in enumerate(self.layers) if number and layer.after is None)
+
     @classmethod
     def of(cls, problem: Problem) -> Workload:
         """Return a workload of one layer."""
@@ -138,12 +146,12 @@ class Workload(FileModel):
         layers = (
             Layer(
                 problem=layer.problem.model_copy(update={"name": f"{network.name}/{layer.name}"}),
-                after=tuple(f"{network.name}/{name}" for name in layer.after),
+                after=_after(network, layer, number),
                 count=weight * layer.count,
                 reads=FrozenDict({tensor: _of_network(network, reads) for tensor, reads in layer.reads.items()}),
             )
             for network, weight in zip(networks, weights, strict=True)
-            for layer in network.layers
+            for number, layer in enumerate(network.layers)
         )
         told = (f"{weight} x {name}" if weight > 1 else name for name, weight in zip(names, weights, strict=True))
         unmapped = tuple(each for network in networks for each in network.unmapped)
@@ -163,7 +171,7 @@ class Workload(FileModel):
             graph.add_node(
                 layer.name, macs=layer.problem.macs, dimensions=layer.problem.long_dimensions, count=layer.count
             )
-        graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after)
+        graph.add_edges_from((before, layer.name) for layer in self.layers for before in layer.after or ())
         return graph
 
     @property
@@ -180,6 +188,13 @@ class Workload(FileModel):
             DistinctProblem(group[0].problem, tuple(layer.name for layer in group), sum(layer.count for layer in group))
             for group in groups.values()
         )
+
+
+def _after(network: Workload, layer: Layer, number: int) -> tuple[str, ...] | None:
+    """Return `after` with the names of a workload of several networks. The first layer of each reads no other's results."""
+    if layer.after is None:
+        return None if number else ()
+    return tuple(f"{network.name}/{name}" for name in layer.after)
 
 
 def _of_network(network: Workload, reads: tuple[Read, ...]) -> tuple[Read, ...]:

@@ -72,6 +72,10 @@ class TransformersFrontend:
         return ["batch", *(["seq"] if network.seq else []), *(["cache"] if cached else [])]
 
 
+PRODUCTS = (".scores", ".context")
+"""Ends of the names of layers without a matrix of the network: all their operands are results."""
+
+
 class _Maker:
     """Collector of layers. Its methods return the names of the layers that the next ones read."""
 
@@ -261,8 +265,10 @@ class _Maker:
     def add(
         self, problem: Problem, before: tuple[str, ...], count: int = 1, **reads: Sequence[Read]
     ) -> tuple[str, ...]:
-        known = FrozenDict({operand: tuple(each) for operand, each in reads.items() if each})
-        self.layers.append(Layer(problem=problem, after=before, count=count, reads=known))
+        known = {operand: tuple(each) for operand, each in reads.items()}
+        if not problem.name.endswith(PRODUCTS):
+            known = {tensor.name: () for tensor in problem.operands if tensor.role == "weight"} | known
+        self.layers.append(Layer(problem=problem, after=before, count=count, reads=FrozenDict(known)))
         return (problem.name,)
 
     def skip(self, name: str, operator: str, reason: str, operations: int, count: int) -> None:

@@ -97,3 +97,13 @@ def test_reads_that_contradict_the_layers(old: str, new: str, message: str) -> N
     assert old in READS
     with pytest.raises(InputError, match=re.escape(message)):
         Workload.from_yaml(READS.replace(old, new))
+
+
+def test_layers_whose_makers_are_not_stated_are_unknown() -> None:
+    """An empty `after` states that a layer reads no results. The first layer of a network has none to read."""
+    problems = [problem_of("M", "M K").model_copy(update={"name": name}) for name in "abc"]
+    layers = (Layer(problem=problems[0]), Layer(problem=problems[1]), Layer(problem=problems[2], after=()))
+    workload = Workload(name="w", layers=layers)
+    assert workload.unknown == ("b",) and Workload.from_yaml(workload.to_yaml()) == workload
+    both = Workload.together([workload, workload.model_copy(update={"name": "v"})], [1, 2])
+    assert both.unknown == ("w/b", "v/b") and both.layers[3].after == ()

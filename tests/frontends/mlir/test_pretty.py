@@ -35,7 +35,7 @@ def load(name: str) -> Workload:
 
 def edges(workload: Workload) -> list[list[int]]:
     places = {layer.name: place for place, layer in enumerate(workload.layers)}
-    return [[places[name] for name in layer.after] for layer in workload.layers]
+    return [[places[name] for name in layer.after or ()] for layer in workload.layers]
 
 
 @pytest.mark.parametrize("name", MACS)

@@ -105,7 +105,7 @@ def test_the_networks_are_connected_in_execution_order(name: str) -> None:
     layers = OnnxFrontend(OnnxOptions()).load(name).layers
     earlier: set[str] = set()
     for index, layer in enumerate(layers):
-        assert set(layer.after) <= earlier
+        assert set(layer.after or ()) <= earlier
         assert bool(layer.after) == (index > 0)
         earlier.add(layer.name)
 

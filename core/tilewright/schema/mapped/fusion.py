@@ -90,13 +90,14 @@ class GroupCertificate(FusionCertificate):
 class NetworkCertificate(FusionCertificate):
     """A statement on the results of a network that stay on chip, as `map NET --fuse` searches them.
 
-    `settings` are those of `map`. `least` bounds mappings whose results stay in tiles, too. `residents` name the layers
-    whose results stay, and `mappings` has the mapping of each layer.
+    `settings` are those of `map`. `least` bounds mappings whose results stay in tiles, too; None: the workload does not
+    state whose results are read. `residents` name the layers whose results stay, and `mappings` has the mapping of each
+    layer.
     """
 
     schema_version: Literal[1] = 1
     kind: Literal["network_certificate"] = "network_certificate"
-    least: Finite
+    least: Finite | None
     energy_pj: Finite
     cycles: Finite
     residents: tuple[str, ...] = ()
@@ -114,6 +115,13 @@ class NetworkCertificate(FusionCertificate):
     def arch(self) -> str:
         """Name of the architecture."""
         return self.architecture.name
+
+    def __str__(self) -> str:
+        if self.least is not None:
+            return super().__str__()
+        unknown = self.workload.unknown
+        told = f"{len(unknown)} layers do" if len(unknown) > 1 else "one layer does"
+        return f"{super().__str__()}\n{told} not state whose results they read: mappings that keep these are not in the space"
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
