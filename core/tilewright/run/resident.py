@@ -21,10 +21,11 @@ from tilewright.plugin.group_report import port_limits
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import evaluate
 from tilewright.run.network import LayerSearch, MappedLayer, space_of
+from tilewright.run.resident_group import resident_group
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import MAX_PARTS, Problem, Tensor
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
 from tilewright.schema.report import Report
 from tilewright.schema.workload import Layer, Workload
@@ -472,46 +473,17 @@ class ResidentNetwork:
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
     """Return the group mapping of a network: residents are at home above all layers.
 
-    None if no result is resident, a layer has no mapping, or the group cannot express which words are read. It cannot for
-    sums, and for words with other coordinates than the maker's.
+    None if no result is resident, a layer has no mapping, or a group cannot express which words are read.
     """
-    architecture, home, layers = network.configuration.architecture, network.home, network.workload.layers
-    names, edges = dict[tuple[str, str], str](), list[dict[str, object]]()
-    for number, each in enumerate(placed.residents):
-        pairs = [(reader, operand) for reader, operands in each.operands.items() for operand in operands]
-        reads = [read for layer, operand, read in network.workload.edges if (layer, operand) in pairs]
-        if len(reads) != len(pairs) or not reads:
+    mappings = dict[str, Mapping]()
+    for layer, cost in zip(network.workload.layers, placed.costs, strict=True):
+        if cost.layer is None or cost.layer.result is None or cost.layer.result.best is None:
             return None
-        if any(len(layers[each.first].problem.output.projection) != len(read.offsets or ()) for read in reads):
-            return None
-        names |= dict.fromkeys([(each.maker, each.result), *pairs], f"T{number}")
-        offsets = {layer: read.offsets for (layer, _), read in zip(pairs, reads, strict=True)}
-        edges.append({"tensor": f"T{number}", "layers": {each.maker: each.result} | dict(pairs), "offsets": offsets})
-    mappings = [
-        None if cost.layer is None or cost.layer.result is None else cost.layer.result.best for cost in placed.costs
-    ]
-    if home is None or not edges or len(layers) > MAX_PARTS or any(each is None for each in mappings):
+        mappings[layer.name] = cost.layer.result.best
+    if network.home is None or not placed.residents:
         return None
-    inner = architecture.cluster_of(home.name).name
-    branches = []
-    for layer, mapping in zip(layers, mappings, strict=True):
-        entries = [] if mapping is None else [each.model_dump(mode="json") for each in mapping.entries]
-        entries[0] |= {"target": inner, "keep": None}
-        branches.append({"layer": layer.name, "entries": entries})
-    others = [f"{each.name}.{t}" for each in layers for t in each.problem.tensor_names if (each.name, t) not in names]
-    outer = [
-        {"target": architecture.clusters[0].name, "keep": others},
-        {"target": inner, "keep": sorted(set(names.values()))},
-    ]
-    return GroupMapping.model_validate(
-        {
-            "name": network.workload.name,
-            "layers": [each.problem.model_dump(mode="json") for each in layers],
-            "edges": edges,
-            "tree": {"entries": outer, "branches": branches},
-            "architecture": architecture.model_dump(mode="json"),
-        }
-    )
+    makers = [each.maker for each in placed.residents]
+    return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
 
 
 def _is_cheaper(home: Memory, architecture: Architecture) -> bool:
