@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from tilewright.errors import Reason, Verdict
 from tilewright.mapspace.group_padding import existing_words, padded_use
 from tilewright.mapspace.legality import legality
+from tilewright.mapspace.room import shared_words
 from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping, Part, Path, Place
 from tilewright.schema.problem import Tensor
@@ -79,6 +80,15 @@ def memory_at(group: GroupMapping, tensor: str, place: Place, number: int) -> Me
     memory = group.architecture.cluster(path.mapping.entries[index].target).memory_for(path.problem.tensor(name))
     assert memory is not None, "legality has been checked"
     return memory
+
+
+def width_at(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
+    """Return the words of one value of a tensor of the group where an entry keeps it; the group is legal."""
+    paths = [group.paths[layer] for layer in group.users[tensor]]
+    uses = [
+        each.problem.tensor(group.users[tensor][each.problem.name]) for each in paths if (place, number) in each.places
+    ]
+    return shared_words(memory_at(group, tensor, place, number), uses)
 
 
 def _path_at(group: GroupMapping, tensor: str, place: Place, number: int) -> tuple[Path, int]:
@@ -335,7 +345,10 @@ def is_padded(group: GroupMapping, tensor: str) -> bool:
 
 
 def has_one_tile(group: GroupMapping, tensor: str) -> bool:
-    """Return whether all layers that read a tensor from a shared entry read the same tile there."""
+    """Return whether all layers that read a tensor from a tile that is filled for them together read the same tile.
+
+    Nothing fills a home.
+    """
     edge = next((each for each in group.edges if each.tensor == tensor), None)
     tiles = dict[tuple[Place, int], set[object]]()
     for layer, name in group.users[tensor].items() if edge else ():
@@ -343,7 +356,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
         own, own_sizes = path.problem.tensor(name), path.problem.dimensions
         if own.is_output:
             continue
-        for index in path.keepers(name):
+        for index in path.keepers(name)[1:]:
             sizes = path.mapping.entries[index].temporal_tile_sizes
             if not part_at(group, path.places[index][0]).branches:
                 continue
@@ -362,14 +375,13 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
     """Return the words of the memory that the largest of the users' tiles needs."""
-    most, width = 0, 0.0
+    most = 0
     sizes = _sizes(group, tensor)
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         if (place, number) in path.places:
             entry = path.mapping.entries[path.places.index((place, number))]
             own = path.problem.tensor(name)
-            memory = memory_at(group, tensor, place, number)
             tile = [
                 1 + sum(c * (entry.temporal_tile_sizes[at] - 1) for at, c in rank.terms.items())
                 for rank in own.projection
@@ -380,8 +392,7 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
             else:
                 words = math.prod(map(min, tile, sizes or tile))
             most = max(most, words)
-            width = max(width, memory.words_of(own))
-    return most * width
+    return most * width_at(group, tensor, place, number)
 
 
 def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:

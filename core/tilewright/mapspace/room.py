@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -26,6 +27,14 @@ def usable_slices(architecture: Architecture, copies: int) -> Floats:
     words = [usable_words(memory, architecture, copies) for memory in architecture.memories]
     slices = [memory.slices_per_word for memory in architecture.memories]
     return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
+
+
+def shared_words(memory: Memory, uses: Iterable[Tensor]) -> float:
+    """Return the words of one value of a tensor that several layers use, each with a name and a role of its own.
+
+    A value has the width of its widest use.
+    """
+    return max(memory.words_of(each) for each in uses)
 
 
 def spanning(problem: Problem) -> tuple[Tensor, ...]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tilewright.errors import Reason
+from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_legality import (
     ends_with_sequence,
     group_legality,
@@ -75,6 +76,7 @@ def _uncounted(group: GroupMapping) -> Iterator[Reason]:
     """Yield a reason for everything that is counted only by executing it."""
     for name in group.architecture.sparse_parts:
         yield Reason(code="sparse", where=name, message="sparse hardware is not counted in groups; use dense hardware")
+    yield from group_overflow(group.name, group.layers)
     for tensor in group.users:
         for layer in group.users[tensor]:
             use = padded_use(group, tensor, layer)

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_padding import existing_words
+from tilewright.mapspace.room import shared_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
 from tilewright.run.fused_parts import FusedLayer, factors
@@ -89,6 +91,8 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
                 text = "a result, or an input that several layers read, has a window"
                 yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
     yield from fused_padding.uncovered(group)
+    values = (memory.slices_of(t) for memory in architecture.memories for p in group.layers for t in p.tensors)
+    yield from group_overflow(group.name, group.layers, max(values))
 
 
 def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
@@ -122,7 +126,8 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
             sizes.append(size)
             steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
             halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
-        layer, own = next(iter(users.items()))
+        buffer = group.architecture.memories[1]
+        words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
         yield Shared(
             name=tensor,
             users={order.index(name): problems[name].tensor_names.index(each) for name, each in users.items()},
@@ -130,7 +135,7 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
             sizes=tuple(sizes),
             steps=tuple(steps),
             halos=tuple(halos),
-            width=group.architecture.memories[1].slices_of(problems[layer].tensor(own)),
+            width=round(words * buffer.slices_per_word),
         )
 
 

@@ -108,6 +108,42 @@ def test_parts_that_are_not_covered_are_refused() -> None:
     assert search_group(small.model_copy(update={"architecture": none})).energy_pj > 0
 
 
+@pytest.mark.parametrize(
+    ("columns", "where"), [(2**10, ["two products"]), (2**11, ["up", "down"]), (2**30, ["up", "down"])]
+)
+def test_counts_beyond_double_precision_are_refused_before_the_search(
+    columns: int, where: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
+    for layer, name in zip(data["layers"], "NK", strict=True):  # 2**43 times the columns, in each layer
+        layer["dimensions"] |= {"M": 2**40, name: columns}
+    del data["architecture"]["clusters"][1]["memories"][0]["capacity_words"]
+    group = GroupMapping.model_validate(data)
+    monkeypatch.delattr(fused_tree.TreeSearch, "_least")
+    with pytest.raises(NotConformableError) as caught:
+        search_group(group)
+    assert [(each.code, each.where) for each in caught.value.reasons] == [("overflow", each) for each in where]
+    assert {each.code for each in evaluate_group(TIMELOOP, group).reasons} == {"overflow"}
+
+
+@pytest.mark.parametrize("bits", [{"input": 16}, {"output": 16}, {"weight": 24}, {"M0": 12, "M1": 20}])
+def test_a_shared_tensor_is_as_wide_as_its_widest_use(bits: dict[str, int]) -> None:
+    notation = [{"I": "m k", "W0": "k n", "M0": "m n"}, {"M0": "m k", "W1": "k n", "M1": "m n"}]
+    sizes = dict.fromkeys("mkn", 4)
+    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, "energy").group().to_data()
+    assert data["layers"][1]["tensors"][0]["role"] == "input"
+    data["layers"][1]["tensors"][0] |= {"role": "weight" if "weight" in bits else "input"}
+    costs = list[float]()
+    for words in range(2, 60, 6):
+        memory = data["architecture"]["clusters"][1]["memories"][0]
+        memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words}
+        found = search_group(GroupMapping.model_validate(data), "energy")
+        for model in (TIMELOOP, ORACLE):
+            assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+        costs.append(found.energy_pj)
+    assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
+
+
 @pytest.mark.parametrize("seed", [1, 5, 9])
 def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for windows in (False, True):

@@ -129,8 +129,23 @@ class GroupMapping(Printed, FileModel):
             self._check_axis(axis, dimensions)
         for number, edge in enumerate(self.edges):
             self._check_edge(number, edge)
+        self._check_names()
         self._check_part(self.tree, ("tree",))
         return self
+
+    def _check_names(self) -> None:
+        """Check that no two tensors of the group have one name: an edge's, or `layer.tensor`."""
+        joined = {pair for edge in self.edges for pair in edge.layers.items()}
+        taken = {edge.tensor: f"edge {edge.tensor}" for edge in self.edges}
+        for number, problem in enumerate(self.layers):
+            for own in problem.tensor_names:
+                name, told = f"{problem.name}.{own}", f"tensor {own} of layer {problem.name}"
+                if (problem.name, own) in joined:
+                    continue
+                if name in taken:
+                    text = f"{taken[name]} and {told} are both named {name} in the group; rename one"
+                    raise MisplacedError(text, "layers", number, "name")
+                taken.setdefault(name, told)
 
     def _check_axis(self, axis: str, dimensions: FrozenDict[str, str]) -> None:
         for layer, dimension in dimensions.items():

@@ -22,6 +22,8 @@ from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
 from tilewright.tables import Printed
 from tilewright.values import MisplacedError, Model
 
+TensorName = Annotated[str, Field(min_length=1)]
+"""A tensor of the problem; in a shared part of a group also `layer.tensor`, where layers have any names."""
 TileSizes = FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**53, strict=True)]]
 
 
@@ -50,12 +52,12 @@ class Entry(Model):
     """
 
     target: Name
-    keep: tuple[Name, ...] | None = None
+    keep: tuple[TensorName, ...] | None = None
     temporal_order: tuple[DimensionName, ...]
     temporal_tile_sizes: TileSizes
     spatial_tile_sizes: TileSizes
     spatial_order: tuple[DimensionName, ...] | None = None
-    unicast: tuple[Name, ...] = ()
+    unicast: tuple[TensorName, ...] = ()
 
     @model_validator(mode="after")
     def _same_dimensions(self) -> Self:

@@ -12,6 +12,7 @@ from tilewright.compiled import interpreted
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.exact import overflow
 from tilewright.mapspace.legality import legal, legality
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.plugin.program import Program
@@ -20,7 +21,6 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
-from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.maestro.analysis import EXACT, analyse, empty_result
 from tilewright_costmodels.maestro.figures import figures_of
 from tilewright_costmodels.maestro.kernel import analyse_all

@@ -19,9 +19,9 @@ from tilewright.mapspace.group_legality import (
     group_peaks,
     home_of,
     keeps_halo,
-    memory_at,
     moving_axes,
     part_at,
+    width_at,
 )
 from tilewright.plugin.group_report import Row, group_report
 from tilewright.schema.frozen import FrozenDict
@@ -163,15 +163,14 @@ class GroupRun:
 
         def tile(tensor: str, place: Place, number: int) -> float:
             users = [use for use in self.uses[tensor] if (place, number) in use.path.places]
-            memory = memory_at(self.group, tensor, place, number)
             held: Uses = [(use.trace, use.words) for use in users]
             entry = users[0].path.places.index((place, number))
             if keeps_halo(self.group, tensor) and home_of(self.group, users[0].path.problem.name, tensor) == (
                 place,
                 number,
             ):
-                return _most_alive(users, entry) * memory.words_of(users[0].tensor)
-            return largest_tile(held, entry) * memory.words_of(users[0].tensor)
+                return _most_alive(users, entry) * width_at(self.group, tensor, place, number)
+            return largest_tile(held, entry) * width_at(self.group, tensor, place, number)
 
         return group_peaks(self.group, tile)
 

@@ -13,6 +13,7 @@ from tilewright.compiled import LANES, for_kernel
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.exact import overflow
 from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
@@ -22,7 +23,6 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
-from tilewright_costmodels.exact import overflow
 from tilewright_costmodels.timeloop import bounds
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.kernel import evaluate
