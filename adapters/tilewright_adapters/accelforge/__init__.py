@@ -11,6 +11,7 @@ from tilewright.expressions import resolved
 from tilewright.files import file_and_member, read_bytes
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, suggestion, validate
+from tilewright.schema.origin import Origin
 from tilewright_adapters import AccelForgeFiles, members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
@@ -125,11 +126,12 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
         return _read_group(found, numbers)
     einsum = _einsum(found, named, numbers)
     problem = einsum.problem if einsum else None
+    origin = None if problem is None else _origin(found["workload"], problem.name)
     warnings = list(einsum.warnings) if einsum else []
     if "arch" not in found:
         if "mapping" in found:
             raise InputError("a mapping needs its arch", location=found["mapping"].locate(()))
-        return InputSet(problem=problem, warnings=tuple(warnings))
+        return InputSet(problem=problem, warnings=tuple(warnings), origin=origin)
     nodes = _nodes(found["arch"], "arch")
     scope = einsum.scope if einsum else roles_alone(numbers)
     if einsum is None:
@@ -137,7 +139,7 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     common = found["arch"].data.get("extra_attributes_for_all_component_models")
     hardware = read_hardware(nodes, "accelforge", scope, problem, common if isinstance(common, dict) else {})
     warnings += hardware.warnings
-    inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings))
+    inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings), origin=origin)
     if "mapping" not in found:
         rules, told = constraints(hardware, problem)
         return replace(inputs, constraints=rules, warnings=(*inputs.warnings, *told))
@@ -146,6 +148,12 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     nodes, told = _nodes(found["mapping"], "mapping"), list[str]()
     mapping = read_mapping(nodes, problem, hardware, einsum.others if einsum else (), told)
     return replace(inputs, mapping=mapping, warnings=(*inputs.warnings, *told))
+
+
+def _origin(workload: Document, name: str) -> Origin:
+    """Return the place of an einsum."""
+    names = [name_of(each) for each in validate(WorkloadData, workload).einsums]
+    return Origin.at(workload.locate(("einsums", names.index(name))), name)
 
 
 def _is_group(found: Mapping[str, Document]) -> bool:

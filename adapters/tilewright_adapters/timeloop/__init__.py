@@ -10,6 +10,7 @@ from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document, validate
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles, sidecar
@@ -117,7 +118,7 @@ def _replaced(section: Cursor, plain: InputSet) -> InputSet:
     parts: dict[str, Any] = {name: getattr(plain, name) for name in sidecar.ALL}
     for name, cursor in fields.items():
         parts[name] = None if cursor.value is None else validate(sidecar.ALL[name], cursor.document.at(*cursor.path))
-    return InputSet(**parts, warnings=plain.warnings)
+    return InputSet(**parts, warnings=plain.warnings, origin=plain.origin)
 
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:
@@ -152,7 +153,7 @@ def _read(sections: Sections) -> InputSet:
         missing = "architecture" if tree is None else "problem"
         raise mapping.error(f"a mapping needs its {missing}", hint=f"add the {missing}")
     if tree is None:
-        return InputSet(problem=problem, warnings=tuple(warnings))
+        return InputSet(problem=problem, warnings=tuple(warnings), origin=_origin(sections, problem))
     warnings += [*tree.warnings, *tree.levels.warnings]
     rules = [rule for part in lists(sections, warnings) for rule in rules_in(part, tree, warnings)]
     if problem is None:
@@ -183,7 +184,16 @@ def _read(sections: Sections) -> InputSet:
         else None,
         constraints=constraints,
         warnings=tuple(warnings),
+        origin=_origin(sections, problem),
     )
+
+
+def _origin(sections: Sections, problem: Problem | None) -> Origin | None:
+    """Return the place of the problem, with its name there."""
+    if problem is None:
+        return None
+    section = sections.found["problem"]
+    return Origin.at(section.document.locate(section.path), problem.name)
 
 
 def _problem(sections: Sections) -> Problem | None:

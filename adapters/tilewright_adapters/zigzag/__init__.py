@@ -11,6 +11,7 @@ from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.files import file_and_member
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import Document, parse_document, read_document, validate
+from tilewright.schema.origin import Origin
 from tilewright_adapters import members, sidecar
 from tilewright_adapters.faults import placed
 from tilewright_adapters.zigzag.accelerator import ROLES, Accelerator, Precision, mixed, read_accelerator
@@ -154,6 +155,7 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
         problem=layer.problem if layer else None,
         architecture=accelerator.architecture if accelerator else None,
         warnings=tuple(warnings),
+        origin=None if where is None or layer is None else Origin.at(where.locate(()), layer.problem.name),
     )
     others = _other_precisions(layers, links)
     if said is None:

@@ -87,7 +87,9 @@ class Expansion:
                 offer.layers, offer.alternative.steps.layers if offer.alternative else (), strict=True
             ):
                 problem = step.problem.model_copy(update={"name": name})
-                layers[name] = Layer(problem=problem, count=step.count * offer.distinct.count)
+                layers[name] = Layer(
+                    problem=problem, count=step.count * offer.distinct.count, origin=offer.distinct.origin
+                )
         return Workload(name=self.network.name, source=self.network.source, layers=tuple(layers.values()))
 
     def records(self, names: Iterable[str]) -> tuple[AlternativeRecord, ...]:

@@ -124,6 +124,7 @@ class ComparisonReport(Tabular):
         return {
             "layer": row.layer.name,
             "layers": list(row.layer.distinct.layers),
+            "origins": row.layer.distinct.origins_data(),
             "count": row.layer.count,
             "macs": row.layer.problem.macs,
             "dimensions": dict(row.layer.problem.dimensions),

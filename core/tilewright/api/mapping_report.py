@@ -198,7 +198,7 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         data = saved.data()
-        keys = ("layer", "sizes", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
+        keys = ("layer", "origin", "sizes", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
                 "gap", "mapping_file")  # fmt: skip
         save_summary(folder, "summary", data, keys, saved.rows())
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
@@ -212,7 +212,12 @@ class MappingReport(Tabular):
             best, how = row["best"], row["search"]
             keys = ("energy_pj", "cycles", "edp", "utilization")
             found.append(
-                {"layer": row["name"], "sizes": layer.problem.long_dimensions, "count": row["count"]}
+                {
+                    "layer": row["name"],
+                    "origin": str(layer.distinct.origin or ""),
+                    "sizes": layer.problem.long_dimensions,
+                    "count": row["count"],
+                }
                 | {"macs": row["macs"], "valid": best["valid"]}
                 | {key: best[key] for key in keys}
                 | {key: how[key] for key in ("evaluated", "stop", "stopped_by", "gap")}
@@ -231,6 +236,7 @@ class MappingReport(Tabular):
             "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
             "unmapped": [
                 {"name": each.name, "operator": each.operator, "reason": each.reason, "operations": each.operations}
+                | {"origin": None if each.origin is None else each.origin.model_dump(exclude_none=True)}
                 for each in self.workload.unmapped
             ],
             "algorithms": offer_rows(self.choices),
@@ -244,6 +250,7 @@ class MappingReport(Tabular):
         return {
             "name": layer.name,
             "layers": list(layer.distinct.layers),
+            "origins": layer.distinct.origins_data(),
             "count": layer.count,
             "macs": layer.problem.macs,
             "dimensions": dict(layer.problem.dimensions),
@@ -374,9 +381,10 @@ class MappingReport(Tabular):
             ]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
-        sizes = f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"
+        facts = [f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"]
+        facts += [f"  origin  {layer.distinct.origin}"] if layer.distinct.origin else []
         return [
-            *summary(layer.report, self._title, sizes),
+            *summary(layer.report, self._title, *facts),
             "",
             layer.mapping.titled(),
             "",
@@ -408,7 +416,7 @@ class MappingReport(Tabular):
 
     def _table(self) -> Table:
         table = Table(
-            "layer", SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
+            "layer", *([Column("origin", rank=8, wrapped=True)] if self._renamed else []), SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
             numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
             numbers("% of energy", rank=6, decimals=1), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
             title=self._title, more="--json or -o",
@@ -420,13 +428,14 @@ class MappingReport(Tabular):
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
             proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
             problem, sparse = layer.problem, [self._densities.get(layer.name, "")] if self._densities else []
-            row = problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
+            named = [layer.distinct.origin.short if layer.distinct.origin else "-"] if self._renamed else []
+            row = *named, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
             table.add_row(layer.name, *row)
         if self.expansion is None:
             count = sum(layer.count for layer in self.layers)
             table.add_row(
                 "total",
-                "",
+                *[""] * (1 + self._renamed),
                 count,
                 self.macs,
                 self.energy_pj,
@@ -436,6 +445,12 @@ class MappingReport(Tabular):
                 *[""] * (2 + bool(self._densities) + bool(self._proofs)),
             )
         return table
+
+    @cached_property
+    def _renamed(self) -> bool:
+        """Whether some layer has another name in the file that it was read from."""
+        origins = {each.name: each.distinct.origin for each in self.layers}
+        return any(origin is not None and origin.short != name for name, origin in origins.items())
 
     @cached_property
     def _densities(self) -> dict[str, str]:

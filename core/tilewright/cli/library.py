@@ -132,6 +132,7 @@ def _print_layers(workload: Workload, json: bool) -> None:
                 "macs": each.problem.macs,
                 "dimensions": dict(each.problem.dimensions),
                 "after": each.after,
+                "origin": None if each.origin is None else each.origin.model_dump(exclude_none=True),
             }
             for each in workload.layers
         ]
@@ -142,11 +143,14 @@ def _print_layers(workload: Workload, json: bool) -> None:
         numbers("count"),
         numbers("MACs"),
         Column("sizes", wrapped=True),
+        Column("origin", rank=1, wrapped=True),
         Column("reads results of", wrapped=True),
     )
     for layer in workload.layers:
         after = "not known" if layer.after is None else ", ".join(layer.after) or "-"
-        table.add_row(layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, after)
+        table.add_row(
+            layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, str(layer.origin or "-"), after
+        )
     print_tables(table)
 
 

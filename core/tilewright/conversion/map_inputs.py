@@ -18,6 +18,7 @@ from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
 
@@ -78,6 +79,7 @@ class _Reading:
     adapter: Adapter
     hardware: list[Path]
     layers: list[Problem] = field(default_factory=list)
+    origins: dict[str, Origin] = field(default_factory=dict)
     unmapped: list[Unmapped] = field(default_factory=list)
     architecture: Architecture | None = None
     rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
@@ -85,13 +87,17 @@ class _Reading:
 
     def add(self, name: str, files: list[Path]) -> None:
         """Read one layer together with the hardware."""
+        file, node = file_and_member(files[0])
+        origin = Origin(node=node, file=Path(file).name)
         try:
             inputs = self.adapter.parse(files)
             problem = _problem(inputs, name)
         except NotConformableError as error:
             reason = error.reasons[0]
-            self.unmapped.append(Unmapped(name=name, operator=reason.code, reason=reason.message))
+            told = Unmapped(name=name, operator=reason.code, reason=reason.message, origin=origin)
+            self.unmapped.append(told)
             return
+        self.origins[name] = inputs.origin or origin
         self.include(problem, inputs)
 
     def include(self, problem: Problem, inputs: InputSet) -> None:
@@ -138,7 +144,7 @@ class _Reading:
         )
 
     def finished(self, name: str) -> MapInputs:
-        layers = tuple(Layer(problem=each) for each in self.layers)
+        layers = tuple(Layer(problem=each, origin=self.origins.get(each.name)) for each in self.layers)
         workload = Workload(name=name, layers=layers, unmapped=tuple(self.unmapped))
         return MapInputs(workload, self.architecture, _combined(self.rules), _once(self.warnings))
 

@@ -65,11 +65,7 @@ def workload(name: str) -> Workload:
     _known("workload", name, names("workloads"))
     if not layer_name:
         return _load(Workload, "workloads", name)
-    whole = workload(name)
-    layers = {layer.name: layer for layer in whole.layers}
-    _known(f"layer of {name}", layer_name, layers)
-    one = layers[layer_name].model_copy(update={"after": ()})
-    return Workload(name=layer_name, source=whole.source, layers=(one,))
+    return workload(name).only(layer_name)
 
 
 def constraints_for(architecture_name: str) -> dict[str, Constraints]:

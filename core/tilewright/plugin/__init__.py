@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tilewright.schema.density import Density, Nonzeros
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
+    from tilewright.schema.origin import Origin
     from tilewright.schema.problem import Tensor
     from tilewright.schema.read import Index, Read
     from tilewright.schema.report import (
@@ -139,6 +140,7 @@ __all__ = [
     "NetworkReport",
     "NoOptions",
     "Objective",
+    "Origin",
     "Options",
     "PluginSpec",
     "PointProposal",

@@ -14,6 +14,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
@@ -27,7 +28,8 @@ class InputSet:
 
     `warnings` lists everything that was lost while reading. `directives` are a whole program in the
     tool's notation, for models that accept it unchanged. `group` is a group mapping with its layers
-    and its architecture, instead of problem, architecture and mapping.
+    and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
+    problem in the files. Equality ignores it.
     """
 
     problem: Problem | None = None
@@ -38,6 +40,7 @@ class InputSet:
     group: GroupMapping | None = None
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
+    origin: Origin | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, UnknownNameError
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Name, Problem
 from tilewright.schema.read import Read
 from tilewright.tables import Column, Table, numbers
@@ -36,6 +37,8 @@ class Layer(Model):
 
     Words of the other layers of `after` are unknown, and in which operand they are.
     """
+    origin: Origin | None = None
+    """Place in the file of the network; None: the workload's own file names it."""
 
     @property
     def name(self) -> str:
@@ -52,15 +55,29 @@ class Unmapped(Model):
     operator: str
     reason: str
     operations: int | None = Field(default=None, ge=0)
+    origin: Origin | None = None
 
 
 @dataclass(frozen=True)
 class DistinctProblem:
-    """A problem, the names of all layers equal to it, and their number including repetitions."""
+    """A problem, the names of all layers equal to it, and their number including repetitions.
+
+    `origins` are those of the layers that have one, by name.
+    """
 
     problem: Problem
     layers: tuple[str, ...]
     count: int
+    origins: FrozenDict[str, Origin] = FrozenDict()
+
+    @property
+    def origin(self) -> Origin | None:
+        """Origin of the first layer."""
+        return self.origins.get(self.layers[0])
+
+    def origins_data(self) -> dict[str, dict[str, Any]]:
+        """Return the origins as plain data, without absent parts."""
+        return {name: origin.model_dump(exclude_none=True) for name, origin in self.origins.items()}
 
 
 class Workload(FileModel):
@@ -131,6 +148,36 @@ class Workload(FileModel):
         """Return a workload of one layer."""
         return cls(name=problem.name, source=problem.source, layers=(Layer(problem=problem),))
 
+    def only(self, name: str, told: str | None = None) -> Workload:
+        """Return one layer, executed once, as a workload.
+
+        Args:
+            name: name of the layer, or in the network's file that of its operator or result.
+            told: name of this workload for messages.
+
+        Raises:
+            UnknownNameError: There is no such layer, or several are from operators of that name.
+        """
+        names, nodes = [layer.name for layer in self.layers], dict[str, list[str]]()
+        for layer in self.layers:
+            for node in () if layer.origin is None else dict.fromkeys((layer.origin.node, layer.origin.output)):
+                if node is not None:
+                    nodes.setdefault(node, []).append(layer.name)
+        spellings = (name, f"/{name}")  # exporters name operators like paths
+        made = next(([each] for each in spellings if each in names), None)
+        made = made or next((nodes[each] for each in spellings if each in nodes), [])
+        if len(made) != 1:
+            told = told or self.name
+            if made:
+                raise UnknownNameError(f"{told} has several layers from '{name}'", hint=f"name one: {', '.join(made)}")
+            raise UnknownNameError(
+                f"{told} has no layer '{name}'{suggestion(name, [*names, *nodes])}",
+                hint=f"its layers: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}",
+            )
+        layer = self.layer(made[0])
+        one = Layer(problem=layer.problem, origin=layer.origin)
+        return Workload(name=one.name, source=layer.problem.source or self.source, layers=(one,))
+
     @classmethod
     def together(cls, networks: Sequence[Workload], weights: Sequence[int]) -> Workload:
         """Return several networks as one, each executed as often as its weight.
@@ -149,6 +196,7 @@ class Workload(FileModel):
                 after=_after(network, layer, number),
                 count=weight * layer.count,
                 reads=FrozenDict({tensor: _of_network(network, reads) for tensor, reads in layer.reads.items()}),
+                origin=layer.origin,
             )
             for network, weight in zip(networks, weights, strict=True)
             for number, layer in enumerate(network.layers)
@@ -185,7 +233,12 @@ class Workload(FileModel):
         for layer in self.layers:
             groups.setdefault(layer.problem.content_key, []).append(layer)
         return tuple(
-            DistinctProblem(group[0].problem, tuple(layer.name for layer in group), sum(layer.count for layer in group))
+            DistinctProblem(
+                group[0].problem,
+                tuple(layer.name for layer in group),
+                sum(layer.count for layer in group),
+                FrozenDict({layer.name: layer.origin for layer in group if layer.origin is not None}),
+            )
             for group in groups.values()
         )
 

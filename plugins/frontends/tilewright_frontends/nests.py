@@ -8,7 +8,7 @@ bounding box of the words that iterations access. Biases and scale factors are i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from tilewright.errors import InputError
@@ -303,11 +303,14 @@ def refusing(what: str) -> Iterator[None]:
         raise InputError(f"{what}: {error}") from None
 
 
-def unique_name(name: str, taken: set[str]) -> str:
-    """Return a unique name that is valid in files, and add it to `taken`."""
+def unique_name(name: str, taken: set[str], others: Collection[str] = ()) -> str:
+    """Return a unique name that is valid in files, and add it to `taken`.
+
+    A changed name is none of `others`, the names of all operators: those that are valid keep theirs.
+    """
     safe = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_.") or "layer"
     candidate, number = safe, 2
-    while candidate in taken:
+    while candidate in taken or (candidate != name and candidate in others):
         candidate, number = f"{safe}_{number}", number + 1
     taken.add(candidate)
     return candidate

@@ -158,11 +158,11 @@ def test_values_that_a_subgraph_takes_from_outside_connect(tmp_path: Path) -> No
 
 
 def test_names_are_safe_and_stand_once(tmp_path: Path) -> None:
-    """A layer without a name is called after its operator and result."""
+    """A layer without a name is called after its operator and result. No layer takes the name of another node."""
     names = ["a/b:0", "a_b_0", "", "//", "MatMul_2"]
     nodes = [node("MatMul", f"v{index} w", f"v{index + 1}", name) for index, name in enumerate(names)]
     workload = load(model_of(nodes, {"v0": (2, 2), "w": (2, 2)}, "v5"), tmp_path)
-    assert [layer.name for layer in workload.layers] == ["a_b_0", "a_b_0_2", "MatMul_v3", "layer", "MatMul_2"]
+    assert [layer.name for layer in workload.layers] == ["a_b_0_2", "a_b_0", "MatMul_v3", "layer", "MatMul_2"]
 
 
 # -- sizes -------------------------------------------------------------------------------------------------------

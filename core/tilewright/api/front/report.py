@@ -120,6 +120,7 @@ class FrontReport(Tabular):
                 {
                     "name": front.distinct.problem.name,
                     "layers": list(front.distinct.layers),
+                    "origins": front.distinct.origins_data(),
                     "dimensions": dict(front.distinct.problem.dimensions),
                     "count": front.distinct.count,
                     "whole": front.whole,

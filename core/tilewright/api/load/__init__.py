@@ -192,7 +192,7 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
             _no_options(given, _words(source))
             return foreign_workload(source)
         if layer is not None:
-            return _layer(load_workload(file, options), layer, file)
+            return load_workload(file, options).only(layer, file)
     document = _document(source)
     if document is not None or not isinstance(source, str | os.PathLike):
         _no_options(given, _words(source))
@@ -397,20 +397,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
                 hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
         found = installed().make(FrontendSpec, owner, options).load(name)
-    return _layer(found, layer, name) if layer else found
-
-
-def _layer(workload: Workload, layer: str, name: str) -> Workload:
-    """Return one layer as a workload, or raise UnknownNameError."""
-    names = [each.name for each in workload.layers]
-    if layer not in names and f"/{layer}" in names:  # exporters name operators like paths
-        layer = f"/{layer}"
-    if layer not in names:
-        raise UnknownNameError(
-            f"{name} has no layer '{layer}'{suggestion(layer, names)}",
-            hint=f"its layers: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}",
-        )
-    return Workload.of(workload.layers[names.index(layer)].problem)
+    return found.only(layer, name) if layer else found
 
 
 def _workload_names() -> dict[str, str | None]:

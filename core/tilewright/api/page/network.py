@@ -14,6 +14,7 @@ from tilewright.drawing.charts import bars
 from tilewright.drawing.drawing import Drawing
 from tilewright.plugin.result import proof
 from tilewright.schema.mapped import MappedProblem, read_mapping
+from tilewright.schema.origin import Origin
 from tilewright.schema.report.printed import ACTIONS
 from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
@@ -99,8 +100,9 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
+    named = any(layer.get("origins") for layer in data["layers"])
     made = Table(
-        "layer", SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
+        "layer", *(["origin"] if named else []), SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
         numbers("energy x count", "pJ", like="energy"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
         numbers("utilization", "%", decimals=1), "limited by", "proved",
     )  # fmt: skip
@@ -108,11 +110,17 @@ def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
         best, count = layer["best"], layer["count"]
         energy, used = best["energy_pj"], best["utilization"]
         made.add_row(
-            layer["name"], _shape(layer), count, layer["macs"], energy, None if energy is None else energy * count, best["cycles"],
+            layer["name"], *([_origin(layer)] if named else []), _shape(layer), count, layer["macs"], energy, None if energy is None else energy * count, best["cycles"],
             best["edp"], None if used is None else 100 * used, _limit(layer) or layer["error"] or "-",
             proof(layer["search"]["gap"]) or "no",
         )  # fmt: skip
     return made
+
+
+def _origin(layer: Layer) -> str:
+    """Return the place of the layer in the network's file."""
+    found = layer.get("origins", {}).get(layer["name"])
+    return str(Origin.model_validate(found)) if found else "-"
 
 
 def _shape(layer: Layer) -> str:

@@ -63,6 +63,7 @@ def mapping_file(
         raise ValueError(f"{layer.name}: the best mapping has no figures")
     return MappedProblem(
         layers=layer.distinct.layers,
+        origins=layer.distinct.origins,
         figures=Figures(
             cycles=report.cycles, energy_pj=report.energy_pj, edp=report.edp, utilization=report.utilization
         ),

@@ -16,6 +16,7 @@ from tilewright.schema.document import Document, FileModel, commented, read_docu
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.mapping.levels import Level, levels_of, nest_picture
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.tables import Printed
 from tilewright.values import Model
@@ -127,13 +128,14 @@ class AlternativeRecord(Model):
 class MappedProblem(Printed, FileModel):
     """A mapping file as `map` writes it.
 
-    `layers` are the workload's layers that the mapping serves. `alternatives` list the problems
+    `layers` are the workload's layers that the mapping serves, `origins` their places in the network's file. `alternatives` list the problems
     that this one is a step of, if algorithms were used.
     """
 
     schema_version: Literal[1] = 1
     kind: Literal["mapped"] = "mapped"
     layers: tuple[str, ...] = Field(default=())
+    origins: FrozenDict[str, Origin] = FrozenDict()
     figures: Figures | None = None
     provenance: Provenance | None = None
     alternatives: tuple[AlternativeRecord, ...] = ()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
+from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends.mlir import affine, aten, loops, onnx_dialect
@@ -244,7 +245,7 @@ class _Reader:
             except Unsupported as error:
                 reason = str(error)
         for problem in with_widths(problems, operation, call.makers.get) if problems else ():
-            before = self._layer(problem, before, call.times)
+            before = self._layer(operation, problem, before, call.times)
         if not problems and is_listed(operation):
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             said, operations = explain(operation, shapes)
@@ -254,10 +255,14 @@ class _Reader:
         for value in (*operation.results, *_written(operation)):
             call.origins[value] = before
 
-    def _layer(self, problem: Problem, before: tuple[str, ...], count: int) -> tuple[str, ...]:
+    def _origin(self, operation: Operation) -> Origin:
+        return Origin(node=operation.said, file=Path(self.source).name, line=operation.line, column=operation.column)
+
+    def _layer(self, operation: Operation, problem: Problem, before: tuple[str, ...], count: int) -> tuple[str, ...]:
         """Add a layer. Return its name, as that of the layers before the next one."""
         name = unique_name(problem.name, self.taken)
-        self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before, count=count))
+        problem = problem.model_copy(update={"name": name})
+        self.layers.append(Layer(problem=problem, after=before, count=count, origin=self._origin(operation)))
         return (name,)
 
     def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call, part: str = "") -> None:
@@ -267,6 +272,7 @@ class _Reader:
                 operator=operation.name,
                 reason=f"{operation.at}: {reason}",
                 operations=None if operations is None else operations * call.times,
+                origin=self._origin(operation),
             )
         )
 
@@ -288,7 +294,7 @@ class _Reader:
             if isinstance(part, Unmapped):
                 self._leave(operation, part.reason, part.operations, call, part.name)
             else:
-                before = self._layer(part[0], before, call.times * part[1])
+                before = self._layer(operation, part[0], before, call.times * part[1])
         return before
 
     def _products_within(self, operation: Operation) -> list[str]:

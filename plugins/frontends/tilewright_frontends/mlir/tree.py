@@ -78,8 +78,13 @@ class Operation:
     @property
     def title(self) -> str:
         """Name of the operation for tables: of its location, of its node in an ONNX file, or its kind and line."""
+        return self.said or f"{self.kind}_{self.line}"
+
+    @property
+    def said(self) -> str | None:
+        """Name of the operation's location, or of its node in an ONNX file; None: it has neither."""
         node = self.attributes.get("onnx_node_name")
-        return self.label or (node if isinstance(node, str) and node else f"{self.kind}_{self.line}")
+        return self.label or (node if isinstance(node, str) and node else None)
 
     @property
     def at(self) -> str:

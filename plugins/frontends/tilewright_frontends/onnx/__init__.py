@@ -19,6 +19,7 @@ from onnx import NodeProto
 
 from tilewright.errors import InputError
 from tilewright.files import is_file
+from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
 from tilewright_frontends.limits import read_limited
@@ -94,28 +95,30 @@ def read_file(
 ) -> Workload:
     """Read a model as a workload, with the densities of its weights if `weights`. Raises InputError."""
     with refusing(f"{path} is not a valid ONNX model"):
-        return _workload(load_graph(path, name, batch, sizes, weights), source)
+        return _workload(load_graph(path, name, batch, sizes, weights), source, path.name)
 
 
-def _workload(graph: Graph, source: str) -> Workload:
+def _workload(graph: Graph, source: str, file: str) -> Workload:
     layers: list[Layer] = []
     unmapped: list[Unmapped] = []
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     views: dict[str, tuple[View, ...]] = {}
     taken: set[str] = set()
+    named = frozenset(node.name for node in graph.nodes)
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
-        name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken)
+        name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken, named)
+        place = Origin(node=node.name or None, output=next(filter(None, node.output), None), file=file)
         before = functools.reduce(operator.or_, (origin.get(value, 0) for value in values_read(node)), 0)
         few = before.bit_count() <= MAX_MAKERS
         inner: tuple[View, ...] = ()  # of the result of the part before
         parts = read_operator(graph, node, name)
-        for place, part in enumerate(parts):
+        for number, part in enumerate(parts):
             found = part if isinstance(part, Unmapped) else part.problem
-            label = found.name if found.name == name and not place else unique_name(found.name, taken)
+            label = found.name if found.name == name and not number else unique_name(found.name, taken, named)
             if isinstance(part, Unmapped):
                 operations = None if part.operations is None else times * part.operations
-                unmapped.append(part.model_copy(update={"name": label, "operations": operations}))
-                if place:  # the softmax of an attention
+                unmapped.append(part.model_copy(update={"name": label, "operations": operations, "origin": place}))
+                if number:  # the softmax of an attention
                     inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
                 elif few:
                     views |= edges.results(graph, node, label, views, part.reason)
@@ -124,8 +127,9 @@ def _workload(graph: Graph, source: str) -> Workload:
                 if any(tensor.bits for tensor in problem.tensors):
                     problem = problem.model_copy(update={"source": operator_of(node)})
                 known = (views | {part.values[0]: inner} if inner else views) if few else {}
-                names = [layers[number].name for number in _ones(before)]
-                layers.append(edges.layer(part, problem, known, names, times, alone=few and len(parts) == 1))
+                names = [layers[maker].name for maker in _ones(before)]
+                made = edges.layer(part, problem, known, names, times, alone=few and len(parts) == 1)
+                layers.append(made.model_copy(update={"origin": place}))
                 before = 1 << len(layers) - 1
                 inner = edges.result(graph, part, problem, times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}

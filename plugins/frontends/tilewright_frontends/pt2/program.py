@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError
 from tilewright.schema.document import suggestion
+from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
 from tilewright_frontends.pt2.operators import Node, builder_of, names_of
@@ -114,24 +116,28 @@ class _Reader:
         arguments = names_of(raw["inputs"])
         results = tuple(_tensors([list(each.values())[0] for each in raw["outputs"]]))
         read = list(_tensors(arguments.values()))
-        label = _label(raw.get("metadata") or {}) or (results[0] if results else f"{operator or target}_{index}")
+        path = _label(raw.get("metadata") or {})
+        label = path or (results[0] if results else f"{operator or target}_{index}")
         before = tuple(dict.fromkeys(layer for each in read for layer in self.origins.get(each, ())))
         builder = builder_of(operator) if space == "aten" else None
         reason = None
+        place = Origin(node=path or None, output=results[0] if results else None, file=Path(self.source).name)
         if builder is not None:
             with refusing(f"{self.source}: {target} '{label}' is malformed"):
                 node = Node(operator, overload, arguments, self._shapes(label, target, (*read, *results)), results)
                 try:
                     for problem in builder(node, label):
                         name = unique_name(problem.name, self.taken)
-                        self.layers.append(Layer(problem=problem.model_copy(update={"name": name}), after=before))
+                        problem = problem.model_copy(update={"name": name})
+                        self.layers.append(Layer(problem=problem, after=before, origin=place))
                         before = (name,)
                 except Unsupported as error:
                     reason = str(error)
         if builder is None or reason is not None:
             said, operations = self._explained(operator or target, results, read)
             name = unique_name(label, self.taken)
-            self.unmapped.append(Unmapped(name=name, operator=target, reason=reason or said, operations=operations))
+            told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
+            self.unmapped.append(told)
         self.origins |= dict.fromkeys(results, before)
 
     def _shapes(self, label: str, target: str, names: Sequence[str]) -> dict[str, Shape]:

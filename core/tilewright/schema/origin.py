@@ -1,0 +1,42 @@
+"""Origin of a layer: its place in the file of its network, in the words of that file."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from pydantic import Field
+
+from tilewright.errors import Location
+from tilewright.values import Model
+
+
+class Origin(Model):
+    """Place of a layer in the file that it was read from. Parts that the format does not have are None."""
+
+    node: str | None = None
+    """Name of the operator or module, exactly as the file has it."""
+    output: str | None = None
+    """Name of the operator's first result."""
+    file: str | None = None
+    """Name of the file, without its folder."""
+    line: int | None = Field(default=None, ge=1)
+    column: int | None = Field(default=None, ge=1)
+
+    @classmethod
+    def at(cls, place: Location, node: str | None = None) -> Origin:
+        """Return the origin of an operator at a location."""
+        return cls(node=node, file=PurePath(place.source).name, line=place.line, column=place.column)
+
+    @property
+    def short(self) -> str:
+        """The name in the file, or else the line."""
+        return self.node or self.output or self._place
+
+    @property
+    def _place(self) -> str:
+        numbers = (str(number) for number in (self.line, self.column) if number is not None)
+        return ":".join([*([self.file] if self.file else []), *numbers])
+
+    def __str__(self) -> str:
+        words = [*([self.node] if self.node else []), *([f"output {self.output}"] if self.output else [])]
+        return ", ".join([*words, *([self._place] if self._place else [])])
