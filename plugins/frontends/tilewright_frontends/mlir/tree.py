@@ -82,7 +82,7 @@ class Operation:
 
     @property
     def said(self) -> str | None:
-        """Name of the operation's location, or of its node in an ONNX file; None: it has neither."""
+        """Name of the operation's location, or of its node in an ONNX file; None: there is no name."""
         node = self.attributes.get("onnx_node_name")
         return self.label or (node if isinstance(node, str) and node else None)
 
