@@ -196,7 +196,7 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
         update_energy_pj=None if update == write else update,
         read_bandwidth_words_per_cycle=level.bandwidth("read_bandwidth"),
         write_bandwidth_words_per_cycle=level.bandwidth("write_bandwidth"),
-        shared_bandwidth_words_per_cycle=level.bandwidth("shared_bandwidth"),
+        shared_bandwidth_words_per_cycle=level.number("shared_bandwidth"),
         block_words=block,
         instances_per_macro=cluster,
         multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,

@@ -140,7 +140,7 @@ class Component:
         return block, cluster
 
     def bandwidth(self, name: str) -> float | None:
-        """Return words per cycle; the older `bandwidth` is split between reads and writes."""
+        """Return words per cycle of reads or of writes; each of them has half of the older `bandwidth`."""
         both = self.number("bandwidth")
         given = self.number(name)
         return both / 2 if given is None and both is not None else given
