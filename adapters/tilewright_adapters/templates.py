@@ -70,7 +70,7 @@ def rendered(path: Path, folders: tuple[str, ...], values: Mapping[str, object],
         InputError: a value is missing or an operation is not allowed; with the line.
     """
     text = read_text(path)
-    if not _MARKS.search(text):
+    if not is_template(text):
         return Rendered(text)
     try:
         answer: Rendered = limited(
@@ -79,6 +79,11 @@ def rendered(path: Path, folders: tuple[str, ...], values: Mapping[str, object],
     except ChildFailed as failure:
         raise InputError(f"{path}: the template cannot be rendered: its process {failure}") from None
     return answer
+
+
+def is_template(text: str) -> bool:
+    """Return whether a text has marks of Jinja."""
+    return _MARKS.search(text) is not None
 
 
 def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
@@ -135,7 +140,7 @@ class _Renderer:
             most = f"more than {MAX_FILES:,} files" if self.files > MAX_FILES else "itself, or files nested too deeply"
             raise InputError(f"{name}: the template includes {most}")
         text = read_text(path)
-        if _MARKS.search(text):
+        if is_template(text):
             text = _Template(self, path, name, [*searched], values, depth).rendered(text)
         self.size += len(text)
         if self.size > 4 * MAX_BYTES:

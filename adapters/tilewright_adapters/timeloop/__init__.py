@@ -20,6 +20,7 @@ from tilewright_adapters.timeloop.reading.clusters import (
     build,
     estimated,
     incomplete,
+    stated_areas,
     with_areas,
     with_unlinked,
     with_widths,
@@ -223,7 +224,7 @@ def _architecture(
 ) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
     unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
-    areas = read_areas(sections.found["ART"]) if "ART" in sections.found else {}
+    areas = stated_areas(tree.levels) | (read_areas(sections.found["ART"]) if "ART" in sections.found else {})
     records = None
     if energies is None and components.asked():
         told = components.estimates(tree.levels)

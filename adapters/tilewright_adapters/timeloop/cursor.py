@@ -19,6 +19,7 @@ from tilewright.schema.document import Document, suggestion
 MAX_NUMBER = 1e300
 MAX_WHOLE = 2**62
 """Maximum values; larger numbers are implausible for hardware and would overflow floats."""
+_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,13 @@ class Cursor:
             )
         return float(value)
 
+    def truth(self, what: str) -> bool:
+        """Return a truth value; like Timeloop, also from a text such as `"True"`. Raises InputError."""
+        value = _TRUTHS.get(self.value.strip().lower()) if isinstance(self.value, str) else self.value
+        if not isinstance(value, bool):
+            raise self.error(f"{what} must be True or False (found {self.shown})")
+        return value
+
     @contextmanager
     def checked(self) -> Iterator[None]:
         """Convert validation errors inside the `with` block to InputError at this location."""
@@ -157,4 +165,4 @@ def _arithmetic(value: object) -> str | None:
         return None
     names = sorted(set(re.findall(r"\b[A-Za-z_]\w*", value)) - set(FUNCTIONS) - set(keyword.kwlist))
     given = f"{', '.join(names)}: give each a number, also by --set NAME=NUMBER; " if names else ""
-    return f"{given}expressions may use variables, attributes of the same component, and {KNOWN}"
+    return f"{given}expressions may use variables, attributes of the component and of the containers around it, and {KNOWN}"

@@ -97,6 +97,23 @@ def test_wires_are_as_long_as_the_side_of_what_is_inside(tmp_path: Path) -> None
     assert free == read(tmp_path, arch=ARCH, ert=ERT, art=ART)
 
 
+def test_a_stated_width_is_the_length_of_a_hop(tmp_path: Path) -> None:
+    wide = ARCH.replace("block-size: 4}", "block-size: 4, tile_width: 250, network_word_bits: 8}")
+    hops = [cluster.fanout.network.energy_per_hop_pj for cluster in read(tmp_path, arch=wide, ert=ERT + WIRE).clusters]
+
+    assert hops == pytest.approx([8 * 0.24 * 0.25] * 2)
+
+
+def test_components_may_state_their_areas_and_the_table_counts_first(tmp_path: Path) -> None:
+    stated = ARCH.replace("depth: 8192", "depth: 8192, cluster_area: 1000").replace(
+        "word-bits: 16}}\n", "word-bits: 16, area: 7}}\n"
+    )
+    arch = read(tmp_path, arch=stated, ert=ERT)
+
+    assert [memory.area_um2 for memory in arch.memories] == [None, 1000] and arch.compute.area_um2 == 7
+    assert read(tmp_path, arch=stated, ert=ERT, art=ART) == read(tmp_path, arch=ARCH, ert=ERT, art=ART)
+
+
 def test_wires_without_areas_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="MAC has no area") as raised:
         read(tmp_path, arch=ARCH, ert=ERT + WIRE)

@@ -272,6 +272,14 @@ sparse_optimizations:
 """
 
 
+def test_options_of_a_compute_optimization_change_nothing() -> None:
+    options = SPARSE.replace("type: gate-on-zero-operand", "type: gating, options: [{target: A, condition-on: [B]}]")
+    found, plain = read(SHAPE, HARDWARE, options), read(SHAPE, HARDWARE, SPARSE)
+    assert found.architecture == plain.architecture
+    (told,) = set(found.warnings) - set(plain.warnings)
+    assert "options of a compute optimization are ignored, as in Timeloop" in told
+
+
 def test_every_key_of_the_older_spelling_is_read() -> None:
     inputs = read(SHAPE, HARDWARE, SPARSE)
     assert inputs.problem and inputs.architecture

@@ -65,12 +65,22 @@ def with_areas(
     return architecture.with_memories(with_records).model_copy(update={"compute": compute})
 
 
+def stated_areas(levels: Hierarchy) -> dict[str, float]:
+    """Return the areas that components state themselves, per instance in square micrometres."""
+    found = {level.name: (level, "cluster_area") for level in levels.storage} | {
+        levels.compute.name: (levels.compute, "area")
+    }
+    areas = {name: level.number(key) or 0.0 for name, (level, key) in found.items()}
+    return {name: area / found[name][0].whole(("cluster_size",), 1) for name, area in areas.items() if area}
+
+
 def with_wires(
     architecture: Architecture, levels: Hierarchy, energies: Energies | None, areas: Mapping[str, float]
 ) -> Architecture:
     """Return a copy with energies per hop, if an energy table gives the energy of wires per bit and millimetre.
 
-    A hop is as long as the side of a square with the area of everything inside it. A level's own `energy_per_hop` counts first.
+    A hop is as long as the side of a square with the area of everything inside it, or as `tile_width` says, in micrometres.
+    It has `network_word_bits`, or those of the memory. A level's own `energy_per_hop` counts first.
 
     Raises:
         InputError: an area is not known.
@@ -83,7 +93,8 @@ def with_wires(
     inside = 0.0
     for index in reversed(range(len(levels.storage))):
         level, inner = levels.storage[index], (*levels.storage, levels.compute)[index + 1]
-        if not inner.is_dummy and inner.name not in areas:
+        width = level.number("tile_width")
+        if width is None and not inner.is_dummy and inner.name not in areas:
             raise levels.where.error(
                 f"the energy table (ERT) has energies of wires, but {inner.name} has no area, which gives their length",
                 hint="add Accelergy's area table (ART), or omit 'wire' from the ERT",
@@ -91,7 +102,8 @@ def with_wires(
         around = 0 if inner is levels.compute else math.prod(levels.fanout(index + 1))
         inside = areas.get(inner.name, 0.0) + inside * around
         if level.number("energy_per_hop") is None:
-            hops[level.name] = level.whole(WORD_BITS, 16) * math.sqrt(inside) / 1000 * energy
+            bits = level.whole(("network_word_bits", *WORD_BITS), 16)
+            hops[level.name] = bits * (math.sqrt(inside) if width is None else width) / 1000 * energy
 
     def with_hop(cluster: Cluster) -> Cluster:
         hop = hops.get(cluster.name)

@@ -10,10 +10,10 @@ from tilewright.files import file_and_member, read_text
 from tilewright.schema.document import Document, parse_document
 from tilewright_adapters.assembled import assembled
 from tilewright_adapters.members import chosen, files_of
-from tilewright_adapters.templates import folders_of
+from tilewright_adapters.templates import folders_of, is_template
 from tilewright_adapters.timeloop.reading.libconfig import parse_libconfig
 from tilewright_adapters.timeloop.reading.nest import is_nest, parse_nest
-from tilewright_adapters.timeloop.reading.sections import is_timeloop
+from tilewright_adapters.timeloop.reading.sections import ignored, is_timeloop, unread
 
 SUFFIXES = (".yaml", ".yml", ".cfg", ".jinja", ".jinja2", ".j2")
 """Suffixes of the files that are read from a folder."""
@@ -40,12 +40,21 @@ def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> tuple[lis
     for path in found:
         if path in copies:
             continue
+        if sections := _unrendered(path):
+            warnings += [f"{path}: {ignored(name)}" for name in sections]
+            continue
         document = _document(path, folders, values)
         if path in paths or is_timeloop(document):
             documents.append(document)
         else:
             warnings.append(f"{path} is left out: it has no section of Timeloop")
     return documents, warnings
+
+
+def _unrendered(path: Path) -> tuple[str, ...]:
+    """Return the sections of a template that has only sections that are not read; its variables need no values."""
+    text = read_text(path) if path.suffix != ".cfg" else ""
+    return unread(text) if is_template(text) else ()
 
 
 def listed_layers(path: Path) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.expressions import resolved
 from tilewright.schema.architecture import Memory
+from tilewright.schema.document import suggestion
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown, strange_fields
 
 _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
@@ -63,15 +64,19 @@ _HARMLESS = {
         "version",
     ),
 }
-"""Attributes that affect only area, or energies that the energy table gives."""
+"""Attributes that affect only areas or energies that tables give, or that Timeloop does not read."""
+_TOLD = {
+    "latency": "files of Tilewright have latency_cycles of timing, which `pipelined` counts",
+    "has_power_gating": "power_gated_at names the level that switches a memory",
+}
+"""Attributes that Timeloop does not read -> what has the effect."""
+_LATENCIES = ("network_fill_latency", "network_drain_latency", "fill_latency", "drain_latency", "fill_drain_latency")
+"""Cycles that some version of Timeloop adds to those of the run."""
 _NEUTRAL: dict[str, tuple[object, ...]] = {
     "min_utilization": (0,),
     "addr_gen_energy": (0,),
     "wire_energy": (0,),
-    "fill_latency": (0,),
-    "drain_latency": (0,),
-    "network_fill_latency": (0,),
-    "network_drain_latency": (0,),
+    **dict.fromkeys(_LATENCIES, (0,)),
     "allow_overbooking": (False,),
     "per_dataspace_bandwidth_consumption_scale": (1,),
     "reduction_supported": (True,),
@@ -84,6 +89,10 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "network_result": (),
 }
 """Attributes that the schemas cannot express -> values that have no effect."""
+_AT_ONCE = (
+    "Timeloop adds these cycles once to those of the run: omit them here and add them to the printed cycles. "
+    "Files of Tilewright have fill_drain_cycles of compute, which `pipelined` counts for every set of tiles"
+)
 
 
 def dummy(name: str) -> Memory:
@@ -331,7 +340,8 @@ def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: l
     for item in fields["local"].items("local") if "local" in fields else ():
         parts = item.fields("a component")
         warnings += strange_fields(parts, _COMPONENT, "a component")
-        if "enabled" in parts and parts["enabled"].value is False:
+        enabled = parts.get("enabled")
+        if enabled is not None and enabled.value is not None and not enabled.truth("enabled of a component"):
             continue
         if "name" not in parts or "class" not in parts:
             raise item.error("a component needs 'name' and 'class'")
@@ -359,14 +369,18 @@ def computed(
 ) -> dict[str, Cursor]:
     """Return attributes with expressions evaluated.
 
-    Expressions may use variables, inherited attributes and other attributes of the component.
+    Expressions may use variables, attributes of the containers around the component, and its other attributes.
+    The name of the attribute itself means that of the containers: `datawidth: datawidth`.
     """
+    outside = {**values, **{name: cursor.value for name, cursor in inherited.items()}}
     result = dict(own)
-    for _ in range(2):  # an attribute may use one that follows it
-        known = {**values, **{name: cursor.value for name, cursor in {**inherited, **result}.items()}}
+    for _ in own:  # an attribute may use one that follows it
+        before = {name: cursor.value for name, cursor in result.items()}
         for name, cursor in result.items():
-            others = {key: value for key, value in known.items() if key != name}
+            others = outside | {key: each.value for key, each in result.items() if key != name}
             result[name] = cursor.with_value(resolved(cursor.value, others))
+        if before == {name: cursor.value for name, cursor in result.items()}:
+            break
     return result
 
 
@@ -420,9 +434,15 @@ def _level(where: Cursor, name: str, kind: str, count: int | None, fields: Mappi
 def _check_attributes(level: Component, read: set[str]) -> Iterator[str]:
     for name, cursor in level.fields.items():
         if name in _NEUTRAL and cursor.value is not None:
-            if cursor.value not in _NEUTRAL[name]:
+            said = name in ("allow_overbooking", "reduction_supported", "tile_partition_supported")
+            value = cursor.truth(f"{name} of {level.name}") if said else cursor.value
+            if value not in _NEUTRAL[name]:
                 raise cursor.error(
-                    f"{name} = {cursor.value!r} of {level.name} is not supported: it would change results"
+                    f"{name} = {cursor.value!r} of {level.name} is not supported: it would change results",
+                    hint=_AT_ONCE if name in _LATENCIES else None,
                 )
+        elif name in _TOLD and cursor.value not in (None, False, 0, "False", "false"):
+            yield f"{cursor.document.locate(cursor.path)}: {name} is ignored, as in Timeloop; {_TOLD[name]}"
         elif name not in read | _HARMLESS | _NEUTRAL.keys() and not level.is_dummy:
-            yield f"{cursor.document.locate(cursor.path)}: unknown attribute {name}: ignored"
+            meant = suggestion(name, read)
+            yield f"{cursor.document.locate(cursor.path)}: unknown attribute {name}{meant}: ignored, as in Timeloop"

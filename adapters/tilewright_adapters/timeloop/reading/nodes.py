@@ -142,8 +142,11 @@ class _Walk:
         name = fields["name"].text("a name")
         if "class" not in fields:
             raise node.error(f"component {name} has no 'class'")
-        if "enabled" in fields and fields["enabled"].value is False:
-            return
+        enabled = fields.get("enabled")
+        if enabled is not None and enabled.value is not None:
+            given = enabled.with_value(resolved(enabled.value, self.values))
+            if not given.truth(f"enabled of {name}"):
+                return
         if "energy_scale" in fields and fields["energy_scale"].value not in (None, 1):
             raise fields["energy_scale"].error("energy_scale is not supported; give the energies in the energy table")
         unrolling = list(self.fanout(name, node, fields))
@@ -183,7 +186,7 @@ class _Walk:
     def attributes(self, fields: dict[str, Cursor]) -> dict[str, Cursor]:
         """Return attributes with expressions evaluated.
 
-        Expressions may use variables, inherited attributes and other attributes of the node.
+        Expressions may use variables, attributes of the containers around the node, and its other attributes.
         """
         if "attributes" not in fields or fields["attributes"].value is None:
             return {}
@@ -194,9 +197,10 @@ class _Walk:
         spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
         counts = []
+        known = {**self.values, **{each: cursor.value for each, cursor in self.inherited.items()}}
         for axis in ("meshX", "meshY"):
             given = spatial.get(axis)
-            count = given.with_value(resolved(given.value, self.values)) if given else None
+            count = given.with_value(resolved(given.value, known)) if given else None
             counts.append(count.whole(f"{axis} of {name}") if count else 1)
         if counts == [1, 1]:
             if "class" not in fields and "constraints" in fields and fields["constraints"].value:

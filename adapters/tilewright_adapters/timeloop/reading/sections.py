@@ -64,6 +64,24 @@ def is_timeloop(document: Document) -> bool:
     return not names or any(name in known or (name != "version" and _is_silent(name)) for name in names)
 
 
+def unread(text: str) -> tuple[str, ...]:
+    """Return the sections of a template, if none of them is read, so that it need not be rendered; else nothing.
+
+    A template that includes other files has sections that its text does not show.
+    """
+    lines = [line for line in text.splitlines() if line.strip() and line[0] not in " \t#-"]
+    shown = [line for line in lines if not line.startswith(("{%", "{#", "{{add_to_path(", "{{ add_to_path("))]
+    names = [line.partition(":")[0].strip().replace("-", "_") for line in shown]
+    if "include" in text or any(name not in _UNUSED and not _is_silent(name) for name in names):
+        return ()
+    return tuple(name for name in dict.fromkeys(names) if name in _UNUSED)
+
+
+def ignored(name: str) -> str:
+    """Return the warning about a section that is not read."""
+    return f"{name} ({_UNUSED[name]}) is ignored"
+
+
 def _is_silent(name: str) -> bool:
     """Return whether a section is left out without a warning."""
     return name in _SILENT or name.endswith("ignore") or "globals" in name
@@ -127,7 +145,7 @@ class Sections:
         if _is_silent(key):
             return
         if key in _UNUSED:
-            self.warnings.append(f"{place}: {key} ({_UNUSED[key]}) is ignored")
+            self.warnings.append(f"{place}: {ignored(key)}")
             return
         if key in SPARSE and (self.dense or key != "sparse_optimizations"):
             self.omit(key, cursor)

@@ -207,11 +207,7 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
 
 
 def _is_true(cursor: Cursor | None) -> bool:
-    if cursor is None:
-        return False
-    if not isinstance(cursor.value, bool):
-        raise cursor.error(f"read-write must be True or False (found {cursor.value!r})")
-    return cursor.value
+    return cursor is not None and cursor.truth("read-write")
 
 
 def _rank(rank: Cursor, dimensions: tuple[str, ...], coefficients: dict[str, int]) -> Rank:

@@ -217,11 +217,7 @@ def _memory(level: Component, target: _Target, table: dict[str, float]) -> Spars
 
 def _flag(level: Component, name: str) -> bool:
     cursor = level.fields.get(name)
-    if cursor is None or cursor.value is None:
-        return False
-    if not isinstance(cursor.value, bool):
-        raise cursor.error(f"{name} of {level.name} must be true or false (found {cursor.shown})")
-    return cursor.value
+    return cursor is not None and cursor.value is not None and cursor.truth(f"{name} of {level.name}")
 
 
 def _told(level: Component, memory: SparseMemory) -> Iterator[str]:
@@ -424,7 +420,12 @@ class _Reader:
     def _computes(self, section: Cursor) -> Iterator[str]:
         for each in section.items("compute_optimization"):
             fields = each.fields("a compute optimization")
-            refuse_unknown(fields, {"type"}, "a compute optimization")
+            refuse_unknown(fields, {"type", "options"}, "a compute optimization")
+            if "options" in fields:
+                place = fields["options"].document.locate(fields["options"].path)
+                self.sections.warnings.append(
+                    f"{place}: options of a compute optimization are ignored, as in Timeloop, which reads its type alone"
+                )
             if "type" not in fields:
                 raise each.error("the compute optimization has no 'type'", hint="gating or skipping")
             yield _COMPUTE_KINDS[self._kind(fields["type"], _COMPUTE_KINDS)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.errors import InputError
 from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
 
@@ -75,3 +76,99 @@ def test_the_sample_has_no_shared_bandwidth() -> None:
         (m.name, m.read_bandwidth_words_per_cycle, m.shared_bandwidth_words_per_cycle) for m in architecture.memories
     ]
     assert found == [("DRAM", 2.0, None), ("Buffer", None, None), ("Scratchpad", None, None)]
+
+
+@pytest.mark.parametrize(
+    "name", ["network_fill_latency", "network_drain_latency", "fill_latency", "drain_latency", "fill_drain_latency"]
+)
+def test_cycles_that_timeloop_adds_are_refused_with_the_next_step(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} = 16 of GLB is not supported") as raised:
+        evaluated(tmp_path, f"{name}: 16")
+    assert raised.value.hint is not None and "add them to the printed cycles" in raised.value.hint
+    assert evaluated(tmp_path, f"{name}: 0").cycles == 128
+
+
+@pytest.mark.parametrize(
+    ("attribute", "told"),
+    [
+        ("latency: 100ns", "latency_cycles of timing"),
+        ("has_power_gating: True", "power_gated_at names the level"),
+        ("read_bandwith: 1", "unknown attribute read_bandwith; did you mean 'read_bandwidth'?"),
+    ],
+)
+def test_what_timeloop_does_not_read_is_told(tmp_path: Path, attribute: str, told: str) -> None:
+    path = tmp_path / "matmul.yaml"
+    path.write_text(MATMUL.replace("ATTRIBUTES", attribute))
+    found = [text for text in TimeloopAdapter().parse([path]).warnings if told in text]
+    assert len(found) == 1 and "ignored, as in Timeloop" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [('"True"', None), ('"false"', "0 data-spaces are read-write"), ("maybe", "read-write must be True or False")],
+)
+def test_truth_values_may_be_quoted(tmp_path: Path, written: str, told: str | None) -> None:
+    path = tmp_path / "matmul.yaml"
+    path.write_text(MATMUL.replace("ATTRIBUTES", "n_banks: 2").replace("True", written))
+    if told is None:
+        problem = TimeloopAdapter().parse([path]).problem
+        assert problem is not None and problem.tensor("Z").is_output
+        return
+    with pytest.raises(InputError, match=told):
+        TimeloopAdapter().parse([path])
+
+
+CONTAINER = """
+architecture:
+  version: 0.4
+  nodes:
+  - !Container {name: system, attributes: {technology: "45nm", datawidth: 8, lanes: 2}}
+  - !Component {name: DRAM, class: DRAM, attributes: {width: 32, datawidth: datawidth}}
+  - !Component {name: Buffer, class: SRAM, attributes: {depth: 64, width: wide, wide: words * datawidth, words: lanes + 2}}
+  - !Component {name: Spare, class: SRAM, enabled: "False", attributes: {depth: 64}}
+  - !Container {name: PE, attributes: {datawidth: datawidth * 2}, spatial: {meshX: lanes}}
+  - !Component {name: Registers, class: regfile, attributes: {depth: 4, width: datawidth}}
+  - !Component {name: MAC, class: intmac}
+"""
+
+
+def test_attributes_of_the_containers_around_are_in_scope(tmp_path: Path) -> None:
+    path = tmp_path / "arch.yaml"
+    path.write_text(CONTAINER)
+    found = TimeloopAdapter().parse([path]).architecture
+    assert found is not None
+    assert [(memory.name, memory.word_bits, memory.block_words) for memory in found.memories] == [
+        ("DRAM", 8, 4),
+        ("Buffer", 8, 4),
+        ("inter_PE_spatial", 16, 1),
+        ("Registers", 16, 1),
+    ]
+    assert found.compute_instances == 2 and found.compute.word_bits == 16
+    path.write_text(CONTAINER.replace("lanes: 2", "other: 2"))
+    with pytest.raises(InputError, match="must be a whole number") as raised:
+        TimeloopAdapter().parse([path])
+    assert raised.value.hint is not None and "the containers around it" in raised.value.hint
+
+
+COMPONENTS = """{{add_to_path('.')}}
+# of the estimator
+components:
+- name: wires
+  attributes: {width: {{ WIDTH }}}
+{% if WIDE %}
+- name: wide
+{% endif %}
+"""
+
+
+def test_templates_of_sections_that_are_not_read_need_no_values(tmp_path: Path) -> None:
+    (tmp_path / "arch.yaml").write_text(CONTAINER)
+    beside = tmp_path / "components.yaml"
+    beside.write_text(COMPONENTS)
+    found = TimeloopAdapter().parse([tmp_path])
+    assert found.architecture is not None
+    assert f"{beside}: components (Accelergy's component descriptions) is ignored" in found.warnings
+    for read in ("variables: {a: 1}\n", "{{include('other.yaml')}}\n", "{{ NAME }}: {a: 1}\n"):
+        beside.write_text(COMPONENTS + read)
+        with pytest.raises(InputError, match=r"needs a value|there is no file"):
+            TimeloopAdapter().parse([tmp_path])
