@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,10 @@ from tilewright.errors import InputError, NotConformableError, Reason, Verdict
 from tilewright.expressions import resolved
 from tilewright.files import file_and_member, read_bytes
 from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.edges import Edges, edges_by_name
 from tilewright.schema.document import Document, parse_document, suggestion, validate
 from tilewright.schema.origin import Origin
+from tilewright.schema.problem import Problem
 from tilewright_adapters import AccelForgeFiles, members, sidecar
 from tilewright_adapters.accelforge.expressions import Value
 from tilewright_adapters.accelforge.files import RenamesData, WorkloadData
@@ -19,7 +22,15 @@ from tilewright_adapters.accelforge.group import read_group
 from tilewright_adapters.accelforge.hardware import read_hardware
 from tilewright_adapters.accelforge.mapping import read_mapping
 from tilewright_adapters.accelforge.rules import constraints
-from tilewright_adapters.accelforge.workload import CLIPPED, DEFAULT_BITS, Einsum, name_of, read_einsum, roles_alone
+from tilewright_adapters.accelforge.workload import (
+    CLIPPED,
+    DEFAULT_BITS,
+    Einsum,
+    name_of,
+    operation,
+    read_einsum,
+    roles_alone,
+)
 from tilewright_adapters.accelforge.write import FILES, texts, written
 from tilewright_adapters.assembled import assembled
 from tilewright_adapters.faults import placed
@@ -97,6 +108,13 @@ class AccelForgeAdapter:
             return ()
         return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
 
+    def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
+        """Return the edges between einsums: a tensor is read by its name. Raises InputError."""
+        document = self._document(file, folders_of([file]))
+        data = validate(WorkloadData, document.at("workload"))
+        with placed(document.locate(("workload",))):
+            return edges_by_name([operation(each, problems.get(name_of(each))) for each in data.einsums])
+
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return every construct that AccelForge's files cannot express."""
         return Verdict(reasons=tuple(written(inputs).reasons))
@@ -137,7 +155,8 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
     if einsum is None:
         warnings.append(f"no workload is given: words are assumed to have {DEFAULT_BITS} bits")
     common = found["arch"].data.get("extra_attributes_for_all_component_models")
-    hardware = read_hardware(nodes, "accelforge", scope, problem, common if isinstance(common, dict) else {})
+    known = common if isinstance(common, dict) else {}
+    hardware = read_hardware(nodes, "accelforge", scope, problem, known, _narrowest(found, numbers, nodes, known))
     warnings += hardware.warnings
     inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings), origin=origin)
     if "mapping" not in found:
@@ -154,6 +173,27 @@ def _origin(workload: Document, name: str) -> Origin:
     """Return the place of an einsum."""
     names = [name_of(each) for each in validate(WorkloadData, workload).einsums]
     return Origin.at(workload.locate(("einsums", names.index(name))), name)
+
+
+def _narrowest(
+    found: dict[str, Document], numbers: dict[str, Value], nodes: Document, common: Mapping[str, object]
+) -> dict[str, int]:
+    """Return the bits of the narrowest word of each node, over the einsums of a workload; empty if they are of one width."""
+    einsums = list[Einsum]()
+    for data in validate(WorkloadData, found["workload"]).einsums if "workload" in found else ():
+        with suppress(InputError, NotConformableError):
+            einsum = _einsum(found, name_of(data), numbers)
+            einsums += [] if einsum is None else [einsum]
+    if len({min(each.scope.bits.values()) for each in einsums}) < 2:
+        return {}
+    least = dict[str, int]()
+    for each in einsums:
+        with suppress(InputError):
+            machine = read_hardware(nodes, "accelforge", each.scope, each.problem, common).architecture
+            words = {memory.name: memory.word_bits for memory in machine.memories}
+            words[machine.compute.name] = machine.compute.word_bits
+            least |= {name: min(bits, least.get(name, bits)) for name, bits in words.items()}
+    return least
 
 
 def _is_group(found: Mapping[str, Document]) -> bool:
@@ -213,4 +253,8 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
         reason = Reason(code="copy", where=name_of(chosen), message="it is a copy operation and computes nothing")
         raise NotConformableError("a problem", [reason])
     with placed(document.locate(())):
-        return read_einsum(data, chosen, renames, numbers)
+        try:
+            return read_einsum(data, chosen, renames, numbers)
+        except NotConformableError as error:
+            refused = error
+    raise refused

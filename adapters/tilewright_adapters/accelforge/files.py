@@ -164,6 +164,7 @@ class MemoryData(ComponentData):
     size: Value
     tensors: TensorsData = TensorsData()
     bits_per_value: dict[str, Value] = Field(default_factory=dict)
+    bits_per_value_scale: dict[str, Value] = Field(default_factory=dict)
     bits_per_action: Value | None = None
     values_per_action: dict[str, Value] = Field(default_factory=dict)
 

@@ -75,7 +75,12 @@ class Hardware:
 
 
 def read_hardware(
-    document: Document, name: str, scope: Scope, problem: Problem | None, common: Mapping[str, object]
+    document: Document,
+    name: str,
+    scope: Scope,
+    problem: Problem | None,
+    common: Mapping[str, object],
+    narrowest: Mapping[str, int] | None = None,
 ) -> Hardware:
     """Convert a list of nodes. Raises InputError.
 
@@ -85,8 +90,9 @@ def read_hardware(
         scope: names in expressions.
         problem: the problem, if there is one.
         common: attributes for all component models.
+        narrowest: node -> bits of a word, at most, so that all einsums of a network have one word.
     """
-    walk = _Walk(scope, problem, common)
+    walk = _Walk(scope, problem, common, narrowest or {})
     for node in _flat(document):
         walk.node(node)
     return walk.finished(document, name)
@@ -104,8 +110,11 @@ def _flat(nodes: Document) -> Iterator[Document]:
 
 
 class _Walk:
-    def __init__(self, scope: Scope, problem: Problem | None, common: Mapping[str, object]) -> None:
+    def __init__(
+        self, scope: Scope, problem: Problem | None, common: Mapping[str, object], narrowest: Mapping[str, int]
+    ) -> None:
         self.scope, self.problem, self.common = scope, problem, common
+        self.narrowest = narrowest
         self.drafts: list[ClusterDraft] = []
         self.unrolled: dict[tuple[str, str], int | None] = {}
         self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
@@ -249,14 +258,14 @@ class _Walk:
         compute = Compute(
             name=data.name,
             energy_per_operation_pj=energy,
-            word_bits=min(self.scope.bits.values()),
+            word_bits=self.narrowest.get(data.name, min(self.scope.bits.values())),
             **self.estimated(data, [("energy_per_operation_pj", found.answer)] if found.answer else []),
         )
         return compute, None if math.isinf(rate) else rate
 
     def built(self, data: MemoryData, held: Tensors, hertz: float | None, outermost: bool) -> Memory:
         widths = self.widths(data, held)
-        bits = min(widths.values())
+        bits = self.narrowest.get(data.name, min(widths.values()))
         size = self.scope.number(data.size)
         if size < min(widths.values()):
             raise ExpressionError(f"size is {size} bits; expected at least one value of {min(widths.values())} bits")
@@ -271,7 +280,12 @@ class _Walk:
             access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
             if access <= 0:
                 raise ExpressionError(f"bits_per_action {access}")
-            if len(set(widths.values())) > 1 and access == int(access) and access % bits and bits % access:
+            if (
+                (len(set(widths.values())) > 1 or bits < min(widths.values()))
+                and access == int(access)
+                and access % bits
+                and bits % access
+            ):
                 bits = math.gcd(bits, int(access))  # a word must divide every access
             found = self.action(data, way, access, size)
             energy, rate = found.energy_pj, found.rate
@@ -294,8 +308,13 @@ class _Walk:
             )
         if ways["read"][0] != ways["write"][0]:
             raise ExpressionError("reads and writes move different numbers of words; expected the same bits_per_action")
-        if not self.ported(data) and any(each[2] is not None for each in ways.values()):
-            self.warn(f"reads and writes of {data.name} share its throughput in AccelForge; here each has all of it")
+        reads, writes = ways["read"][2], ways["write"][2]
+        shared = reads if not self.ported(data) and reads == writes else None
+        if not self.ported(data) and reads != writes and None not in (reads, writes):
+            self.warn(
+                f"reads and writes of {data.name} take turns in AccelForge, each at a throughput of its own; "
+                "here they run at the same time"
+            )
         return Memory(
             name=data.name,
             technology="dram"
@@ -309,8 +328,9 @@ class _Walk:
             holds=self.holds(held),
             read_energy_pj=ways["read"][1],
             write_energy_pj=ways["write"][1],
-            read_bandwidth_words_per_cycle=ways["read"][2],
-            write_bandwidth_words_per_cycle=ways["write"][2],
+            read_bandwidth_words_per_cycle=reads,
+            write_bandwidth_words_per_cycle=writes,
+            shared_bandwidth_words_per_cycle=shared,
             block_words=ways["read"][0][0],
             **self.estimated(data, answers),
         )
@@ -338,6 +358,12 @@ class _Walk:
         bits = {name: self.scope.bits[name] for name in sorted(held)}
         for text, value in data.bits_per_value.items():
             bits |= {name: self.scope.whole(value) for name in self.scope.tensors(text) & held}
+        for text, scale in data.bits_per_value_scale.items():
+            for name in sorted(self.scope.tensors(text) & held):
+                scaled = bits[name] * self.scope.number(scale)
+                if scaled < 1 or scaled != int(scaled):
+                    raise ExpressionError(f"bits_per_value_scale gives {name} {scaled:g} bits; expected a whole number")
+                bits[name] = int(scaled)
         return bits
 
     def holds(self, held: Tensors) -> tuple[str, ...] | None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from tilewright.errors import NotConformableError, Reason
 from tilewright.expressions import ExpressionError
+from tilewright.plugin.edges import Access, Operation
 from tilewright.schema.problem import Problem, parse_terms
 from tilewright_adapters.accelforge.expressions import Scope, Tensors, Value
 from tilewright_adapters.accelforge.files import AccessData, EinsumData, RenameData, RenamesData, Renaming, WorkloadData
@@ -46,10 +48,15 @@ def name_of(data: EinsumData) -> str:
     return data.name or (match[1] if match else "")
 
 
-def accesses(data: EinsumData) -> tuple[AccessData, ...]:
+def accesses(data: EinsumData, repeated: bool = False) -> tuple[AccessData, ...]:
     """Return the accesses of an einsum.
 
+    Args:
+        data: the einsum.
+        repeated: whether a tensor may be read at two places; the first one is returned.
+
     Raises:
+        NotConformableError: a tensor is read at two places.
         ValueError: the short form is malformed, or repeats values of the long form.
     """
     found: dict[str, dict[str, object]] = {}
@@ -57,9 +64,11 @@ def accesses(data: EinsumData) -> tuple[AccessData, ...]:
         left, _, right = data.einsum.partition("=")
         for text, output in ((right, False), (left, True)):
             for name, inside in _ACCESS.findall(text):
-                if name in found:
-                    raise ValueError(f"{name} is repeated in '{data.einsum}'")
-                found[name] = {"name": name, "projection": _projection(inside), "output": output}
+                access = {"name": name, "projection": _projection(inside), "output": output}
+                if found.setdefault(name, access) != access and not repeated:
+                    where = name_of(data)
+                    text = f"it reads {name} at two places" if not output else f"it reads its own result {name}"
+                    raise NotConformableError("a problem", [Reason(code="repeated", where=where, message=text)])
         if not _ACCESS.fullmatch(left.strip()) or len(found) < 2:
             raise ValueError(f"cannot read the einsum '{data.einsum}'; expected one like Z[m] = A[m,k] * B[k]")
     for given in data.tensor_accesses:
@@ -74,6 +83,19 @@ def accesses(data: EinsumData) -> tuple[AccessData, ...]:
     if sum(each.output for each in result) != 1:
         raise ValueError(f"the einsum has {sum(each.output for each in result)} outputs; expected 1")
     return result
+
+
+def operation(data: EinsumData, problem: Problem | None) -> Operation:
+    """Return an einsum with the names of its tensors and ranks; without a problem, it is no layer.
+
+    Raises:
+        ValueError: the einsum cannot be read.
+    """
+    every = accesses(data, repeated=problem is None)
+    used = {each.name: Access(each.name, tuple(_ranks(each))) for each in every}
+    result = next(each.name for each in every if each.output)
+    operands = {name: access for name, access in used.items() if name != result}
+    return Operation(name_of(data), operands, used[result], problem, data.is_copy_operation)
 
 
 def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, numbers: Mapping[str, Value]) -> Einsum:

@@ -17,7 +17,7 @@ from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters import sidecar
-from tilewright_adapters.accelforge.hardware import SEPARATE_PORTS
+from tilewright_adapters.accelforge.hardware import IN_TURN, SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
 from tilewright_adapters.parts import reason, unplaced
 
@@ -145,8 +145,10 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
             if memory.bits_per_value and problem is None:
                 message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"
                 yield reason("widths", memory.name, message)
-            if memory.shared_bandwidth_words_per_cycle is not None:
-                message = "reads and writes share its bandwidth; files for AccelForge are written with one for each"
+            if memory.shared_bandwidth_words_per_cycle is not None and not _takes_turns(memory):
+                message = (
+                    "reads and writes share its bandwidth, next to limits of their own; AccelForge has one of both"
+                )
                 yield reason("bandwidth", memory.name, message)
             if memory.leakage_pj_per_cycle:
                 yield reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
@@ -288,7 +290,7 @@ def _memory(
         "size": "inf" if usable is None else usable * memory.word_bits,
         "leak_power": 0,
         "area": 0,
-        "total_latency": SEPARATE_PORTS,
+        "total_latency": IN_TURN if _takes_turns(memory) else SEPARATE_PORTS,
         "tensors": tensors,
         "actions": [],
     }
@@ -308,6 +310,14 @@ def _memory(
         }
         data["actions"].append(action)
     return data
+
+
+def _takes_turns(memory: Memory) -> bool:
+    """Return whether one throughput serves reads and writes, as AccelForge's throughputs do."""
+    limits = memory.read_bandwidth_words_per_cycle, memory.write_bandwidth_words_per_cycle
+    return memory.shared_bandwidth_words_per_cycle is not None and set(limits) == {
+        memory.shared_bandwidth_words_per_cycle
+    }
 
 
 def _may(memory: Memory, problem: Problem | None, names: _Names | None) -> str:

@@ -89,8 +89,22 @@ class FusionGain(Tabular):
         table = Table("mapping", _column(self.objective), title=f"{self.network} on {self.architecture}")
         table.add_row("unfused", self.unfused)
         if self.least is not None:
-            table.add_row("fused, at least", self.least)
-        return [table, self.told]
+            table.add_row(self.bounded, self.least)
+        return [table, self.told, *self.space]
+
+    @property
+    def bounded(self) -> str:
+        """Name of the bound: the fused mappings that it covers."""
+        return f"fused in {self.home}, at least" if self.home else "fused, at least"
+
+    @property
+    def space(self) -> list[str]:
+        """Statement on the mappings that the bound covers; empty without a bound."""
+        if self.least is None or self.home is None:
+            return []
+        return [
+            f"that bound covers results in {self.home}, whole or in tiles, and the layers' mappings searched without fusion"
+        ]
 
     @property
     def has_choice(self) -> bool:
@@ -205,7 +219,7 @@ class NetworkFusion(Tabular):
         table.add_row("unfused", self.gain.unfused, None)
         table.add_row("fused", self.value, 100 * self.saved)
         if self.gain.least is not None and self.gain.gain is not None:
-            table.add_row("any fusion, at least", self.gain.least, 100 * self.gain.gain)
+            table.add_row(self.gain.bounded, self.gain.least, 100 * self.gain.gain)
         staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
         for each in self.residents:
             staying.add_row(each.maker, ", ".join(each.operands), each.words)
@@ -213,7 +227,7 @@ class NetworkFusion(Tabular):
         if self.gain.unknown or not self.residents:
             told.append(self.gain.told)
         shown: list[Table | str] = ["", staying] if self.residents else []
-        return [table, *told, *shown]
+        return [table, *told, *self.gain.space, *shown]
 
     @property
     def _proved(self) -> str:

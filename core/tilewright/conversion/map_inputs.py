@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tilewright.conversion.joining import joined
 from tilewright.conversion.recognition import read_detected
 from tilewright.errors import InputError, NotConformableError
 from tilewright.files import file_and_member, file_name, write_text
-from tilewright.plugin.adapter import SIDECAR, Adapter, InputSet, LayerReader
-from tilewright.plugin.guard.notations import converted
+from tilewright.plugin.adapter import SIDECAR, Adapter, EdgeReader, InputSet, LayerReader
+from tilewright.plugin.guard.notations import converted, layers_with
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -66,7 +67,7 @@ def read_map_inputs(
         if isinstance(work, Workload):
             return reading.around(work)
         for name, path in _named(adapter, paths):
-            reading.add(name, [path, *hardware])
+            reading.add(name, path)
         return reading.finished(_name_of(work or ())) if paths else reading.alone()
 
     return read_detected([*paths, *hardware], registry, read, notation, options)[1]
@@ -74,30 +75,31 @@ def read_map_inputs(
 
 @dataclass
 class _Reading:
-    """Content read so far; `rules` holds each problem that has constraints."""
+    """Content read so far; `machines` are the layers' architectures, `rules` the constraints, `paths` select the layers."""
 
     adapter: Adapter
     hardware: list[Path]
     layers: list[Problem] = field(default_factory=list)
     origins: dict[str, Origin] = field(default_factory=dict)
     unmapped: list[Unmapped] = field(default_factory=list)
-    architecture: Architecture | None = None
+    machines: list[tuple[Problem, Architecture]] = field(default_factory=list)
     rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
+    paths: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
-    def add(self, name: str, files: list[Path]) -> None:
+    def add(self, name: str, path: Path) -> None:
         """Read one layer together with the hardware."""
-        file, node = file_and_member(files[0])
+        file, node = file_and_member(path)
         origin = Origin(node=node, file=Path(file).name)
         try:
-            inputs = self.adapter.parse(files)
+            inputs = self.adapter.parse([path, *self.hardware])
             problem = _problem(inputs, name)
         except NotConformableError as error:
             reason = error.reasons[0]
             told = Unmapped(name=name, operator=reason.code, reason=reason.message, origin=origin)
             self.unmapped.append(told)
             return
-        self.origins[name] = inputs.origin or origin
+        self.paths[name], self.origins[name] = path, inputs.origin or origin
         self.include(problem, inputs)
 
     def include(self, problem: Problem, inputs: InputSet) -> None:
@@ -106,13 +108,12 @@ class _Reading:
         self.layers.append(problem)
         if not self.hardware:
             return
-        architecture = self._architecture(inputs)
-        if self.architecture not in (None, architecture):
+        self.machines.append((problem, self._architecture(inputs)))
+        if self.machines[-1][1] != self.machines[0][1] and joined(self.machines) is None:
             raise InputError(
                 f"{problem.name}: these files give it another architecture than the layers before",
                 hint="the width of words may differ; map it by itself, FILE/LAYER",
             )
-        self.architecture = architecture
         if inputs.constraints is not None:
             self.rules.append((problem, inputs.constraints))
 
@@ -144,9 +145,28 @@ class _Reading:
         )
 
     def finished(self, name: str) -> MapInputs:
-        layers = tuple(Layer(problem=each, origin=self.origins.get(each.name)) for each in self.layers)
-        workload = Workload(name=name, layers=layers, unmapped=tuple(self.unmapped))
-        return MapInputs(workload, self.architecture, _combined(self.rules), _once(self.warnings))
+        workload = Workload(name=name, layers=tuple(self._connected()), unmapped=tuple(self.unmapped))
+        architecture = joined(self.machines) if self.machines else None
+        return MapInputs(workload, architecture, _combined(self.rules), _once(self.warnings))
+
+    def _connected(self) -> Iterator[Layer]:
+        """Yield the layers with the edges that their files state. Between layers of different files, these are unknown."""
+        adapter = self.adapter if isinstance(self.adapter, EdgeReader) else None
+        files = dict[str, dict[str, Problem]]()
+        for problem in self.layers:
+            file, member = file_and_member(self.paths.get(problem.name, problem.name))
+            if member is not None:
+                files.setdefault(file, {})[member] = problem
+        connected = dict[str, Layer]()
+        for file, problems in files.items():
+            if adapter is None:
+                break
+            names = {member: problem.name for member, problem in problems.items()}
+            for layer in layers_with(problems, adapter.edges(Path(file), problems)):
+                connected[names[layer.name]] = layer.renamed(names.__getitem__)
+        for problem in self.layers:
+            layer = connected.get(problem.name, Layer(problem=problem))
+            yield layer.model_copy(update={"origin": self.origins.get(problem.name)})
 
     def _with_problem(self, problem: Problem, folder: Path) -> InputSet:
         """Read the hardware together with one of Tilewright's problems."""

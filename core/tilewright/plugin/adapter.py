@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tilewright.errors import Reason, Verdict
+from tilewright.plugin.edges import Edges
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -79,6 +80,23 @@ class LayerReader(Protocol):
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """Return the names of the layers, in the order of the file; none for an architecture or a mapping.
+
+        Raises:
+            InputError: The file is invalid.
+        """
+        ...
+
+
+@runtime_checkable
+class EdgeReader(LayerReader, Protocol):
+    """An adapter whose files of several layers state whose results each layer reads."""
+
+    def edges(self, file: Path, problems: MappingOf[str, Problem]) -> Edges:
+        """Return the edges between layers of a file; `tilewright.plugin.edges` finds them by the names of values.
+
+        Args:
+            file: the file.
+            problems: the layers that are mapped, by their names in the file. Words that pass through others are unknown.
 
         Raises:
             InputError: The file is invalid.

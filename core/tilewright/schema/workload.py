@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -43,6 +43,20 @@ class Layer(Model):
     @property
     def name(self) -> str:
         return self.problem.name
+
+    def renamed(self, named: Callable[[str], str]) -> Layer:
+        """Return the layer with other names of layers, its own included."""
+        reads = {
+            tensor: tuple(read.model_copy(update={"maker": named(read.maker)}) for read in reads)
+            for tensor, reads in self.reads.items()
+        }
+        return self.model_copy(
+            update={
+                "problem": self.problem.model_copy(update={"name": named(self.name)}),
+                "after": None if self.after is None else tuple(map(named, self.after)),
+                "reads": FrozenDict(reads),
+            }
+        )
 
 
 class Unmapped(Model):
@@ -182,7 +196,7 @@ class Workload(FileModel):
     def together(cls, networks: Sequence[Workload], weights: Sequence[int]) -> Workload:
         """Return several networks as one, each executed as often as its weight.
 
-        Layers are called `network/layer`.
+        Layers are called `network/layer`. The first layer of a network reads no results of the others.
 
         Raises:
             InputError: two networks have one name.
@@ -191,12 +205,8 @@ class Workload(FileModel):
         if len(set(names)) < len(names):
             raise InputError(f"two networks have one name: {', '.join(names)}")
         layers = (
-            Layer(
-                problem=layer.problem.model_copy(update={"name": f"{network.name}/{layer.name}"}),
-                after=_after(network, layer, number),
-                count=weight * layer.count,
-                reads=FrozenDict({tensor: _of_network(network, reads) for tensor, reads in layer.reads.items()}),
-                origin=layer.origin,
+            layer.renamed(f"{network.name}/{{}}".format).model_copy(
+                update={"count": weight * layer.count} | ({} if number or layer.after else {"after": ()})
             )
             for network, weight in zip(networks, weights, strict=True)
             for number, layer in enumerate(network.layers)
@@ -241,18 +251,6 @@ class Workload(FileModel):
             )
             for group in groups.values()
         )
-
-
-def _after(network: Workload, layer: Layer, number: int) -> tuple[str, ...] | None:
-    """Return `after` with the names of a workload of several networks. The first layer of each reads no other's results."""
-    if layer.after is None:
-        return None if number else ()
-    return tuple(f"{network.name}/{name}" for name in layer.after)
-
-
-def _of_network(network: Workload, reads: tuple[Read, ...]) -> tuple[Read, ...]:
-    """Return reads with the names of a workload of several networks."""
-    return tuple(read.model_copy(update={"maker": f"{network.name}/{read.maker}"}) for read in reads)
 
 
 def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str]:

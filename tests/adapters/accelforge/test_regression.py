@@ -42,6 +42,9 @@ def test_the_figures_are_accelforges_with_reads_of_sums_that_leave_and_leakage(n
         assert ours[memory, layer, tensor][1] == writes
         assert drains == 0 or (leaves and drains > 0)
         drained += drains * reading[memory]
+    assert report.cycles is not None and group.architecture.clock_ghz is not None
+    exact = expected["seconds"] * group.architecture.clock_ghz * 1e9
+    assert exact - 1e-3 <= report.cycles <= exact + len(group.layers)  # each layer takes whole cycles
     assert report.energy_pj + drained + expected["leakage_pj"] == pytest.approx(expected["energy_pj"], rel=1e-6)
 
 

@@ -9,13 +9,15 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TypeVar
 
 from tilewright.errors import InputError, Reason, Verdict
-from tilewright.plugin.adapter import Adapter, InputSet, LayerReader, RecordedFigure, ReportReader
+from tilewright.plugin.adapter import Adapter, EdgeReader, InputSet, LayerReader, RecordedFigure, ReportReader
+from tilewright.plugin.edges import Edges
 from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described
 from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
+from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -73,6 +75,19 @@ class GuardedAdapter:
             return ()
         return checked_answer(self.owner, "layers", lambda: plugin.layers(file), partial(fault_of_items, str, "names"))
 
+    def edges(self, file: Path, problems: MappingOf[str, Problem]) -> Edges:
+        """Return the edges between layers of a file; empty, which means unknown, if the adapter does not read them.
+
+        Raises:
+            InputError: The file is invalid.
+        """
+        plugin = self.plugin
+        if not isinstance(plugin, EdgeReader):
+            return {}
+        return checked_answer(
+            self.owner, "edges", lambda: plugin.edges(file, problems), partial(fault_of_edges, problems)
+        )
+
     def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
         """Return the figures of a recorded report.
 
@@ -94,6 +109,33 @@ def converted(program: Program, kind: type[Part], convert: Callable[[], Part]) -
         return None if isinstance(part, kind) else f"is {described(part)}"
 
     return checked_answer(owner, f"its {kind.__name__}", convert, fault_of)
+
+
+def fault_of_edges(problems: MappingOf[str, Problem], answer: object) -> str | None:
+    """Return why the answer is no edges between these layers, or None."""
+    if not isinstance(answer, MappingOf):
+        return f"it returned {described(answer)}; expected a mapping from layers to reads"
+    try:
+        layers_with(problems, answer)
+    except (ValueError, AttributeError, TypeError) as error:
+        return f"its edges are invalid: {error}"
+    return None
+
+
+def layers_with(problems: MappingOf[str, Problem], edges: Edges) -> tuple[Layer, ...]:
+    """Return the layers of a file with their edges.
+
+    Raises:
+        ValueError: The edges do not match the problems.
+    """
+    layers = []
+    for name, problem in problems.items():
+        known = edges.get(name)
+        reads = FrozenDict({tensor: tuple(each) for tensor, each in (known or {}).items()})
+        after = tuple(dict.fromkeys(read.maker for each in reads.values() for read in each))
+        named = problem.model_copy(update={"name": name})
+        layers.append(Layer(problem=named, after=None if known is None else after, reads=reads))
+    return Workload(name="layers", layers=tuple(layers)).layers
 
 
 def fault_of_flag(answer: object) -> str | None:

@@ -1,0 +1,131 @@
+"""Edges of a network whose file names its values: a layer reads what another operation wrote under the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem
+from tilewright.schema.read import Index, Read, shape_of
+
+Edges = Mapping[str, Mapping[str, tuple[Read, ...]]]
+"""Layer -> its operands, with the layers that make them. A layer that is absent has unknown makers."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A value that an operation reads or writes.
+
+    Attributes:
+        value: name of the value in the file.
+        coordinates: names of its coordinates, in the order of the problem's tensor. Equal names of two accesses mean equal
+            coordinates.
+    """
+
+    value: str
+    coordinates: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """Operation of a file, as a layer or not.
+
+    Attributes:
+        name: name of the layer, or of the operation that is none.
+        operands: tensor of the problem -> its access; any keys if the operation is no layer.
+        result: access of the result.
+        problem: None: the operation is no layer.
+        copies: whether the result has the words of the operands, coordinate by coordinate.
+    """
+
+    name: str
+    operands: Mapping[str, Access]
+    result: Access
+    problem: Problem | None = None
+    copies: bool = False
+
+
+@dataclass(frozen=True)
+class _Made:
+    """Words of a value that a layer makes: `sizes` of its coordinates, or a reason why they are unknown."""
+
+    maker: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    cut: str | None = None
+
+
+def edges_by_name(operations: Sequence[Operation]) -> Edges:
+    """Return the edges between the layers among operations in order of execution.
+
+    A value that no operation wrote comes from outside. Where two shapes of a value differ, the common words count.
+    """
+    values, found = dict[str, tuple[_Made, ...]](), dict[str, Mapping[str, tuple[Read, ...]]]()
+    later = {each.result.value: each for each in reversed(operations)}
+    for each in operations:
+        read = dict[str, tuple[_Made, ...]]()
+        for tensor, access in each.operands.items():
+            read[tensor] = values.get(access.value, ())
+            writer = later.get(access.value)
+            if not read[tensor] and writer is not None and writer.problem is not None:
+                read[tensor] = (_Made(writer.name, cut=f"{each.name} reads {access.value} before it is written"),)
+        made: tuple[_Made, ...]
+        if each.problem is not None:
+            problem = each.problem
+            found[each.name] = {
+                tensor: tuple(_read(one, each.operands[tensor], problem, tensor) for one in several)
+                for tensor, several in read.items()
+            }
+            sizes = dict(zip(each.result.coordinates, shape_of(problem, problem.output.name), strict=True))
+            made = (_Made(each.name, sizes),)
+        elif each.copies:
+            made = tuple(one for several in read.values() for one in several)
+        else:
+            lost = f"{each.name} is no layer, and what it does with the words is unknown"
+            made = tuple(replace(one, cut=one.cut or lost) for several in read.values() for one in several)
+        before = values.get(each.result.value, ())
+        if before:
+            made = tuple(replace(one, cut=f"{each.result.value} is written more than once") for one in (*before, *made))
+        values[each.result.value] = tuple({one.maker: one for one in made}.values())
+    return _without_uses_elsewhere(found, operations, values)
+
+
+def _without_uses_elsewhere(
+    edges: Edges, operations: Sequence[Operation], values: Mapping[str, tuple[_Made, ...]]
+) -> Edges:
+    """Return the edges without the words of results that an operation reads, too, whose own result no layer reads."""
+    used = {access.value for each in operations for access in each.operands.values()}
+    ends = [each for each in operations if each.problem is None and each.result.value not in used]
+    reading = {
+        made.maker: each.name
+        for each in ends
+        for access in each.operands.values()
+        for made in values.get(access.value, ())
+    }
+
+    def cut(read: Read) -> Read:
+        if read.cut is not None or read.maker not in reading:
+            return read
+        return Read(maker=read.maker, cut=f"{reading[read.maker]}, which is no layer, reads the result, too")
+
+    return {
+        name: {tensor: tuple(map(cut, reads)) for tensor, reads in operands.items()} for name, operands in edges.items()
+    }
+
+
+def _read(made: _Made, access: Access, problem: Problem, tensor: str) -> Read:
+    """Return the read of an operand."""
+    shape = dict(zip(access.coordinates, shape_of(problem, tensor), strict=True))
+    if made.cut is not None:
+        return Read(maker=made.maker, cut=made.cut)
+    if made.sizes.keys() != shape.keys():
+        return Read(
+            maker=made.maker, cut=f"coordinates {', '.join(shape)} are those of {', '.join(made.sizes)}, renamed"
+        )
+    if list(made.sizes.items()) == list(shape.items()):
+        return Read(maker=made.maker)
+    names = {name: f"x{place}" for place, name in enumerate(shape)}
+    sizes = {names[name]: min(size, made.sizes[name]) for name, size in shape.items()}
+    index = {name: Index(terms=FrozenDict({short: 1})) for name, short in names.items()}
+    ends = (tuple(index[name] for name in each) for each in (made.sizes, shape))
+    return Read(maker=made.maker, sizes=FrozenDict(sizes), made=next(ends), read=next(ends))

@@ -1,0 +1,135 @@
+"""Networks of einsums: edges by the names of tensors, one einsum that is no layer, widths, and shared throughput."""
+
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+
+ARCH = """\
+arch:
+  nodes:
+  - !Memory
+    name: Main
+    size: inf
+    tensors: {keep: ~Intermediates, may_keep: All}
+    actions:
+    - {name: read, energy: 10e-12, throughput: 2e9, bits_per_action: 8}
+    - {name: write, energy: 10e-12, throughput: WRITES, bits_per_action: 8}
+  - !Memory
+    name: Buffer
+    size: 8192
+    tensors: {keep: All}
+    actions:
+    - {name: read, energy: 1e-12, throughput: inf, bits_per_action: 8}
+    - {name: write, energy: 1e-12, throughput: inf, bits_per_action: 8}
+  - !Compute {name: MAC, actions: [{name: compute, energy: 1e-12, throughput: 1e9}]}
+"""
+CHAIN = """\
+workload:
+  bits_per_value: {All: 8}
+  rank_sizes: {M: 8, K: 4, N: 6, L: 2}
+  einsums:
+  - "Y[m, n] = X[m, k] * V[k, n]"
+  - {name: Copied, is_copy_operation: true, tensor_accesses: [{name: Y, projection: [m, n]}, {name: C, projection: [m, n], output: true}]}
+  - "Z[m, l] = C[m, n] * W[n, l]"
+"""
+
+
+def written(folder: Path, workload: str, arch: str = ARCH, writes: str = "2e9") -> tuple[Path, Path]:
+    files = folder / "workload.yaml", folder / "arch.yaml"
+    files[0].write_text(workload, encoding="utf-8")
+    files[1].write_text(arch.replace("WRITES", writes), encoding="utf-8")
+    return files
+
+
+def test_an_einsum_reads_what_another_one_writes(tmp_path: Path) -> None:
+    """The copy passes on all words, so Y stays: DRAM neither takes its 48 words nor gives them back, 20 pJ each, and no copy is written."""
+    work, arch = written(tmp_path, CHAIN)
+    found = tw.fuse_network(work, arch, objective="energy", progress=False)
+    assert found.gain.unknown == () and [each.maker for each in found.residents] == ["Y"] and found.proved
+    assert found.gain.unfused - found.value == pytest.approx(2 * 48 * 10 + 48, rel=1e-9)
+    network = tw.load(work, "workload")
+    assert [(layer.name, layer.after) for layer in network.layers] == [("Y", ()), ("Z", ("Y",))]
+    assert network.edges[0][2].offsets == (0, 0)
+
+
+def test_layers_that_are_picked_keep_their_edges(tmp_path: Path) -> None:
+    work, arch = written(tmp_path, CHAIN)
+    found = tw.fuse_network([f"{work}/Y", f"{work}/Z"], arch, objective="energy", progress=False)
+    assert [each.maker for each in found.residents] == ["Y"]
+
+
+def test_a_window_reads_the_words_that_exist(tmp_path: Path) -> None:
+    """The rank has 8 words, the window needs 10: the two beyond are padding, and the whole result is read."""
+    text = """\
+workload:
+  bits_per_value: {All: 8}
+  rank_sizes: {M: 8, K: 4, R: 3, P: 8}
+  einsums:
+  - "Y[m] = X[m, k] * V[k]"
+  - {einsum: "Z[p] = Y[M: p + r] * W[r]", iteration_space_shape: [0 <= p < 8, 0 <= r < 3]}
+"""
+    work, arch = written(tmp_path, text)
+    ((layer, tensor, read),) = tw.load(work, "workload").edges
+    assert (layer, tensor, read.maker, dict(read.sizes)) == ("Z", "Y", "Y", {"x0": 8})
+    found = tw.fuse_network(work, arch, objective="energy", progress=False)
+    assert [each.maker for each in found.residents] == ["Y"]
+
+
+def test_a_sum_with_itself_reads_its_operand_once(tmp_path: Path) -> None:
+    text = CHAIN.replace(
+        '  - "Z[m, l] = C[m, n] * W[n, l]"\n', '  - "L[m, n] = Y[m, n] + Y[m, n]"\n  - "Z[m, n] = L[m, n] + Y[m, n]"\n'
+    )
+    network = tw.load(written(tmp_path, text)[0], "workload")
+    assert [(layer.name, layer.problem.macs) for layer in network.layers] == [("Y", 192), ("L", 48), ("Z", 48)]
+    assert network.layers[1].problem.tensor_names == ("Y", "L") and network.layers[2].after == ("L", "Y")
+
+
+def test_an_einsum_that_reads_a_tensor_at_two_places_is_no_layer(tmp_path: Path) -> None:
+    text = CHAIN.replace("  - {name: Copied", '  - "S[m, n] = Y[m, n] * Y[n, m]"\n  - {name: Copied')
+    network = tw.load(written(tmp_path, text)[0], "workload")
+    assert [layer.name for layer in network.layers] == ["Y", "Z"]
+    assert [(each.name, each.reason) for each in network.unmapped][0] == ("S", "it reads Y at two places")
+    assert network.edges[0][2].cut is not None  # S reads Y, too
+
+
+def test_einsums_of_several_widths_have_one_architecture(tmp_path: Path) -> None:
+    text = CHAIN.replace("{All: 8}", "{All: 8, Z: 16}")
+    work, arch = written(tmp_path, text)
+    report = tw.map(work, arch, objective="energy", progress=False)
+    buffer = report.configuration.architecture.memories[1]
+    assert (buffer.word_bits, dict(buffer.bits_per_value)) == (8, {"Z": 16})
+    alone = [tw.map(f"{work}/{name}", arch, objective="energy", progress=False).energy_pj or 0 for name in "YZ"]
+    assert report.energy_pj == pytest.approx(sum(alone), rel=1e-9)
+
+
+@pytest.mark.parametrize(("writes", "cycles"), [("1e9", 48), ("inf", 32)])
+def test_reads_and_writes_take_turns(writes: str, cycles: int, tmp_path: Path) -> None:
+    """32 words are read and 16 written, one a cycle: 48 cycles in turn, and 32 if writes take no time."""
+    text = """\
+workload:
+  bits_per_value: {All: 8}
+  rank_sizes: {M: 8, K: 2}
+  einsums: ["Y[m, k] = X[m, k] * V[m, k]"]
+"""
+    work, machine = written(tmp_path, text, ARCH.replace("2e9", "1e9"), writes)
+    (layer,) = tw.map(work, machine, objective="cycles", progress=False).layers
+    assert layer.cycles == cycles
+
+
+def test_rates_that_differ_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    work, arch = written(tmp_path, CHAIN, writes="1e9")
+    report = tw.map(work, arch, objective="energy", progress=False)
+    assert report.configuration.architecture.memories[0].shared_bandwidth_words_per_cycle is None
+    assert any("take turns in AccelForge, each at a throughput of its own" in each for each in caplog.messages)
+
+
+@pytest.mark.parametrize(("scale", "bits"), [(2, 16), (0.5, 4)])
+def test_a_memory_scales_the_widths_of_values(scale: float, bits: int, tmp_path: Path) -> None:
+    arch = ARCH.replace("    size: 8192\n", f"    size: 8192\n    bits_per_value_scale: {{All: {scale}}}\n").replace(
+        "WRITES", "inf"
+    )
+    work, machine = written(tmp_path, CHAIN, arch)
+    report = tw.map(f"{work}/Y", machine, objective="energy", progress=False)
+    assert report.configuration.architecture.memories[1].word_bits == bits
