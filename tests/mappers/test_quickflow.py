@@ -73,6 +73,30 @@ def test_one_order_of_each_class(problem: Problem) -> None:
     assert all(sorted(order) == list(range(len(problem.sizes))) for order in orders.tolist())
 
 
+def contraction(dims: int) -> Problem:
+    names = [f"d{number}" for number in range(dims)]
+    third = dims // 3
+    tensors = names[: 2 * third], names[third:], names[:third] + names[2 * third :]
+    return Problem.model_validate(
+        {
+            "name": "contraction",
+            "dimensions": dict.fromkeys(names, 2),
+            "tensors": [
+                {"name": name, "role": role, "projection": projection}
+                for name, role, projection in zip("ABZ", ("input", "weight", "output"), tensors, strict=True)
+            ],
+        }
+    )
+
+
+@pytest.mark.parametrize("mapper", ["quickflow", "optimal"])
+def test_contractions_of_many_dimensions_are_mapped(mapper: str) -> None:
+    """They have 24,000 equi-reuse classes, and 13! orders of one tensor's dimensions."""
+    problem = contraction(40)
+    assert len(equi_reuse_orders(problem)) == 3
+    assert tw.map(problem, "eyeriss", mapper=mapper, evaluations=2000, cache=False).complete
+
+
 BOARD = """
 name: board
 clusters:

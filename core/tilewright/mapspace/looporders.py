@@ -7,7 +7,7 @@ order is built by inserting the other loops into that sequence, so k loops with 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -112,11 +112,17 @@ class Prefix:
 
 
 def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> list[Prefix]:
-    """Return all prefixes in which each loop adds reuse to its inner loops (Sunstone, section IV-A).
+    """Return prefixes in which each loop adds reuse to its inner loops (Sunstone, section IV-A).
 
     A tile stays while no loop so far indexes its tensor. It slides over one loop of a window, that
     is, of a coordinate that sums several dimensions. After sliding, it offers no further reuse.
-    `tensors` selects the tensors to count (None: all).
+
+    A loop that no tensor in reuse is indexed by follows at once, because later it adds no more: it ends no reuse, and
+    tensors only leave. So each branch ends the reuse of a tensor, and the branches are few even for many dimensions.
+    All reuse-maximal prefixes are among those returned, each with its lowest dimensions innermost.
+
+    Args:
+        tensors: The tensors to count (None: all).
     """
     names = problem.dimension_names
     wanted = range(len(problem.tensors)) if tensors is None else tensors
@@ -125,16 +131,22 @@ def ordering_trie(problem: Problem, tensors: Sequence[int] | None = None) -> lis
         t: {names.index(d) for rank in problem.tensors[t].projection if len(rank.terms) > 1 for d in rank.terms}
         for t in wanted
     }
+    listed: dict[frozenset[tuple[int, int]], Prefix] = {}  # equal reuse has equal branches
 
-    def grow(node: Prefix, alive: Sequence[int]) -> Iterator[Prefix]:
+    def grow(node: Prefix, alive: Sequence[int]) -> None:
+        closed = [dim for dim in range(len(names)) if dim not in node.loops and all(dim in stays[t] for t in alive)]
+        if alive and closed:
+            node = Prefix((*node.loops, *closed), node.reuse | {(t, dim) for t in alive for dim in closed})
+        if node.reuse in listed:
+            return
+        listed[node.reuse] = node
         for dim in range(len(names)):
             gained = {(t, dim) for t in alive if dim in stays[t] or dim in slides[t]}
             if dim not in node.loops and gained:
-                child = Prefix((*node.loops, dim), node.reuse | gained)
-                yield child
-                yield from grow(child, [t for t in alive if dim in stays[t]])
+                grow(Prefix((*node.loops, dim), node.reuse | gained), [t for t in alive if dim in stays[t]])
 
-    return list(grow(Prefix((), frozenset()), list(wanted)))
+    grow(Prefix((), frozenset()), list(wanted))
+    return [node for node in listed.values() if node.loops]
 
 
 def reuse_maximal(nodes: Sequence[Prefix]) -> list[Prefix]:

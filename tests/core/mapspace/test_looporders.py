@@ -57,3 +57,25 @@ def test_no_order_reuses_what_no_kept_order_does(name: str) -> None:
         assert any(reuse(kernel, order) <= best for best in kept)
     for index, one in enumerate(kept):
         assert not any(one <= other for number, other in enumerate(kept) if number != index)
+
+
+def contraction(dims: int) -> Problem:
+    """Three tensors over a third of the dimensions each, as in networks of tensors."""
+    names = [f"{first}{second}" for first in "abcdefgh" for second in "abcdefgh"][:dims]
+    third = dims // 3
+    return problem_of(
+        " ".join(names[:third] + names[2 * third :]), " ".join(names[: 2 * third]), " ".join(names[third:])
+    )
+
+
+@pytest.mark.parametrize("dims", [24, 40])
+def test_orders_of_many_dimensions_are_few(dims: int) -> None:
+    """One order per tensor that stays: their permutations, factorial in number, are not listed."""
+    kernel = contraction(dims)
+    assert len(ordering_trie(kernel)) == 3
+    orders = distinct_reuse_orders(kernel)
+    assert sorted(len(reuse(kernel, order.tolist())) for order in orders) == [
+        dims // 3,
+        dims // 3,
+        dims - 2 * (dims // 3),
+    ]

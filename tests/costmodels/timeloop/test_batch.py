@@ -132,6 +132,25 @@ def test_more_units_than_there_is_memory_for_are_refused() -> None:
         TimeloopModel(TimeloopOptions()).bind(space.problem, wide)
 
 
+def test_more_memories_than_a_mapping_can_explain_are_refused() -> None:
+    """Before a search, whose mappings could not be explained."""
+    space = tw.space("nk,km->nm; n=4 k=4 m=4", "eyeriss")
+    dram = {"technology": "dram", "read_energy_pj": 1, "write_energy_pj": 1}
+    clusters = [{"name": f"C{n}", "memories": [{"name": f"M{n}"} | dram]} for n in range(100)]
+    deep = Architecture.model_validate(
+        {"name": "deep", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}}
+    )
+    TimeloopModel(TimeloopOptions()).bind(space.problem, deep)
+    dimensions = {f"d{n}": 1 for n in range(6)}
+    tensors = [
+        {"name": "A", "role": "input", "projection": list(dimensions)},
+        {"name": "Z", "role": "output", "projection": []},
+    ]
+    wide = Problem.model_validate({"name": "wide", "dimensions": dimensions, "tensors": tensors})
+    with pytest.raises(NotConformableError, match="memories times dimensions are 600; expected at most 500"):
+        TimeloopModel(TimeloopOptions()).bind(wide, deep)
+
+
 def test_more_loops_than_there_is_memory_for_are_refused() -> None:
     space = tw.space("nk,km->nm; n=4 k=4 m=4", "eyeriss")
     problem, whole, one = space.problem, {"n": 4, "k": 4, "m": 4}, {"n": 1, "k": 1, "m": 1}

@@ -37,7 +37,8 @@ def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
         for dim, size in enumerate(space.problem.sizes):
             for prime, _ in prime_powers(size):
                 for b, outer in enumerate(ranks):
-                    for inner in reversed(ranks[b + 1 :]):
+                    able = row.trips[0, ranks[b + 1 :], dim] % prime == 0  # a deep machine has few such slots
+                    for inner in reversed([ranks[b + 1 + number] for number in np.flatnonzero(able)]):
                         while prime > 1 and len(after := moves_of(row, dim, [prime], inner, outer)):
                             row, moved = after, True
     return row

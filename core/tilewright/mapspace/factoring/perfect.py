@@ -24,6 +24,8 @@ from tilewright.mapspace.skeleton import Slot
 
 MAX_ROWS = 2_000_000
 """Maximum number of rows in a table of factorisations."""
+MAX_TRIPS = 40_000_000
+"""Maximum number of trips in a table of factorisations, 8 bytes each."""
 PRIMEWISE_ROWS = 50_000
 """Number of rows above which a table is split into prime powers, where the bounds allow it."""
 
@@ -200,11 +202,8 @@ class Perfect:
         """
         result = []
         for component in self.components:
-            bits = np.zeros((len(component.rows), len(self.temporal)), dtype=np.int64)
-            for column, index in enumerate(self.temporal):
-                if component.dimension in self.able[column]:
-                    bit = 1 << self.able[column].index(component.dimension)
-                    bits[:, column] = (component.rows[:, index] > 1) * bit
+            able = [1 << dims.index(component.dimension) if component.dimension in dims else 0 for dims in self.able]
+            bits = np.where(component.rows[:, self.temporal] > 1, np.array(able, dtype=np.int64), 0)
             result.append(bits)
         return result
 
@@ -243,27 +242,40 @@ class Perfect:
 def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
     """Return all ordered factorisations of `size` within bounds: trips [row, slot].
 
-    `bounds` holds (lowest, highest) trips per slot.
+    They are counted first, from the outermost slot inwards, so that no branch without an end is listed. The trips of
+    the last slot change slowest.
+
+    Args:
+        bounds: (lowest, highest) trips per slot.
 
     Raises:
-        SpaceTooLargeError: There are more than MAX_ROWS factorisations.
+        SpaceTooLargeError: There are more than MAX_ROWS factorisations, or they have more than MAX_TRIPS trips.
     """
-    rows = np.ones((1, 0), dtype=np.int64)
-    rest = np.array([size], dtype=np.int64)
     whole = divisors(size)
-    for number, (lowest, highest) in enumerate(bounds):
-        able = [d for d in whole if lowest <= d <= highest]
-        blocks = [(d, np.flatnonzero(rest % d == 0)) for d in able]
-        if not any(high > 1 for _, high in bounds[number + 1 :]):  # no later slot can take the remaining size
-            blocks = [(d, fits[rest[fits] == d]) for d, fits in blocks]
-        if sum(len(fits) for _, fits in blocks) > MAX_ROWS:
-            raise SpaceTooLargeError(
-                f"a dimension of size {size} has more than {MAX_ROWS} factorisations over {len(bounds)} slots",
-                hint="constrain where it may be tiled",
-            )
-        rows = np.concatenate(
-            [np.column_stack([rows[fits], np.full(len(fits), d, dtype=np.int64)]) for d, fits in blocks]
-            or [np.ones((0, number + 1), dtype=np.int64)]
+    able = [[d for d in whole if lowest <= d <= highest] for lowest, highest in bounds]
+    ways: list[dict[int, int]] = [{1: 1}]  # per number of outer slots: the factorisations of each size over them
+    for allowed in able:
+        inner = ways[-1]
+        reached = {left: sum(inner.get(left // d, 0) for d in allowed if left % d == 0) for left in whole}
+        ways.append({left: count for left, count in reached.items() if count})
+    count = ways[-1].get(size, 0)
+    if count > MAX_ROWS or count * len(bounds) > MAX_TRIPS:
+        raise SpaceTooLargeError(
+            f"a dimension of size {size} has {count:,} factorisations over {len(bounds)} slots, too many for a table",
+            hint="constrain where it may be tiled",
         )
-        rest = np.concatenate([rest[fits] // d for d, fits in blocks] or [np.ones(0, dtype=np.int64)])
-    return np.asarray(rows[rest == 1], dtype=np.int64)
+    rows = np.ones((count, len(bounds)), dtype=np.int64)
+    state = np.full(min(count, 1), whole.index(size))  # index of what is left, one per branch
+    for slot in reversed(range(len(bounds))):
+        options = [[d for d in able[slot] if left % d == 0 and left // d in ways[slot]] for left in whole]
+        number = np.array([len(each) for each in options])
+        trips = np.array([d for each in options for d in each], dtype=np.int64)
+        after = np.array([whole.index(left // d) for left, each in zip(whole, options, strict=True) for d in each])
+        taken = number[state]
+        option = np.arange(taken.sum()) + np.repeat(
+            (np.cumsum(number) - number)[state] - np.cumsum(taken) + taken, taken
+        )
+        state = after[option] if len(option) else state
+        ends = np.array([min(ways[slot].get(left, 0), MAX_ROWS) for left in whole])
+        rows[:, slot] = np.repeat(trips[option], ends[state])
+    return rows

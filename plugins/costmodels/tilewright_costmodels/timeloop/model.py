@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 MAX_UNITS = 2**20
 """Maximum number of compute units. Delivery patterns need memory for each sub-cluster of a fanout."""
+MAX_BLOCKS = 500
+"""Maximum memories times dimensions; with more, a mapping that uses all of them cannot be explained in 1 GB."""
 
 
 class TimeloopModel:
@@ -291,6 +293,9 @@ def _refusals(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
     if (units := architecture.compute_instances) > MAX_UNITS:
         message = f"{units:,} compute units; expected at most {MAX_UNITS:,}"
         yield Reason(code="fanout", where=architecture.name, message=message)
+    if (blocks := len(architecture.memories) * len(problem.sizes)) > MAX_BLOCKS:
+        message = f"memories times dimensions are {blocks:,}; expected at most {MAX_BLOCKS:,}"
+        yield Reason(code="size", where=architecture.name, message=message)
     for number, tensor in enumerate(problem.tensors):
         if distinct_shifts(problem, number) >= 2**62:
             message = "distances between its tiles exceed 64 bits; use smaller dimensions or strides"

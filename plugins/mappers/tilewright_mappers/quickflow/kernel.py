@@ -33,9 +33,9 @@ class OrderCatalog(NamedTuple):
     """Catalogue of K loop orders; orders of one block and one set of non-unit loops are consecutive."""
 
     first: Ints
-    """[B, 2**D]: index of the first order of a set of loops, given as bits."""
+    """[C]: index of the first order of each block and set of non-unit loops."""
     choices: Ints
-    """[B, 2**D]: number of orders; 0 if the set is new."""
+    """[C]: number of orders."""
     orders: Positions
     """[K, D]."""
     stationary: Bools
@@ -61,13 +61,17 @@ class OrderScratch(NamedTuple):
 def choose(
     blocks: Blocks,
     catalog: OrderCatalog,
-    patterns: Ints,
+    numbers: Ints,
     trips: Ints,
     keep: Bools,
     order: Positions,
     scratch: OrderScratch,
 ) -> None:
-    """Write the order [n, B, D] of every block, innermost first, that moves words of minimum energy."""
+    """Write the order [n, B, D] of every block, innermost first, that moves words of minimum energy.
+
+    Args:
+        numbers: [n, B]: place of the block's loops in the catalogue.
+    """
     tensors, dims = blocks.indexes.shape
     for n in range(len(trips)):
         for t in range(tensors):
@@ -86,7 +90,7 @@ def choose(
                 for e in range(entry, inner_entry):
                     scratch.reusable[t] |= keep[n, e, t]
             inner_entry = entry
-            first, count = catalog.first[block, patterns[n, block]], catalog.choices[block, patterns[n, block]]
+            first, count = catalog.first[numbers[n, block]], catalog.choices[numbers[n, block]]
             best = first
             if count > 1:
                 for t in range(tensors):

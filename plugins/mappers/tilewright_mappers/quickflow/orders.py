@@ -12,9 +12,13 @@ import numpy as np
 from tilewright.compiled import for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.problem import Problem
 from tilewright_mappers.quickflow.kernel import Blocks, OrderCatalog, OrderScratch, choose
+
+MAX_CLASSES = 256
+"""Maximum number of equi-reuse classes that are listed."""
 
 Reuse = tuple[frozenset[int], int | None]
 """Reuse of a tensor in an order: dimensions where it is stationary; dimension where it then slides."""
@@ -56,6 +60,9 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
     In one class every tensor is stationary over the same innermost dimensions, and then slides
     along the same dimension or none. Dimensions of size 1 are outermost.
 
+    Their number is exponential in that of the dimensions. If there are more than MAX_CLASSES, the reuse-maximal
+    orders are returned instead.
+
     Args:
         tensors: tensors that count (None: all).
     """
@@ -67,6 +74,8 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
         (frozenset(), (None,) * len(counted)): ()
     }
     while open_states:
+        if len(found) + len(open_states) > MAX_CLASSES:
+            return distinct_reuse_orders(problem, tensors)
         grown: dict[tuple[frozenset[int], tuple[Reuse | None, ...]], tuple[int, ...]] = {}
         for (inner, reuse), loops in open_states.items():
             if None not in reuse or len(inner) == len(non_unit):
@@ -109,7 +118,9 @@ class OneShot:
         self.space = space
         self.indexing = Indexing.of(space.problem)
         self.dims, self.tensors = len(space.problem.sizes), len(space.problem.tensors)
-        self.bits = 1 << np.arange(self.dims)
+        long = np.array([size > 1 for size in space.problem.sizes])
+        self.bits = np.where(long, 1 << np.cumsum(long) - long, 0)
+        """[D]: bit of a dimension in a pattern, a set of non-unit loops. The product of the sizes limits their number."""
         may_keep = space.keeps[0] | space.keeps[1]
         entries = [space.slots[slot].entry for slot in space.temporal_slots]
         self.counted = [np.flatnonzero(may_keep[entry:].any(axis=0)).tolist() for entry in entries]
@@ -118,16 +129,18 @@ class OneShot:
             for slot, counted in zip(space.temporal_slots, self.counted, strict=True)
         ]
         self.made: dict[tuple[int, int], Choices] = {}
-        self.catalog = _catalog(self.made, len(entries), self.dims)
+        self.numbers: list[tuple[Ints, Ints]] = [(np.zeros(0, np.int64),) * 2] * len(entries)
+        """Per block: the known patterns, ascending, and the number of each in the catalogue."""
+        self.catalog = _catalog((), self.dims)
 
     def choices(self, block: int, pattern: int) -> Choices:
         """Return one order of each equi-dataflow class of a block.
 
         Args:
-            pattern: bit d is set if the loop over d is non-unit.
+            pattern: the non-unit loops, as `bits`.
         """
         if (block, pattern) not in self.made:
-            self.made[block, pattern] = self._choices(block, [bool(pattern >> dim & 1) for dim in range(self.dims)])
+            self.made[block, pattern] = self._choices(block, [bool(pattern & bit) for bit in self.bits.tolist()])
         return self.made[block, pattern]
 
     def _choices(self, block: int, non_unit: Sequence[bool]) -> Choices:
@@ -146,20 +159,26 @@ class OneShot:
 
     def order(self, rows: Candidates) -> Positions:
         """Return orders int8 [n, block, position] for trips and storage; existing orders are ignored."""
-        patterns = (rows.trips[:, self.space.temporal_slots] > 1) @ self.bits
+        patterns = np.where(rows.trips[:, self.space.temporal_slots] > 1, self.bits, 0).sum(axis=2)
         order = np.empty((*patterns.shape, self.dims), dtype=np.int8)
-        self._look_up(patterns)
-        arrays = for_kernel(patterns), for_kernel(rows.trips), for_kernel(rows.keeps)
+        arrays = for_kernel(self._numbered(patterns)), for_kernel(rows.trips), for_kernel(rows.keeps)
         choose(self._blocks, self.catalog, *arrays, order, self._scratch)
         return order
 
-    def _look_up(self, patterns: Ints) -> None:
-        """Add the choices of new patterns [n, block]."""
-        new = self.catalog.choices[np.arange(patterns.shape[1]), patterns] == 0
-        if new.any():
-            for block, pattern in sorted(set(zip(np.nonzero(new)[1].tolist(), patterns[new].tolist(), strict=True))):
-                self.choices(block, pattern)
-            self.catalog = _catalog(self.made, patterns.shape[1], self.dims)
+    def _numbered(self, patterns: Ints) -> Ints:
+        """Return the number in the catalogue of each pattern [n, block]; new patterns are added."""
+        distinct = [np.unique(column) for column in patterns.T]
+        if not all(np.isin(some, known).all() for some, (known, _) in zip(distinct, self.numbers, strict=True)):
+            for block, some in enumerate(distinct):
+                for pattern in some.tolist():
+                    self.choices(block, pattern)
+            self.catalog = _catalog(tuple(self.made.values()), self.dims)
+            for block in range(len(distinct)):
+                pairs = sorted((key[1], number) for number, key in enumerate(self.made) if key[0] == block)
+                known, numbers = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+                self.numbers[block] = known, numbers
+        columns = zip(patterns.T, self.numbers, strict=True)
+        return np.stack([numbers[np.searchsorted(known, column)] for column, (known, numbers) in columns], axis=1)
 
     @cached_property
     def _blocks(self) -> Blocks:
@@ -222,18 +241,13 @@ class OneShot:
         return order
 
 
-def _catalog(made: dict[tuple[int, int], Choices], blocks: int, dims: int) -> OrderCatalog:
+def _catalog(made: Sequence[Choices], dims: int) -> OrderCatalog:
     """Return all choices so far as one table."""
-    first, count = np.zeros((2, blocks, 2**dims), dtype=np.int64)
-    start = 0
-    for (block, pattern), each in made.items():
-        first[block, pattern], count[block, pattern] = start, len(each.orders)
-        start += len(each.orders)
-    parts = list(made.values())
+    count = np.array([len(each.orders) for each in made], dtype=np.int64)
     return OrderCatalog(
-        for_kernel(first),
+        for_kernel(np.cumsum(count) - count),
         for_kernel(count),
-        for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(each.orders for each in parts)])),
-        for_kernel(np.concatenate([each.stationary for each in parts] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
-        for_kernel(np.concatenate([each.slides for each in parts] or [np.zeros((0, 1), dtype=np.int64)])),
+        for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(each.orders for each in made)])),
+        for_kernel(np.concatenate([each.stationary for each in made] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
+        for_kernel(np.concatenate([each.slides for each in made] or [np.zeros((0, 1), dtype=np.int64)])),
     )
