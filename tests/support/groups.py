@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -38,23 +38,51 @@ def figures(report: Report) -> dict[Any, Any]:
     return counts | peaks | limits | {"cycles": report.cycles}
 
 
-def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.3) -> str:
+def compared(seed: int, forms: Sequence[str] = tuple(FORMS), padding: float = 0.3, inner: float = 0) -> str:
     """Return the outcome of one random group."""
-    group = random_group(seed, forms=forms, padding=padding)
+    group = random_group(seed, forms=forms, padding=padding, inner=inner)
     if not group_legality(group):
         return "illegal"
     report, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
+    if executed.valid and _lost(group, executed):
+        return "WRONG: an input or a final result is nowhere as a whole"
     if not report.valid:
         return f"refused by timeloop ({','.join(sorted({each.code for each in report.reasons}))})"
     if not executed.valid:
         return "WRONG: refused by oracle"
     kind = " with halos" if any(keeps_halo(group, tensor) for tensor in group.users) else ""
+    kind += " with inputs or results on chip" if any(_ends_inside(group, "DRAM")) else ""
     kind += " with padding" if any(is_padded(group, tensor) for tensor in group.users) else ""
     if _found_again(group, report, executed):
         return f"equal{kind}, but for windows that find words again"
     if figures(report) != figures(executed) or abs(report.energy_pj - executed.energy_pj) > 1e-9 * executed.energy_pj:  # type: ignore[operator]
         return "WRONG: counts differ"
     return f"equal{kind}"
+
+
+def _ends_inside(group: GroupMapping, memory: str) -> Iterator[tuple[str, str, int]]:
+    """Yield tensor, layer and outermost storage entry of inputs and final results that a memory does not keep."""
+    for tensor, users in group.users.items():
+        roles = {group.paths[layer].problem.tensor(own).is_output for layer, own in users.items()}
+        for layer, own in users.items() if roles != {True, False} else ():
+            entry = group.paths[layer].keepers(own)[0]
+            if group.paths[layer].mapping.entries[entry].target != memory:
+                yield tensor, layer, entry
+
+
+def _lost(group: GroupMapping, executed: Report) -> bool:
+    """Return whether some words of an input or a final result are neither in DRAM nor always in their home.
+
+    All instances of a home together have each word of the tensor once, at least.
+    """
+    rows = {(each.level, each.layer, each.tensor): each for each in executed.accesses}
+    for tensor, layer, entry in _ends_inside(group, "DRAM"):
+        path = group.paths[layer]
+        own, home = path.problem.tensor(group.users[tensor][layer]), path.mapping.entries[entry]
+        words, tile = path.problem.tensor_words(own), path.problem.tile_words(own, home.temporal_tile_sizes)
+        if path.places[entry][0] or tile * rows[home.target, layer, tensor].instances < words:
+            return True
+    return False
 
 
 def _found_again(group: GroupMapping, report: Report, executed: Report) -> bool:
@@ -93,6 +121,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("count", type=int, help="groups")
     parser.add_argument("--start", type=int, default=0, help="first seed")
+    parser.add_argument("--inner", type=float, default=0, help="share with inputs or results that DRAM does not keep")
     parser.add_argument("--mutate", action="store_true", help="damage files of groups")
     arguments = parser.parse_args()
     examples = ("two_products.yaml", "two_convolutions.yaml")
@@ -101,7 +130,7 @@ def main() -> int:
 
     def outcome(seed: int) -> str:
         try:
-            return damaged(seed, texts) if arguments.mutate else compared(seed)
+            return damaged(seed, texts) if arguments.mutate else compared(seed, inner=arguments.inner)
         except Exception:
             traceback.print_exc()
             return "WRONG: crashed"

@@ -61,6 +61,7 @@ def random_group(
     forms: Sequence[str] = tuple(FORMS),
     levels: Sequence[int] = (1, 1, 2),
     padding: float = 0,
+    inner: float = 0,
 ) -> GroupMapping:
     """Return the group of a seed, which may be illegal.
 
@@ -71,13 +72,14 @@ def random_group(
         forms: keys of `FORMS` to choose from.
         levels: memories inside DRAM to choose from.
         padding: the share of windows that may read words that do not exist.
+        inner: the share of groups with inputs or final results that the outermost memory does not keep.
     """
-    return GroupMapping.model_validate(_Drawn(Random(seed), divisible, forms, levels, padding).data())
+    return GroupMapping.model_validate(_Drawn(Random(seed), divisible, forms, levels, padding, inner).data())
 
 
 class _Drawn:
     def __init__(
-        self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int], padding: float
+        self, random: Random, divisible: bool, forms: Sequence[str], levels: Sequence[int], padding: float, inner: float
     ) -> None:
         self.random, self.divisible = random, divisible
         form = FORMS[random.choice(forms)]
@@ -107,9 +109,13 @@ class _Drawn:
         self.levels = random.choice(levels)
         self.fanout = random.choice([1, 2, 4]) if self.levels == 2 else 1
         self.fused = {each for each in between if random.random() < 0.8}
+        ends = [each for each in self.users if each not in between]
+        self.inner = (
+            set(random.sample(ends, random.choice([1, 1, 2]))) if inner and random.random() < inner else set[str]()
+        )
 
     def data(self) -> dict[str, Any]:
-        outer = [self.group_name(each) for each in self.users if each not in self.fused]
+        outer = [self.group_name(each) for each in self.users if each not in self.fused | self.inner]
         tree = self.part(list(self.form), dict(self.sizes), {"Buffer": set(), "Reg": set()})
         tree["entries"].insert(0, {"target": "DRAM", "keep": outer})
         return {

@@ -23,7 +23,7 @@ def group_overflow(name: str, problems: Sequence[Problem], slices: int = 1) -> I
 
     Args:
         name: the group's.
-        slices: the most parts of a value that are counted one by one.
+        slices: parts of a value that are counted, at most.
     """
     reasons = [reason for problem in problems for reason in overflow(problem)]
     yield from reasons

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
@@ -25,7 +26,8 @@ def group_legality(group: GroupMapping) -> Verdict:
 
     The codes are those of `legality`, and:
 
-    - `home`: A tensor has no single home for its maker and its readers, or two memories there.
+    - `home`: A tensor has no single home for its maker and its readers, or two memories there. Or an input or a final
+      result is at home in an inner memory, and not whole there from the first branch to the last.
     - `unfinished`: A tensor is read before its sums are whole, or made again at every step.
     - `halo`: A step reads words that only a later step makes, or a home cannot keep the halo of its windows.
     - `alive`: The tiles that are alive at one moment do not fit a memory.
@@ -135,7 +137,8 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         if len(found) > 1:
             text = f"its layers keep it in different memories there: {', '.join(sorted(found))}; expected one"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
-    if maker is None or len(users) < 2:
+    if maker is None or is_end(group, tensor):
+        yield from _ends(group, tensor)
         return
     homes = {layer: home_of(group, layer, tensor) for layer in users}
     if len(set(homes.values())) > 1:
@@ -149,6 +152,35 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
         if others:
             text = f"{maker} and {' and '.join(others)} share a second storage entry of it; make that one its home"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
+
+
+def is_end(group: GroupMapping, tensor: str) -> bool:
+    """Return whether a tensor of the group comes from outside or leaves: it has no maker, or no reader."""
+    return group.maker(tensor) is None or len(group.users[tensor]) < 2
+
+
+def _ends(group: GroupMapping, tensor: str) -> Iterator[Reason]:
+    """Yield a reason for each layer that has an input or a final result nowhere as a whole.
+
+    The outermost memory that may hold it has all of it. Another home must have all of it during all branches.
+    """
+    for layer, name in group.users[tensor].items():
+        path = group.paths[layer]
+        home, own = path.keepers(name)[0], path.problem.tensor(name)
+        if _is_outermost(group, own, path.mapping.entries[home].target):
+            continue
+        loops = path.mapping.factors()[: home + 1]
+        stepped = [at for at in path.problem.dimensions if at in own.dimensions and any(f[0][at] > 1 for f in loops)]
+        if stepped or path.places[home][0]:
+            what = f"only a tile of it, in loops over {', '.join(stepped)}" if stepped else "it in one branch only"
+            text = f"{layer} has {what}; keep it in the outermost memory too, or whole outside of all branches"
+            yield Reason(code="home", where=f"tensor {tensor}", message=text)
+
+
+def _is_outermost(group: GroupMapping, tensor: Tensor, target: str) -> bool:
+    """Return whether no memory outside a cluster may hold a layer's tensor."""
+    clusters = itertools.takewhile(lambda each: each.name != target, group.architecture.clusters)
+    return not any(memory.may_hold(tensor) for cluster in clusters for memory in cluster.memories)
 
 
 def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
@@ -421,13 +453,15 @@ def group_peaks(group: GroupMapping, tile: Tile) -> dict[str, float]:
 
 
 def _need(group: GroupMapping, memory: str, tile: Tile, part: Part, place: Place, repeated: bool) -> float:
-    always, last = 0.0, list[tuple[str, float]]()
+    always, last, whole = 0.0, list[tuple[str, float]](), set[str]()
     for number, entry in enumerate(part.entries):
         repeated, moved = _steps(group, part, place, number, repeated)
         always += math.fsum(words for _, words in last) if moved else 0.0
         last = [] if moved else last
         for tensor in entry.keep or ():
             name = tensor if part.layer is None else group.paths[part.layer].names[tensor]
+            if _is_on_chip(group, name, place, number):
+                whole.add(name)
             if memory_at(group, name, place, number).name == memory:
                 last.append((name, tile(name, place, number)))
     if part.layer is not None or _unrolls(group, part, place):
@@ -440,10 +474,18 @@ def _need(group: GroupMapping, memory: str, tile: Tile, part: Part, place: Place
         alive = 0.0
         for name, words in last:
             using = [number for number, layers in enumerate(uses) if layers & group.users[name].keys()]
-            stays = (len(using) == 1 and repeated) or keeps_halo(group, name)
+            stays = (len(using) == 1 and repeated) or keeps_halo(group, name) or name in whole
             alive += words if stays or using[0] <= at <= using[-1] else 0.0
         most = max(most, alive + _need(group, memory, tile, branch, (*place, at), repeated))
     return always + most
+
+
+def _is_on_chip(group: GroupMapping, tensor: str, place: Place, number: int) -> bool:
+    """Return whether an inner memory has an input or a final result of the group during all branches."""
+    path, index = _path_at(group, tensor, place, number)
+    name = group.users[tensor][path.problem.name]
+    is_home = path.keepers(name)[0] == index and is_end(group, tensor)
+    return is_home and not _is_outermost(group, path.problem.tensor(name), path.mapping.entries[index].target)
 
 
 def _unrolls(group: GroupMapping, part: Part, place: Place) -> bool:

@@ -49,6 +49,43 @@ def test_halos_that_a_home_cannot_keep_are_refused(
         assert any(each["code"] == "halo" and told in each["message"] for each in result["reasons"])
 
 
+def test_inputs_and_results_are_whole_in_some_memory(tilewright: Command, tmp_path: Path) -> None:
+    text = (
+        EXAMPLE.read_text(encoding="utf-8").replace("keep: [Inputs]", "keep: []").replace("keep: [Outputs]", "keep: []")
+    )
+    tiled = text.replace("DRAM, keep: [up.Inputs, ", "DRAM, keep: [").replace(", down.Outputs]", "]")
+    tiled = tiled.replace("keep: [Hidden]", "keep: [Hidden, up.Inputs, down.Outputs]")
+    branch = text.replace("DRAM, keep: [up.Inputs, ", "DRAM, keep: [").replace("keep: []", "keep: [Inputs]", 1)
+    branch = branch.replace(", temporal_tile_sizes: {M: 4}", "")
+    told = {
+        tiled: {"tensor up.Inputs": "in loops over M", "tensor down.Outputs": "in loops over M"},
+        branch: {"tensor up.Inputs": "in one branch only"},
+    }
+    for wrong, places in told.items():
+        (tmp_path / "group.yaml").write_text(wrong, encoding="utf-8")
+        for model in ("oracle", "timeloop"):
+            (result,) = tilewright("evaluate", tmp_path / "group.yaml", "--model", model, "--json").data["results"]
+            assert [each["code"] for each in result["reasons"]] == ["home"] * len(places)
+            found = {each["where"]: each["message"] for each in result["reasons"]}
+            assert found.keys() == places.keys() and all(text in found[at] for at, text in places.items())
+
+
+@pytest.mark.parametrize("model", ["oracle", "timeloop"])
+def test_what_is_on_chip_before_or_after_a_group_takes_its_room_all_the_time(model: str) -> None:
+    data = tw.GroupMapping.from_file(EXAMPLE).to_data()
+    outer = {"target": "DRAM", "keep": ["up.Inputs", "up.Weights", "down.Outputs"]}
+    data["tree"]["entries"] = [outer, {"target": "Buffer", "keep": ["Hidden", "down.Weights"]}]
+    for branch, kept in zip(data["tree"]["branches"], (["Inputs", "Weights"], []), strict=True):
+        branch["entries"][0]["keep"] = kept
+    need = 16 * 32 + 32 * 8 + 16 * 8 + 8 * 32  # down.Weights while up runs, too
+    for words, codes in ((need - 1, ["alive"]), (need, [])):
+        data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = words
+        (result,) = tw.evaluate(tw.GroupMapping.model_validate(data), models=model).reports
+        assert [each.code for each in result.reasons] == codes
+    levels = {each.name: each for each in result.levels}
+    assert levels["Buffer"].used_words == need and "down.Weights" not in levels["DRAM"].tensors
+
+
 def test_evaluate_prints_a_report_and_the_tree(tilewright: Command) -> None:
     ran = tilewright("evaluate", EXAMPLE, "--model", "oracle")
     assert ran.code == 0 and "two products on buffered by oracle: 8,192 MACs" in ran.out
