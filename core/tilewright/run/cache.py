@@ -3,13 +3,17 @@
 An entry is one small JSON file, named by a digest of everything that determines the result. These
 are problem, architecture, rules, factors, mapper, model, options, objective, budget and seed. The
 versions and the code of Tilewright and of both plugins count, too, because an edited checkout keeps
-its version. Entries are checked when they are read.
+its version. An entry carries a checksum of its contents, as rows of a store of explorations do.
+
+The checksum detects damage, not intent: whoever may write to the folder can compute it. So a cached bound is the word of
+an earlier search. The mapping's legality and cost are computed again.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import json
 import math
 import os
 import re
@@ -17,14 +21,16 @@ from collections.abc import Mapping as MappingOf
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from tilewright import digests
-from tilewright.errors import InputError
-from tilewright.files import made, read_bytes, write_text
+from tilewright.errors import InputError, OutputError
+from tilewright.files import MAX_NAME, made, read_bytes, write_text
+from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report.content import Objective
@@ -33,38 +39,73 @@ from tilewright.values import Model
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """Ends of searches whose results are stored."""
 
+CHECKSUM = "checksum"
+"""Key of the checksum in the file of an entry."""
+
 _IMPORT = re.compile(rb"^\s*(?:from|import) (tilewright_\w+)", re.MULTILINE)
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0)]
+Word = Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=MAX_NAME)]
 
 
 class Entry(Model):
-    """Contents of an entry."""
+    """Contents of an entry, without the checksum."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     key: str
     best: Mapping
-    value: Finite
-    evaluated: int
-    valid: int
-    rejected: int
-    stop: Stop
-    cpu_seconds: Finite
-    wall_seconds: Finite
+    value: Cost
+    evaluated: Count
+    valid: Count
+    rejected: Count
+    stop: Literal["finished", "deadline", "evaluations", "patience"]
+    cpu_seconds: Cost
+    wall_seconds: Cost
     seed: int
-    lower_bound: Finite | None = None
-    figures: dict[str, Finite] = {}
-    history: tuple[tuple[int, Finite], ...] = ()
+    lower_bound: Cost | None = None
+    figures: dict[Word, Annotated[float, Field(allow_inf_nan=False)]] = Field({}, max_length=100)
+    history: tuple[tuple[Count, Cost], ...] = ()
     objective: Objective | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        """Refuse figures that no search returns."""
+        if self.lower_bound is not None and self.lower_bound > self.value * (1 + RELATIVE_TOLERANCE):
+            raise ValueError("the bound is above the value")
+        if max(self.valid, self.rejected) > self.evaluated:
+            raise ValueError("more mappings are valid or rejected than were evaluated")
+        if any(later[0] < before[0] or later[1] > before[1] for before, later in pairwise(self.history)):
+            raise ValueError("the history does not descend")
+        return self
 
     @classmethod
     def of(cls, key: str, result: Result) -> Entry:
-        found = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
-        found["key"] = key
-        found["figures"] = {name: value for name, value in result.figures.items() if math.isfinite(value)}
+        """Return the entry of a result; raise ValueError if it cannot be stored."""
+        fields: dict[str, Any] = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
         if result.lower_bound is not None and not math.isfinite(result.lower_bound):
-            found["lower_bound"] = None
-        return cls(**found)
+            fields["lower_bound"] = None
+        return cls(**(fields | {"key": key}))
+
+    @classmethod
+    def read(cls, data: bytes) -> Entry:
+        """Return the entry in a file's contents; raise ValueError if they are damaged or impossible."""
+        try:
+            stored = json.loads(data)
+        except RecursionError:
+            raise ValueError("too many levels") from None
+        checksum = stored.pop(CHECKSUM, None) if isinstance(stored, dict) else None
+        if checksum != digests.of_data(stored):
+            raise ValueError("its checksum does not hold")
+        try:
+            return cls.model_validate_json(json.dumps(stored))
+        except ValidationError as error:
+            raise ValueError("; ".join(f"{'.'.join(map(str, at['loc']))} {at['msg']}" for at in error.errors()[:1])) from None
+
+    def written(self) -> str:
+        """Return the text of a file, with the checksum."""
+        data = self.model_dump(mode="json")
+        return json.dumps({**data, CHECKSUM: digests.of_data(data)})
 
     def result(self) -> Result:
         figures = {name: getattr(self, name) for name in type(self).model_fields}
@@ -91,11 +132,11 @@ class ResultCache:
         if not os.path.lexists(path):
             return None
         try:
-            entry = Entry.model_validate_json(read_bytes(path))
+            entry = Entry.read(read_bytes(path))
         except InputError as error:
             raise ValueError(error.message) from None
-        except ValidationError as error:
-            raise ValueError(f"{path} is damaged: {error.error_count()} faults") from None
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from None
         if entry.key != key:
             raise ValueError(f"{path} is damaged: it holds another entry")
         return entry.result()
@@ -104,13 +145,18 @@ class ResultCache:
         """Store the result of a complete search that found a mapping.
 
         Raises:
-            OutputError: The folder cannot be written to.
+            OutputError: The folder cannot be written to, or the result cannot be stored.
         """
         if result.stop not in KEPT or result.best is None:
             return
         path = self.path(key)
+        try:
+            text = Entry.of(key, result).written()
+        except ValueError as error:
+            reasons = error.errors() if isinstance(error, ValidationError) else []
+            raise OutputError(reasons[0]["msg"] if reasons else str(error)) from None
         made(path.parent)
-        write_text(path, Entry.of(key, result).model_dump_json())
+        write_text(path, text)
 
 
 def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:

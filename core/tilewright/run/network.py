@@ -465,8 +465,10 @@ class _Memory:
         """Return a cached layer.
 
         Raises:
-            ValueError: The mapping is illegal, or has other figures now.
+            ValueError: The result is of another search, or the mapping is illegal, or has other figures now.
         """
+        if (result.objective, result.seed) != (self.configuration.objective, self.configuration.seed):
+            raise ValueError(f"it is the result of another search of {self.distinct.problem.name}")
         space, constrained, evaluator = bound(self.distinct, self.configuration)
         report = None
         if result.best is not None:
