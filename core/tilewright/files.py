@@ -8,9 +8,11 @@ import json
 import os
 import re
 import stat
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from tilewright.errors import InputError, OutputError
 
@@ -22,7 +24,11 @@ MAX_NAME = 80
 """Maximum number of characters of one word in a file name."""
 MARK = "run.json"
 """File that records the run to which a folder belongs."""
-SUMMARIES = ("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv")
+SUMMARIES = (
+    *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv"),
+    *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),
+)
+"""Files of a run, apart from those of its layers."""
 
 
 def cache_folder() -> Path:
@@ -173,15 +179,63 @@ def file_name(*words: str) -> str:
     return "_".join(re.sub(r"[^A-Za-z0-9_.\-]+", "_", word)[:MAX_NAME] for word in words)
 
 
+class _Lock:
+    """Lock of this process on a folder; it ends with the object, or with the process.
+
+    The system keeps it, and no file does. Systems that cannot lock folders (Windows) have none.
+    """
+
+    held: WeakValueDictionary[tuple[int, int], _Lock] = WeakValueDictionary()
+    """Locks of this process, by device and inode of the folder."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __del__(self) -> None:
+        os.close(self._handle)
+
+    @classmethod
+    def on(cls, folder: Path) -> _Lock | None:
+        """Return the lock on a folder, which a process may take several times.
+
+        Raises:
+            BlockingIOError: Another process has it.
+            OutputError: The folder cannot be locked.
+        """
+        if sys.platform == "win32":
+            return None
+        import fcntl
+
+        try:
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            status = os.fstat(handle)
+            key = status.st_dev, status.st_ino
+            lock = cls.held.get(key)
+            if lock is not None:
+                os.close(handle)
+                return lock
+            lock = cls(handle)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            hint = "give a folder on a file system that has locks"
+            raise OutputError(f"cannot lock the folder {folder}: {error.strerror}", hint=hint) from None
+        cls.held[key] = lock
+        return lock
+
+
 class RunFolder:
     """Folder for the files of one run, never mixed with those of another.
 
-    A file that cannot be written does not end the run. `failure` keeps the first error, and the next file is tried.
+    As long as the object lives, no other process acquires the folder. A file that cannot be written does not end the run.
+    `failure` keeps the first error, and the next file is tried.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = made(path)
         self.failure: OutputError | None = None
+        self._lock: _Lock | None = None
 
     def acquire(self, work: str, content: str, run: str, *, resume: bool = False, force: bool = False) -> None:
         """Acquire the folder for this run.
@@ -196,9 +250,15 @@ class RunFolder:
             force: Also remove the files of a run of other work.
 
         Raises:
-            InputError: The folder belongs to another run.
-            OutputError: The folder cannot be written to.
+            InputError: The folder belongs to another run, or another process writes to it.
+            OutputError: The folder cannot be written to, or not be locked.
         """
+        try:
+            self._lock = _Lock.on(self.path)
+        except BlockingIOError:
+            running = (self._owner() or {}).get("work", "unknown")
+            text = f"another process writes its files to {self.path}: {running}"
+            raise InputError(text, hint="wait until it ends, or give another folder") from None
         before = self._owner()
         if before is not None and before.get("run") != run:
             if before.get("content") != content and not force or resume:
@@ -206,7 +266,7 @@ class RunFolder:
                 raise InputError(
                     f"{self.path} contains files of another run: {before.get('work', 'unknown')}", hint=hint
                 )
-            self._clear()
+            self.clear()
         mark = {"schema_version": 1, "work": work, "content": content, "run": run}
         write_text(self.path / MARK, json.dumps(mark, indent=2) + "\n")
 
@@ -229,10 +289,10 @@ class RunFolder:
             return {} if any(os.path.lexists(path) for path in there) else None
         return found if isinstance(found, dict) else {}
 
-    def _clear(self) -> None:
-        """Remove the files that runs write; raise OutputError if that fails."""
+    def clear(self) -> None:
+        """Remove the files that runs write, apart from the record of the owner; raise OutputError if that fails."""
         try:
             for path in [self.path / name for name in SUMMARIES] + sorted(self.path.glob("[0-9][0-9][0-9]*_*.yaml")):
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(f"cannot remove {error.filename}:  {error.strerror}") from None
+            raise OutputError(f"cannot remove {error.filename}: {error.strerror}") from None

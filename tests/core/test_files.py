@@ -106,6 +106,40 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
     assert there() == {MARK} and (first.path / "notes.txt").read_text() == "mine"
 
 
+HOLDER = """
+import sys
+from tilewright.files import RunFolder
+folder = RunFolder(sys.argv[1])
+folder.acquire("net by x", "net", "1")
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_running_process_owns_its_folder(tmp_path: Path) -> None:
+    """Even a run of the same work, and even --force, waits for its end; a kill ends it."""
+    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        try:
+            for content, run, force in (("net", "1", False), ("net", "2", False), ("other", "3", True)):
+                with pytest.raises(InputError, match="another process writes its files to .*: net by x"):
+                    RunFolder(tmp_path).acquire(f"{content} by y", content, run, force=force)
+            assert json.loads((tmp_path / MARK).read_text())["run"] == "1"
+        finally:
+            holder.kill()
+    RunFolder(tmp_path).acquire("net by x", "net", "2")
+    assert json.loads((tmp_path / MARK).read_text())["run"] == "2"
+
+
+def test_one_process_may_acquire_its_folder_again(tmp_path: Path) -> None:
+    """As `report.save` does in the folder that `map` wrote."""
+    first, second = RunFolder(tmp_path), RunFolder(tmp_path)
+    for folder in (first, second):
+        folder.acquire("net by x", "net", "1")
+    assert {path.name for path in tmp_path.iterdir()} == {MARK}
+
+
 @pytest.mark.parametrize("damage", ["", "[]", "{", "null"])
 def test_a_damaged_mark_is_another_runs(tmp_path: Path, damage: str) -> None:
     (tmp_path / MARK).write_text(damage)

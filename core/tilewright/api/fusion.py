@@ -6,17 +6,19 @@ import math
 import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.load import Source, load, load_architecture
+from tilewright.digests import of_data
 from tilewright.errors import InputError, NotConformableError, OutputError
-from tilewright.files import write_text
+from tilewright.files import RunFolder
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.artifacts.layers import versions_of
+from tilewright.run.artifacts.summaries import folder_message
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
@@ -41,6 +43,8 @@ class FusionReport(Tabular):
     proved: bool
     certificate: GroupCertificate | None = None
     bound: float | None = None
+    folder: Path | None = None
+    unwritten: OutputError | None = None
 
     def __repr__(self) -> str:
         return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
@@ -114,6 +118,10 @@ class FusionReport(Tabular):
         )
         return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
 
+    def messages(self) -> list[str]:
+        """Return a message on the folder, if there is one."""
+        return folder_message(self.folder, self.unwritten)
+
 
 @checked
 def fuse(
@@ -125,6 +133,7 @@ def fuse(
     model_options: MappingOf[str, Any] | None = None,
     seconds: float | None = None,
     folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
 ) -> FusionReport:
     """Find the optimal group mapping of several layers, as `tilewright map --fuse` does.
 
@@ -138,10 +147,12 @@ def fuse(
         model_options: Options of the cost model.
         seconds: Time limit of the search. Default: none.
         folder: Folder for the file `group.yaml`, which `evaluate` reads, and for `group.certificate.yaml` if it is proved.
+            It belongs to one run, as that of `map` does.
+        force: Replace files of another run in the folder.
 
     Raises:
         NotConformableError: The architecture, a layer or the model is not covered, or nothing fits.
-        CallError, InputError, UnknownNameError: An argument or a file is invalid.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or the folder belongs to another run.
         OutputError: The folder cannot be written to.
     """
     loaded = load(group, "group_mapping")
@@ -152,6 +163,11 @@ def fuse(
         raise InputError(f"objective is {objective!r}; expected edp, energy or cycles")
     at_least(0, seconds=seconds)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
+    files = (
+        None
+        if folder is None
+        else _acquired(folder, loaded, [objective, built.record.model_dump(mode="json"), seconds], force)
+    )
     searched = search_group(loaded, objective, seconds)
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
@@ -162,12 +178,24 @@ def fuse(
     certificate = (
         _certificate(searched, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
     )
-    if folder is not None:
-        write_in(folder, "group.yaml", searched.group.to_yaml())
-        if certificate is not None:
-            write_in(folder, "group.certificate.yaml", certificate.to_yaml())
     bound = (fused.of(objective) if proved else searched.bound) if exact else None
-    return FusionReport(searched.group, fused, unfused, objective, proved, certificate, bound)
+    found = FusionReport(searched.group, fused, unfused, objective, proved, certificate, bound)
+    if files is None:
+        return found
+    files.write("group.yaml", searched.group.to_yaml())
+    if certificate is not None:
+        files.write("group.certificate.yaml", certificate.to_yaml())
+    return replace(found, folder=files.path, unwritten=files.failure)
+
+
+def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: list[Any], force: bool) -> RunFolder:
+    """Return the folder of this run, without files of earlier runs."""
+    data = group.to_data()
+    content = of_data({name: data[name] for name in data.keys() - {"architecture", "tree"}})
+    files = RunFolder(folder)
+    files.acquire(f"{group.name} by fusion", content, of_data([content, data["architecture"], settings]), force=force)
+    files.clear()
+    return files
 
 
 def is_exact(searched: FusedGroup, report: Report) -> bool:
@@ -185,12 +213,3 @@ def _certificate(
         | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
     )
     return found.model_copy(update={"digests": found.part_digests()})
-
-
-def write_in(folder: str | os.PathLike[str], name: str, text: str) -> None:
-    """Write a file in a folder, which is made if needed. Raises OutputError."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror}") from None
-    write_text(Path(folder, name), text)

@@ -517,7 +517,9 @@ class MappingReport(Tabular):
             which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
             found.append(f"from the cache, not searched again (--no-cache would): {which}")
             if self._proofs.keys() & set(cached):
-                found.append("  their proofs are those of earlier searches; `tilewright verify --certificate FILE` repeats one")
+                found.append(
+                    "  their proofs are those of earlier searches; `tilewright verify --certificate FILE` repeats one"
+                )
         searched = [layer.result for layer in self.layers if layer.result and not layer.cached]
         evaluated = sum(result.evaluated for result in searched)
         seconds = sum(result.wall_seconds for result in searched)

@@ -6,16 +6,17 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Unpack
 
 from tilewright.api.call_arguments import checked
-from tilewright.api.fusion import write_in
 from tilewright.api.keywords import settings_of
-from tilewright.api.plan import Plan, Sources
+from tilewright.api.plan import Plan, Sources, folder_of
 from tilewright.api.settings import MapSettings
-from tilewright.errors import CallError, InputError, NotConformableError, Reason
+from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.run.artifacts.layers import versions_of
+from tilewright.run.artifacts.summaries import folder_message
 from tilewright.run.network import LayerSearch, MappedLayer, map_searches
 from tilewright.run.resident import Cost, Intermediate, ResidentNetwork, group_of
 from tilewright.schema.architecture import Architecture
@@ -27,7 +28,7 @@ from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
-UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "force", "resume", "uneven")
+UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "resume", "uneven")
 """Settings of `map` that fused networks do not take."""
 CERTIFIED = (
     *("constraints", "value_bits", "seconds", "evaluations", "patience", "seed"),
@@ -153,6 +154,8 @@ class NetworkFusion(Tabular):
     bound: float | None
     group: GroupMapping | None
     certificate: NetworkCertificate | None = None
+    folder: Path | None = None
+    unwritten: OutputError | None = None
 
     def __repr__(self) -> str:
         return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
@@ -229,6 +232,10 @@ class NetworkFusion(Tabular):
         shown: list[Table | str] = ["", staying] if self.residents else []
         return [table, *told, *self.gain.space, *shown]
 
+    def messages(self) -> list[str]:
+        """Return a message on the folder, if there is one."""
+        return folder_message(self.folder, self.unwritten)
+
     @property
     def _proved(self) -> str:
         count = len(self.gain.may_stay)
@@ -279,6 +286,9 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         OutputError: The folder cannot be written to.
     """
     network, plan = _prepared(workload, arch, settings)
+    files = folder_of(settings, plan.workload, [("fusion", network.configuration)])
+    if files is not None:
+        files.clear()
     gain = gain_of(network)
     placed = network.place()
     names = tuple(layer.name for layer in plan.workload.layers)
@@ -287,13 +297,14 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
     if plan.named and not network.configuration.constraints.uneven:
         found = replace(found, certificate=_certificate(found, network, settings))
-    if settings["folder"] is not None:
-        write_in(settings["folder"], "network.json", json.dumps(found.data(), indent=1) + "\n")
-        if found.group is not None:
-            write_in(settings["folder"], "group.yaml", found.group.to_yaml())
-        if found.certificate is not None:
-            write_in(settings["folder"], "network.certificate.yaml", found.certificate.to_yaml())
-    return found
+    if files is None:
+        return found
+    files.write("network.json", json.dumps(found.data(), indent=1) + "\n")
+    if found.group is not None:
+        files.write("group.yaml", found.group.to_yaml())
+    if found.certificate is not None:
+        files.write("network.certificate.yaml", found.certificate.to_yaml())
+    return replace(found, folder=files.path, unwritten=files.failure)
 
 
 def fused_network(

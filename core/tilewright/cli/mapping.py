@@ -91,19 +91,19 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     settings, known = flags.settings(), settings_of(MapSettings)
     if not any(map(is_group_file, workload)):
         network = tw.fuse_network(flags.loaded(workload), arch, **settings)
-        print_result(network, flags.json, flags.quiet)
-        raise typer.Exit(0)
-    used = ("objective", "model", "model_options", "seconds", "folder")
+        print_result(network, flags.json, flags.quiet, network.messages())
+        raise typer.Exit(_code(True, [network.unwritten]))
+    used = ("objective", "model", "model_options", "seconds", "folder", "force")
     given = [
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
     ]
     odd = [known[name].spelled[0] for name in given if name not in used]
     if len(workload) != 1 or len(arch) != 1 or odd:
-        what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds and --output"
+        what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
     found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used})
-    print_result(found, flags.json, flags.quiet)
-    raise typer.Exit(0)
+    print_result(found, flags.json, flags.quiet, found.messages())
+    raise typer.Exit(_code(True, [found.unwritten]))
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:

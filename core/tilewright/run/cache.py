@@ -100,7 +100,9 @@ class Entry(Model):
         try:
             return cls.model_validate_json(json.dumps(stored))
         except ValidationError as error:
-            raise ValueError("; ".join(f"{'.'.join(map(str, at['loc']))} {at['msg']}" for at in error.errors()[:1])) from None
+            raise ValueError(
+                "; ".join(f"{'.'.join(map(str, at['loc']))} {at['msg']}" for at in error.errors()[:1])
+            ) from None
 
     def written(self) -> str:
         """Return the text of a file, with the checksum."""

@@ -1,5 +1,6 @@
 """Group mappings at the command line: evaluate, convert, and models that refuse them."""
 
+import json
 import re
 from pathlib import Path
 
@@ -122,6 +123,40 @@ def test_map_fuse_writes_the_optimal_group(tilewright: Command, tmp_path: Path) 
     again = tilewright("evaluate", tmp_path / "out" / "group.yaml", "--json").data["results"][0]
     found = tilewright(*words, "--json").data
     assert found["gap"] == 0 and found["fused"]["energy_pj"] == again["energy_pj"]
+
+
+def test_map_fuse_owns_its_folder(tilewright: Command, tmp_path: Path) -> None:
+    """Another run's folder is refused; with --force no file of that run stays, not even a proof."""
+    out, group = tmp_path / "out", tw.GroupMapping.from_file(EXAMPLE)
+    mapped = tilewright("map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--evaluations", 20, "-o", out, "--quiet")
+    assert mapped.code == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    words = ("map", EXAMPLE, "--arch", tmp_path / "arch.yaml", "--fuse", "--objective", "energy", "-o", out)
+    (tmp_path / "arch.yaml").write_text(group.architecture.to_yaml(), encoding="utf-8")
+    refused = tilewright(*words)
+    assert refused.code == 2 and "contains files of another run: einsum by " in refused.err and "--force" in refused.err
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    forced = tilewright(*words, "--force")
+    assert forced.code == 0 and f"written to {out}" in forced.err
+    files = {"group.yaml", "group.certificate.yaml"}
+    assert {path.name for path in out.iterdir()} == files | {"run.json"}
+    assert json.loads((out / "run.json").read_text())["work"] == f"{group.name} by fusion"
+
+    # a search of the same group that is cut leaves no proof of an earlier one behind
+    cut = tilewright(*words, "--seconds", 0)
+    assert cut.code == 0 and "proved optimal" not in cut.out
+    assert {path.name for path in out.iterdir()} == {"group.yaml", "run.json"}
+    other = tilewright("map", "nk,km->nm; n=4 k=4 m=4", "--arch", "eyeriss", "--evaluations", 20, "-o", out)
+    assert other.code == 2 and f"files of another run: {group.name} by fusion" in other.err
+
+
+def test_a_group_file_of_the_user_is_not_replaced(tilewright: Command, tmp_path: Path) -> None:
+    arch = tmp_path / "arch.yaml"
+    arch.write_text(tw.GroupMapping.from_file(EXAMPLE).architecture.to_yaml(), encoding="utf-8")
+    (tmp_path / "group.yaml").write_text("mine", encoding="utf-8")
+    ran = tilewright("map", EXAMPLE, "--arch", arch, "--fuse", "-o", tmp_path)
+    assert ran.code == 2 and "another run: unknown" in ran.err
+    assert (tmp_path / "group.yaml").read_text(encoding="utf-8") == "mine"
 
 
 def test_map_fuse_refuses_other_settings_by_name(tilewright: Command) -> None:
