@@ -139,7 +139,12 @@ def compared(seed: int) -> tuple[int, int]:
     )
     batch = candidates.batch()
     placed = np.array([[rng.sample(range(batch.order.shape[2]), batch.order.shape[2]) for _ in range(batch.order.shape[1])] for _ in range(len(batch))], np.int8)  # fmt: skip
-    permuted = MappingBatch(problem, batch.skeleton, batch.temporal, batch.spatial, batch.order, batch.keep, placed)
+    stated = generator.random(batch.order.shape[:2]) < 0.1
+    placed[stated] = np.arange(batch.order.shape[2])
+    permuted = MappingBatch(
+        problem, batch.skeleton, batch.temporal, batch.spatial, batch.order, batch.keep, placed, None, stated
+    )
+    assert list(MappingBatch.pack(problem, list(permuted))) == list(permuted)
     valid = 0
     for found, mappings in (
         (evaluator.evaluate_candidates(candidates), batch),

@@ -32,6 +32,8 @@ class MappingBatch:
         keep: Kept tensors, bool [n, entry, tensor]. False for entries without storage.
         spatial_order: Like `order`, for spatial loops. None: the problem's order.
         unicast: Tensors sent by unicast, bool [n, entry, tensor]. None: no tensor.
+        stated: Entries that state the problem's order as their spatial order, bool [n, entry]. None: no entry.
+            Timeloop places loops of one trip by an order that is stated, and outside the others if none is.
     """
 
     problem: Problem
@@ -42,25 +44,26 @@ class MappingBatch:
     keep: Bools
     spatial_order: Positions | None = None
     unicast: Bools | None = None
+    stated: Bools | None = None
 
     def __post_init__(self) -> None:
         n, entries = len(self.temporal), len(self.skeleton)
         dims, tensors = len(self.problem.dimensions), len(self.problem.tensors)
-        for name, kind, last in (
-            ("temporal", np.int64, dims),
-            ("spatial", np.int64, dims),
-            ("order", np.int8, dims),
-            ("keep", np.bool_, tensors),
-            ("spatial_order", np.int8, dims),
-            ("unicast", np.bool_, tensors),
+        for name, kind, shape in (
+            ("temporal", np.int64, (n, entries, dims)),
+            ("spatial", np.int64, (n, entries, dims)),
+            ("order", np.int8, (n, entries, dims)),
+            ("keep", np.bool_, (n, entries, tensors)),
+            ("spatial_order", np.int8, (n, entries, dims)),
+            ("unicast", np.bool_, (n, entries, tensors)),
+            ("stated", np.bool_, (n, entries)),
         ):
             array = getattr(self, name)
             if array is None:
                 continue
-            if array.shape != (n, entries, last) or array.dtype != kind:
+            if array.shape != shape or array.dtype != kind:
                 raise ValueError(
-                    f"{name} has shape {array.shape} and type {array.dtype}; expected {(n, entries, last)} "
-                    f"and {np.dtype(kind)}"
+                    f"{name} has shape {array.shape} and type {array.dtype}; expected {shape} and {np.dtype(kind)}"
                 )
             view = array.view()
             view.flags.writeable = False
@@ -98,6 +101,7 @@ class MappingBatch:
             return [number[name] for name in chosen]
 
         rows = [mapping.entries for mapping in mappings]
+        stated = np.array([[e.spatial_order == names for e in row] for row in rows], dtype=np.bool_)
         return cls(
             problem,
             skeleton,
@@ -107,6 +111,7 @@ class MappingBatch:
             np.array([[[t in (e.keep or ()) for t in tensors] for e in row] for row in rows], dtype=np.bool_),
             np.array([[orders(e, True) for e in row] for row in rows], dtype=np.int8),
             np.array([[[t in e.unicast for t in tensors] for e in row] for row in rows], dtype=np.bool_),
+            stated if stated.any() else None,
         )
 
     def __getitem__(self, index: int) -> Mapping:
@@ -119,7 +124,8 @@ class MappingBatch:
                 if self.unicast is None
                 else tuple(t for t, on in zip(tensors, self.unicast[index, e], strict=True) if on)
             )
-            placed = None if self.spatial_order is None else tuple(names[d] for d in self.spatial_order[index, e])
+            placed = names if self.spatial_order is None else tuple(names[d] for d in self.spatial_order[index, e])
+            stated = self.stated is not None and bool(self.stated[index, e])
             entries.append(
                 Entry(
                     target=slot.target,
@@ -129,7 +135,7 @@ class MappingBatch:
                     temporal_order=tuple(names[d] for d in self.order[index, e]),
                     temporal_tile_sizes=FrozenDict(dict(zip(names, self.temporal[index, e].tolist(), strict=True))),
                     spatial_tile_sizes=FrozenDict(dict(zip(names, self.spatial[index, e].tolist(), strict=True))),
-                    spatial_order=None if placed == names else placed,
+                    spatial_order=placed if stated or placed != names else None,
                     unicast=sent,
                 )
             )
@@ -149,6 +155,7 @@ class MappingBatch:
             self.keep[index],
             None if self.spatial_order is None else self.spatial_order[index],
             None if self.unicast is None else self.unicast[index],
+            None if self.stated is None else self.stated[index],
         )
 
     @classmethod
@@ -169,6 +176,11 @@ class MappingBatch:
             np.concatenate([batch.keep for batch in batches]),
             None if first.spatial_order is None else np.concatenate([batch.spatial_order for batch in batches]),
             None if first.unicast is None else np.concatenate([batch.unicast for batch in batches]),
+            None
+            if all(batch.stated is None for batch in batches)
+            else np.concatenate(
+                [np.zeros(batch.keep.shape[:2], np.bool_) if batch.stated is None else batch.stated for batch in batches]
+            ),
         )
 
     @cached_property

@@ -157,7 +157,7 @@ def batch_of(found: InputSet) -> MappingBatch:
     return MappingBatch.pack(found.problem, [found.mapping])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(14))
 def test_a_batch_costs_what_single_mappings_do(seed: int) -> None:
     compared(seed)
 

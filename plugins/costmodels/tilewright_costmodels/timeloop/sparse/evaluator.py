@@ -131,9 +131,18 @@ class SparseEvaluator(ScalarEvaluator):
         return SparseRelaxation(self.problem, self.architecture, self.densities, skeleton, dense, keeps).find()
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        """Return the costs of a batch: if units are skipped, mapping by mapping, with a warning before the first one."""
+        """Return the costs of a batch: if units are skipped, mapping by mapping, with a warning before the first one.
+
+        Mappings that state the problem's order are evaluated singly, too: the kernel takes it for an order that is not stated.
+        """
         if not self.skips_units:
-            return self.batches.evaluate_batch(batch)
+            costs = self.batches.evaluate_batch(batch)
+            single = np.zeros(len(batch), np.bool_) if batch.stated is None else batch.stated.any(axis=1)
+            if single.any():
+                exact = super().evaluate_batch(batch.take(single))
+                for field in ("valid", "energy_pj", "cycles"):
+                    getattr(costs, field)[single] = getattr(exact, field)
+            return costs
         if not self.told:
             text = "warning: hardware that skips units is evaluated one mapping at a time: a search sees some hundred mappings per second"
             logging.getLogger("tilewright").warning(text)
