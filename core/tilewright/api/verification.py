@@ -20,14 +20,14 @@ from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.plugin.guard.notations import GuardedAdapter
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
-from tilewright.run.differences import Difference, compared, differences
+from tilewright.run.differences import CostDifference, Difference, compared, cost_differences, differences
 from tilewright.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import AlternativeRecord, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
-from tilewright.tables import Column, Table, Tabular, numbers, quantity
+from tilewright.tables import Column, Table, Tabular, figure, numbers, quantity
 
 TOO_LARGE = "too_large"
 """Code of the reason against a problem that is too large to execute."""
@@ -36,11 +36,15 @@ CERTIFICATE_HINT = "a proved mapping has a certificate next to it; `tilewright v
 
 @dataclass(frozen=True)
 class ModelVerification:
-    """Report of another model next to the execution. `compared` is the number of counts that both have."""
+    """Report of another model next to the execution. `compared` is the number of counts that both have.
+
+    `costs` has energy and cycles where they differ.
+    """
 
     report: Report
     compared: int = 0
     differences: tuple[Difference, ...] = ()
+    costs: tuple[CostDifference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,7 @@ class Verification(Tabular):
                 | {
                     "compared": other.compared,
                     "differences": [each.model_dump(mode="json") for each in other.differences],
+                    "costs": [each.model_dump(mode="json") for each in other.costs],
                 }
                 for other in self.models
             ],
@@ -186,7 +191,11 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
     lines: list[Table | str] = [f"{report.model} warns: {warning}" for warning in report.warnings]
     figures = f"energy {quantity(report.energy_pj, 'pJ')}, {quantity(report.cycles, 'cycles')}"
     if not other.differences:
-        return [*lines, f"{report.model}: all {other.compared} counts equal the execution;  {figures}"]
+        return [
+            *lines,
+            f"{report.model}: all {other.compared} counts equal the execution; {figures}",
+            *_costs_beside(other),
+        ]
     counts = numbers("executed"), numbers(report.model)
     table = Table("level", "tensor", "action", *counts, Column("because", wrapped=True))
     for each in other.differences:
@@ -198,7 +207,21 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
         f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",
         table,
         "  counts are words per instance, averaged over the instances in use",
+        *_costs_beside(other),
     ]
+
+
+def _costs_beside(other: ModelVerification) -> list[Table | str]:
+    """Return a line for energy and for cycles, where the execution has others."""
+    lines: list[Table | str] = []
+    for each in other.costs:
+        name, unit = ("other energy", "pJ") if each.figure == "energy_pj" else ("other cycles", "cycles")
+        times = f" ({figure(each.counted / each.executed, 3)} times)" if each.executed else ""
+        causes = "; ".join(f"{cause.message} [{cause.code}]" for cause in each.causes) or "no cause is known"
+        lines.append(
+            f"  {name}: {quantity(each.counted, unit)}, executed {quantity(each.executed, unit)}{times}: {causes}"
+        )
+    return lines
 
 
 @checked
@@ -270,7 +293,8 @@ def _others(
         report = evaluate(build_model(registration.name), problem, architecture, mapping)
         if report.valid:
             parts = differences(problem, architecture, mapping, executed, report, spec.approximations)
-            found.append(ModelVerification(report, compared(executed, report), parts))
+            costs = cost_differences(problem, architecture, executed, report, parts)
+            found.append(ModelVerification(report, compared(executed, report), parts, costs))
         else:
             found.append(ModelVerification(report))
     return found

@@ -179,7 +179,10 @@ class MappingBatch:
             None
             if all(batch.stated is None for batch in batches)
             else np.concatenate(
-                [np.zeros(batch.keep.shape[:2], np.bool_) if batch.stated is None else batch.stated for batch in batches]
+                [
+                    np.zeros(batch.keep.shape[:2], np.bool_) if batch.stated is None else batch.stated
+                    for batch in batches
+                ]
             ),
         )
 

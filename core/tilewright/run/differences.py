@@ -1,11 +1,14 @@
-"""Differences between a cost model and the execution, per level, tensor and action, with their causes."""
+"""Differences between a cost model and the execution, with their causes: counts per level, tensor and action; costs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from tilewright.errors import TilewrightError
 from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
 from tilewright.plugin.route import ACTIONS, Action, Route
 from tilewright.plugin.specs import Approximation
 from tilewright.schema.architecture import Architecture
@@ -34,6 +37,15 @@ class Difference(Model):
     action: Action
     executed: int
     counted: int
+    causes: tuple[Cause, ...]
+
+
+class CostDifference(Model):
+    """Energy or cycles that differ, by execution and by the model; there may be several causes, or no known one."""
+
+    figure: Literal["energy_pj", "cycles"]
+    executed: float
+    counted: float
     causes: tuple[Cause, ...]
 
 
@@ -78,6 +90,61 @@ def differences(
                         )
                     )
     return tuple(found)
+
+
+def cost_differences(
+    problem: Problem, architecture: Architecture, executed: Report, other: Report, counts: Sequence[Difference]
+) -> tuple[CostDifference, ...]:
+    """Return energy and cycles of `other` if they differ from the execution, with possible causes.
+
+    Args:
+        executed, other: Valid reports, as for `differences`.
+        counts: The counts that differ.
+    """
+    found = []
+    figures: tuple[Literal["energy_pj", "cycles"], ...] = ("energy_pj", "cycles")
+    for figure in figures:
+        really, said = getattr(executed, figure), getattr(other, figure)
+        if really is None or said is None or math.isclose(really, said, rel_tol=RELATIVE_TOLERANCE):
+            continue
+        causes = tuple(_cost_causes(figure, problem, architecture, executed, other, counts))
+        found.append(CostDifference(figure=figure, executed=really, counted=said, causes=causes))
+    return tuple(found)
+
+
+def _cost_causes(
+    figure: str,
+    problem: Problem,
+    architecture: Architecture,
+    executed: Report,
+    other: Report,
+    counts: Sequence[Difference],
+) -> Iterator[Cause]:
+    """Yield what may make energy or cycles differ, beside rounding."""
+    memories = architecture.memories
+    if counts:
+        yield Cause(code="counts", message="counts differ, too")
+    blocks = [memory.name for memory in memories if memory.block_words > 1]
+    if blocks:
+        text = f"accesses of whole blocks in {', '.join(blocks)}: a mean over instances is rounded, or each instance's"
+        yield Cause(code="blocks", message=text)
+    parts = [m.name for m in memories if any(m.may_hold(t) and m.words_of(t) % 1 for t in problem.tensors)]
+    if parts:
+        text = f"values that are a fraction of a word in {', '.join(parts)}: a mean is rounded to words, or each instance's"
+        yield Cause(code="fractions", message=text)
+    if architecture.sparse_parts:
+        yield Cause(code="zeros", message="zeros and metadata: an expectation, or the mean of random draws")
+    networks = [sum(network.energy_pj for network in report.networks) for report in (executed, other)]
+    if figure == "energy_pj" and networks[0] != networks[1]:
+        yield Cause(code="networks", message=f"{networks[1]:.4g} pJ of networks; the execution has {networks[0]:.4g}")
+    if figure == "energy_pj" and executed.cycles != other.cycles and any(m.leakage_pj_per_cycle for m in memories):
+        yield Cause(code="leakage", message="leakage during other cycles")
+    known = {(limit.name, limit.action) for limit in executed.limits}
+    more = [f"{limit.name} {limit.action}".strip() for limit in other.limits if (limit.name, limit.action) not in known]
+    if figure == "cycles" and more:
+        yield Cause(code="limits", message=f"limits that the execution does not have: {', '.join(more)}")
+    if figure == "cycles" and abs((executed.cycles or 0) - (other.cycles or 0)) == 1:
+        yield Cause(code="rounding", message="a quotient, rounded to a whole cycle")
 
 
 def _cause(approximation: Approximation, route: Route) -> Cause | None:

@@ -68,6 +68,21 @@ def test_models_that_agree_say_so(tilewright: Command, files: dict[str, Path]) -
     assert "timeloop: all 18 counts equal the execution" in tilewright(*words(files)).out
 
 
+def test_other_energies_are_told_where_no_count_differs(tilewright: Command, files: dict[str, Path]) -> None:
+    """Two instances with 5 words and 1 word: blocks of 4 are 3 accesses, and Timeloop counts 2."""
+    files["problem"].write_text(
+        "name: p\ndimensions: {P: 6}\ntensors: [{name: I, role: input, projection: [P]}, {name: O, role: output, projection: [P]}]"
+    )
+    files["mapping"].write_text("entries:\n- {target: D, keep: [I, O], temporal_tile_sizes: {P: 6}, spatial_tile_sizes: {P: 5}}\n- {target: B, keep: [I, O]}\n- {target: B, temporal_tile_sizes: {P: 1}}")  # fmt: skip
+    arch = files["arch"].read_text(encoding="utf-8")
+    files["arch"].write_text(arch.replace("capacity_words: 12", "capacity_words: 20, block_words: 4"))
+    found = next(each for each in tilewright(*words(files), "--json").data["models"] if each["model"] == "timeloop")
+    assert found["differences"] == [] and [each["figure"] for each in found["costs"]] == ["energy_pj"]
+    assert [cause["code"] for cause in found["costs"][0]["causes"]] == ["blocks"]
+    told = tilewright(*words(files)).out
+    assert "counts equal the execution" in told and "other energy: " in told and "[blocks]" in told
+
+
 def test_short_tiles_are_right_and_timeloop_counts_them(tilewright: Command, files: dict[str, Path]) -> None:
     files["problem"].write_text(PROBLEM.replace("P: 4", "P: 3"))
     files["mapping"].write_text(MAPPING.replace("P: 4", "P: 3"))

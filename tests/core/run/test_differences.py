@@ -2,7 +2,7 @@
 
 from tilewright.plugin.route import Route
 from tilewright.plugin.specs import Approximation
-from tilewright.run.differences import differences
+from tilewright.run.differences import cost_differences, differences
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -108,3 +108,36 @@ def test_holes_of_short_last_tiles_are_seen() -> None:
     mapping = Mapping.from_yaml(MAPPING.to_yaml().replace("P: 4", "P: 5"))
     route = Route.of(problem, ARCHITECTURE, mapping, report(6, 4), "I", "D", "reads")
     assert route.pieces == {"P": (2, 1), "R": (3,)} and route.holes == (5, 3)
+
+
+def costs(architecture: Architecture = ARCHITECTURE, **figures: float) -> list[tuple[str, list[str]]]:
+    executed, other = report(6, 4), report(6, 4).model_copy(update=figures)
+    counts = differences(PROBLEM, architecture, MAPPING, executed, other, ())
+    found = cost_differences(PROBLEM, architecture, executed, other, counts)
+    assert all((each.executed, each.counted) == (1, getattr(other, each.figure)) for each in found)
+    return [(each.figure, [cause.code for cause in each.causes]) for each in found]
+
+
+def with_memory(**changes: object) -> Architecture:
+    """The architecture with another inner memory."""
+    data = ARCHITECTURE.model_dump(mode="json")
+    data["clusters"][1]["memories"][0] |= changes
+    return Architecture.model_validate(data)
+
+
+def test_energy_and_cycles_are_compared_where_no_count_differs() -> None:
+    assert costs() == costs(energy_pj=1.0 + 1e-9) == []
+    assert costs(energy_pj=2.0) == [("energy_pj", [])]
+    assert costs(cycles=3) == [("cycles", [])]
+    assert costs(cycles=2) == [("cycles", ["rounding"])]
+
+
+def test_causes_of_other_energies_are_named() -> None:
+    assert costs(with_memory(block_words=2), energy_pj=2.0) == [("energy_pj", ["blocks"])]
+    narrow = with_memory(word_bits=16, bits_per_value={"I": 12})
+    assert costs(narrow, energy_pj=2.0) == [("energy_pj", ["fractions"])]
+    assert costs(with_memory(word_bits=16, bits_per_value={"I": 32}), energy_pj=2.0) == [("energy_pj", [])]
+    leaking = with_memory(leakage_pj_per_cycle=1.0)
+    assert costs(leaking, energy_pj=4.0, cycles=4) == [("energy_pj", ["leakage"]), ("cycles", [])]
+    sparse = with_memory(sparse={"actions": [{"skip": "I", "when_empty": ["O"]}]})
+    assert costs(sparse, cycles=4) == [("cycles", ["zeros"])]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
-from tilewright.run.differences import differences
+from tilewright.run.differences import cost_differences, differences
 from tilewright.run.evaluation import build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
@@ -204,6 +204,54 @@ def test_cycles_and_energy_are_timeloops_where_all_counts_are(case: Case) -> Non
         assert (one.name, one.instances) == (other.name, other.instances)
         assert one.leakage_pj * really.cycles == pytest.approx(other.leakage_pj * found.cycles)
         assert abs(one.cycles - other.cycles) <= 1
+
+
+@given(cases(plain=True), st.integers(2, 4))
+def test_blocks_are_why_energies_differ_where_all_counts_are_timeloops(case: Case, words: int) -> None:
+    problem, plain, mapping = case
+    architecture = plain.with_memories(lambda memory: memory.model_copy(update={"block_words": words}))
+    blocked = problem, architecture, mapping
+    found, really = timeloop(blocked), oracle(blocked)
+    assert not differences(*blocked, really, found, ())
+    for each in cost_differences(problem, architecture, really, found, ()):
+        assert "blocks" in {cause.code for cause in each.causes}
+
+
+def test_the_mean_over_instances_is_rounded_up_to_blocks() -> None:
+    """One instance has 5 words and the other 1: blocks of 4 are 2 and 1 accesses, and the mean of 3 words is 1 for each."""
+    problem = Problem.from_yaml(
+        """
+        name: copy
+        dimensions: {P: 6}
+        tensors: [{name: I, role: input, projection: [P]}, {name: O, role: output, projection: [P]}]
+        """
+    )
+    mapping = Mapping.from_yaml(
+        """
+        entries:
+        - {target: D, keep: [I, O], temporal_tile_sizes: {P: 6}, spatial_tile_sizes: {P: 5}}
+        - {target: B, keep: [I, O]}
+        - {target: B, temporal_tile_sizes: {P: 1}}
+        """
+    )
+    found: dict[int, list[float | None]] = {}
+    for words in (1, 4):
+        architecture = Architecture.from_yaml(
+            f"""
+            name: pair
+            clusters:
+            - {{name: D, memories: [{{name: D, read_energy_pj: 8, write_energy_pj: 8}}], fanout: {{size: 2}}}}
+            - {{name: B, memories: [{{name: B, read_energy_pj: 4, write_energy_pj: 4, block_words: {words}}}]}}
+            compute: {{energy_per_operation_pj: 0.5}}
+            """
+        )
+        case = problem, architecture, mapping
+        both = timeloop(case), oracle(case)
+        assert not differences(*case, both[1], both[0], ())
+        found[words] = [report.energy_pj for report in both]
+    rest = 8 * 12 + 0.5 * 6
+    # fills and reads of I, updates of O: no sum is read again
+    assert found == {1: [rest + 4 * 18, rest + 4 * 18], 4: [rest + 4 * 3 * 2, rest + 4 * 3 * 3]}
 
 
 def moving(problem: Problem, mapping: Mapping, tensor: Tensor) -> list[tuple[str, ...]]:

@@ -137,8 +137,8 @@ class SparseEvaluator(ScalarEvaluator):
         """
         if not self.skips_units:
             costs = self.batches.evaluate_batch(batch)
-            single = np.zeros(len(batch), np.bool_) if batch.stated is None else batch.stated.any(axis=1)
-            if single.any():
+            single = np.flatnonzero(() if batch.stated is None else batch.stated.any(axis=1))
+            if len(single):
                 exact = super().evaluate_batch(batch.take(single))
                 for field in ("valid", "energy_pj", "cycles"):
                     getattr(costs, field)[single] = getattr(exact, field)
