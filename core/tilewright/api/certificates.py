@@ -13,15 +13,16 @@ from typing import Any
 
 from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.fusion_certificates import fusion_checks
-from tilewright.errors import CallError, InputError
+from tilewright.errors import InputError
 from tilewright.run.artifacts.checks import Check, checks
 from tilewright.schema.document import Document, FileModel, read_document, validate
 from tilewright.schema.mapped.certificate import Certificate
 from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
 from tilewright.tables import Column, Table, Tabular, numbers
 
-SAMPLES = 100_000
-LIMIT = 1_000_000
+SAMPLES, FUSED_SAMPLES = 100_000, 300
+LIMIT, FUSED_LIMIT = 1_000_000, 1_000
+"""Defaults for single layers, and for fused ones, which take some milliseconds each."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,20 +87,22 @@ class CertificateVerification(Tabular):
 def verify_certificate(
     certificate: str | os.PathLike[str] | MappingOf[str, Any] | FileModel,
     *,
-    samples: int = SAMPLES,
-    limit: int = LIMIT,
+    samples: int | None = None,
+    limit: int | None = None,
     seed: int = 0,
 ) -> CertificateVerification:
     """Check a certificate that `map` wrote, like `tilewright verify --certificate`.
 
     The incumbent is evaluated again. Random mappings and the incumbent's neighbours are compared with the bound.
     In small spaces all mappings are compared with it. Finally the mapper has to prove the bound again, first from another seed.
-    Of fused layers, the mappings are evaluated again, and the search has to prove the bound again.
+    Of fused layers, the mapping is evaluated again, also as a group mapping, and executed if it is small. Other group
+    mappings are compared with the bound: all of a small space, or random ones and their neighbours. Then the search has
+    to prove the bound again.
 
     Args:
         certificate: path of the file, its content as a dict, or a Certificate.
-        samples: number of random mappings, and maximum number of neighbours.
-        limit: maximum size of a space whose mappings are all enumerated.
+        samples: number of random mappings, and maximum number of neighbours. Default: 100,000; of fused layers 300.
+        limit: maximum size of a space whose mappings are all enumerated. Default: 1,000,000; of fused layers 1,000.
         seed: seed of the random mappings.
 
     Returns:
@@ -110,14 +113,15 @@ def verify_certificate(
         UnknownPluginError: the cost model is not installed. If only the mapper is missing, its checks do not run.
         PluginError: the cost model or the mapper failed.
     """
-    at_least(1, samples=samples)
-    at_least(0, limit=limit, seed=seed)
     found = _read(certificate)
+    fused = not isinstance(found, Certificate)
+    most = (FUSED_SAMPLES if fused else SAMPLES) if samples is None else samples
+    largest = (FUSED_LIMIT if fused else LIMIT) if limit is None else limit
+    at_least(1, samples=most)
+    at_least(0, limit=largest, seed=seed)
     if isinstance(found, Certificate):
-        return CertificateVerification(found, tuple(checks(found, samples, limit, seed)))
-    if (samples, limit, seed) != (SAMPLES, LIMIT, 0):
-        raise CallError("samples, limit and seed are for certificates of single layers; here nothing is drawn")
-    return CertificateVerification(found, tuple(fusion_checks(found)))
+        return CertificateVerification(found, tuple(checks(found, most, largest, seed)))
+    return CertificateVerification(found, tuple(fusion_checks(found, most, largest, seed)))
 
 
 def _read(

@@ -22,7 +22,7 @@ from tilewright.run.artifacts.summaries import folder_message
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import GroupCertificate
+from tilewright.schema.mapped.fusion import FUSION_PROOFS, GroupCertificate
 from tilewright.schema.report import Objective, Report
 from tilewright.tables import Table, Tabular, numbers
 
@@ -209,7 +209,14 @@ def _certificate(
 ) -> GroupCertificate:
     value = fused.of(objective)
     found = GroupCertificate.model_validate(
-        {"objective": objective, "unfused": unfused.of(objective), "value": value, "bound": value, "gap": 0.0}
+        {
+            "proof_version": FUSION_PROOFS,
+            "objective": objective,
+            "unfused": unfused.of(objective),
+            "value": value,
+            "bound": value,
+            "gap": 0.0,
+        }
         | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
     )
     return found.model_copy(update={"digests": found.part_digests()})

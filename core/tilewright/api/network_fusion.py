@@ -22,7 +22,7 @@ from tilewright.run.resident import Cost, Intermediate, ResidentNetwork, group_o
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import NetworkCertificate
+from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
@@ -336,6 +336,7 @@ def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSe
     own = {name: given[name] for name in CERTIFIED if given[name] is not None}
     own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
     made = NetworkCertificate(
+        proof_version=FUSION_PROOFS,
         objective=run.objective,
         unfused=found.gain.unfused,
         value=found.value,

@@ -22,11 +22,19 @@ def verify_command(
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="with a certificate: number of random mappings [default: 100000]"),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="with a certificate: number of random mappings [default: 100000; of fused layers 300]",
+        ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="with a certificate: largest space to enumerate [default: 1000000]"),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="with a certificate: largest space to enumerate [default: 1000000; of fused layers 1000]",
+        ),
     ] = None,
     problem: options.Problem = None,
     arch: options.OtherArch = None,

@@ -89,6 +89,41 @@ def test_a_proof_by_earlier_rules_is_proved_again_by_the_installed_ones(walked: 
     assert "version 1" in prover.message and "version 2 is installed" in prover.message
 
 
+def test_a_newer_proof_cannot_be_judged(walked: Certificate) -> None:
+    assert walked.proof_version is not None
+    newer = walked.model_copy(update={"proof_version": walked.proof_version + 1})
+    found = tw.verify_certificate(newer, samples=1, limit=0)
+    prover = next(check for check in found.checks if check.name == "prover")
+    assert not found.right and prover.passed is False and "cannot be judged" in prover.message
+
+
+def test_other_versions_are_a_warning_and_contradicting_ones_a_fault(walked: Certificate) -> None:
+    """One rule for single layers and for groups."""
+    origin = walked.incumbent.provenance
+    assert origin is not None
+    record = origin.model.model_copy(update={"version": "9"})
+    other = walked.incumbent.model_copy(update={"provenance": origin.model_copy(update={"model": record})})
+    found = tw.verify_certificate(walked.model_copy(update={"incumbent": other}), samples=1, limit=0)
+    assert found.checks[0].passed is False and found.checks[0].message == "timeloop changed since"
+    both = origin.model_copy(update={"model": record, "mapper": origin.mapper.model_copy(update={"version": "9"})})
+    older = walked.model_copy(
+        update={
+            "incumbent": walked.incumbent.model_copy(update={"provenance": both}),
+            "versions": {**walked.versions, "tilewright": "9"},
+        }
+    )
+    found = tw.verify_certificate(older, samples=1, limit=0)
+    assert found.right and found.checks[0].passed and "tilewright 9" in found.warnings[0]
+
+
+def test_a_weaker_bound_is_true_and_says_so(enumerated: Certificate) -> None:
+    weaker = enumerated.model_copy(
+        update={"bound": enumerated.bound * 0.9, "gap": 1 - 0.9 * enumerated.bound / enumerated.value}
+    )
+    found = tw.verify_certificate(weaker, samples=1, limit=0)
+    assert found.right and "weaker than what is proved" in found.checks[-1].message
+
+
 def test_a_contradiction_with_the_installed_prover_is_reported(walked: Certificate) -> None:
     """A bound above the optimum, as a wrong rule of an earlier version could give."""
     wrong = walked.model_copy(update={"bound": 1.5 * walked.value, "proof_version": None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.errors import InputError, NotConformableError, PluginError, UnknownPluginError
@@ -20,7 +20,7 @@ from tilewright.plugin.specs import MapperSpec
 from tilewright.run.artifacts.layers import digests_of, proof_version_of
 from tilewright.run.evaluation import BuiltModel, bind, build_model, explain
 from tilewright.run.search import search
-from tilewright.schema.mapped import Provenance
+from tilewright.schema.mapped import PluginRecord, Provenance
 from tilewright.schema.mapped.certificate import Certificate
 
 RELATIVE_TOLERANCE = 1e-9
@@ -112,14 +112,8 @@ class _Searches:
     def _none_below(self, name: str, parts: Callable[[Run], Iterator[Candidates]], seed: int) -> Check:
         """Check that the mappings cost at least the bound."""
         found = self._search(_Proposing(parts), Budget(), seed)
-        if found.best is None:
-            return Check(name, None, "none of them is valid", found.evaluated)
-        least = f"the best of {found.valid:,} valid ones costs {found.value:.10g}"
-        if found.value >= self.certificate.bound * (1 - RELATIVE_TOLERANCE):
-            return Check(name, True, least, found.evaluated)
-        return Check(
-            name, False, f"{least}, which is below the bound of {self.certificate.bound:.10g}", found.evaluated
-        )
+        value = math.inf if found.best is None else found.value
+        return _least_check(name, self.certificate.bound, value, f"{found.valid:,} valid ones", found.evaluated)
 
     def _consistent(self, other: Result) -> Check:
         """Check the mapper's result with another seed and without warm start."""
@@ -136,13 +130,10 @@ class _Searches:
 
     def _proved_again(self, least: float | None) -> Check:
         """Check that the bound was proved again."""
-        bound = self.certificate.bound
         if least is None:
             return Check("bound", None, "nothing proves it again: neither the mapper nor an enumeration")
-        if least >= bound * (1 - RELATIVE_TOLERANCE):
-            return Check("bound", True, f"proved again: nothing costs less than {bound:.10g}")
         late = ", in the seconds that it had" if self.certificate.limits.seconds is not None else ""
-        return Check("bound", False, f"{bound:.10g} is told, the mapper proves {least:.10g}{late}")
+        return bound_check(self.certificate.bound, least, late)
 
     def _mapper(self) -> Mapper | str:
         """Return the mapper of the proof, or the reason why it cannot be built."""
@@ -198,28 +189,77 @@ class _Proposing:
 
 
 def _contents(certificate: Certificate) -> Check:
-    """Check that the parts have not changed."""
+    """Check that the parts have not changed, nor the versions of the plugins."""
     now = digests_of(certificate.incumbent, certificate.space.rules)
-    told = certificate.digests
+    told, origin = certificate.digests, _provenance(certificate)
     other = [name for name in type(now).model_fields if getattr(now, name) != getattr(told, name)]
-    message = f"{', '.join(other)} changed since" if other else "as they were certified"
-    return Check("contents", not other, message)
+    return contents_check([*other, *other_versions(certificate.versions, origin.mapper, origin.model)])
+
+
+def other_versions(versions: Mapping[str, str], *records: PluginRecord) -> list[str]:
+    """Return the plugins whose recorded version is not the one in a certificate's `versions`.
+
+    A certificate that contradicts itself was changed. Other versions that are installed now only give a warning.
+    """
+    return [each.name for each in records if each.distribution and each.version != versions.get(each.distribution)]
+
+
+def contents_check(changed: Sequence[str]) -> Check:
+    """Check that no part has changed."""
+    return Check(
+        "contents", not changed, f"{', '.join(changed)} changed since" if changed else "as they were certified"
+    )
 
 
 def _prover(certificate: Certificate) -> Check:
-    """Compare the version of the proof's rules with that of the installed mapper.
-
-    Only the check `bound` decides.
-    """
+    """Compare the version of the proof's rules with that of the installed mapper."""
     record = _provenance(certificate).mapper
-    then, now = certificate.proof_version, proof_version_of(record)
+    now = proof_version_of(record)
     if now is None:
         return Check("prover", None, f"the installed mapper '{record.name}' states no version of its proofs")
+    return prover_check(certificate.proof_version, now, f"'{record.name}'")
+
+
+def prover_check(then: int | None, now: int, prover: str) -> Check:
+    """Check that the installed prover knows the rules of a proof: newer ones it cannot judge.
+
+    Args:
+        then: version of the proof's rules; None: older than the field.
+        now: the installed version.
+    """
     if then == now:
-        return Check("prover", True, f"proved by version {now} of the proofs of '{record.name}', the installed one")
+        return Check("prover", True, f"proved by version {now} of the proofs of {prover}, the installed one")
+    if then is not None and then > now:
+        return Check(
+            "prover", False, f"version {then} of the proofs of {prover} cannot be judged by version {now}; update it"
+        )
     made = "an earlier version" if then is None else f"version {then}"
-    message = f"proved by {made} of the proofs of '{record.name}'; version {now} is installed and proves the bound again below"
+    message = f"proved by {made} of the proofs of {prover}; version {now} is installed and proves the bound again below"
     return Check("prover", None, message)
+
+
+def rivals_check(bound: float, value: float, legal: int, tried: int, every: bool) -> Check:
+    """Check that group mappings cost at least the bound; `every`: they are all of their space."""
+    return _least_check("rivals", bound, value, f"{'all ' if every else ''}{legal:,} legal ones", tried)
+
+
+def _least_check(name: str, bound: float, value: float, which: str, tried: int) -> Check:
+    """Check that the least cost of some mappings, inf if none is valid, is at least the bound."""
+    if not math.isfinite(value):
+        return Check(name, None, "none of them is valid", tried)
+    least = f"the best of {which} costs {value:.10g}"
+    if value >= bound * (1 - RELATIVE_TOLERANCE):
+        return Check(name, True, least, tried)
+    return Check(name, False, f"{least}, which is below the bound of {bound:.10g}", tried)
+
+
+def bound_check(bound: float, proved: float, late: str = "") -> Check:
+    """Check that a bound was proved again. One below what is proved is true, and weaker."""
+    if proved < bound * (1 - RELATIVE_TOLERANCE):
+        return Check("bound", False, f"{bound:.10g} is told, {proved:.10g} is proved{late}")
+    if proved > bound * (1 + RELATIVE_TOLERANCE):
+        return Check("bound", True, f"true, but weaker than what is proved: nothing costs less than {proved:.10g}")
+    return Check("bound", True, f"proved again: nothing costs less than {bound:.10g}")
 
 
 def _incumbent(certificate: Certificate, space: MapSpace) -> Check:

@@ -18,13 +18,16 @@ from tilewright.schema.report import UNITS, Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Printed
 
+FUSION_PROOFS = 2
+"""Version of the proof rules of fused groups and networks; 1 excluded results that fill their home."""
+
 
 class FusionCertificate(Printed, FileModel):
     """Common part of the certificates of groups and of networks.
 
     The fused mapping costs `value`, and nothing in its space less than `bound`. Both are in `objective`, as is
-    `unfused`, the least cost without fusion. `gap` is (value - bound) / value. `digests` are those of the other parts,
-    by `part_digests`.
+    `unfused`, the least cost without fusion. `gap` is (value - bound) / value. `proof_version` is the version of the
+    search's proof rules; None: the certificate is older. `digests` are those of the other parts, by `part_digests`.
     """
 
     objective: Objective
@@ -32,6 +35,7 @@ class FusionCertificate(Printed, FileModel):
     value: Finite
     bound: Finite
     gap: float = Field(allow_inf_nan=False)
+    proof_version: int | None = None
     versions: FrozenDict[str, str] = FrozenDict()
     digests: FrozenDict[str, str] = FrozenDict()
 

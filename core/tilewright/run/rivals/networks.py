@@ -1,0 +1,253 @@
+"""Rivals of a fused network: other results that stay, and other mappings of its layers."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from tilewright.errors import InputError
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.group_legality import group_legality
+from tilewright.mapspace.space import MapSpace
+from tilewright.run.evaluation import evaluate_group
+from tilewright.run.network import space_of
+from tilewright.run.resident import Intermediate, ResidentNetwork
+from tilewright.run.resident_group import layer_entries, resident_edge, resident_group
+from tilewright.run.rivals import Rivals
+from tilewright.schema.architecture import Cluster
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapping import Mapping as LayerMapping
+from tilewright.schema.problem import Problem
+
+MAX_CHOICES = 64
+"""Largest number of choices of residents that are all tried."""
+PART = 256
+"""Mappings of a space that are listed at once."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A layer's problem, those of its tensors that stay, and whether the home has too little room for a word of each other."""
+
+    problem: str
+    residents: frozenset[str]
+    crowded: bool
+
+
+@dataclass
+class NetworkRivals:
+    """Group mappings of a network whose results stay whole, in the space that `map NET --fuse` states.
+
+    A layer's mapping is one of its map space, as if the home had room for everything. What stays, and what then fits,
+    follows from the rules of groups alone.
+
+    Args:
+        claimed: the mapping of each layer of the certificate, and `residents` the layers whose results stay there.
+        samples: mappings of each space that is too large for `limit`, all together.
+        limit: largest number of mappings that are all tried.
+    """
+
+    network: ResidentNetwork
+    claimed: Mapping[str, LayerMapping]
+    residents: tuple[str, ...]
+    samples: int
+    limit: int
+    seed: int
+    tried: int = 0
+    legal: int = 0
+    priced: dict[Case, list[tuple[float, LayerMapping]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise InputError if a group mapping cannot express the network."""
+        run, workload = self.network.configuration, self.network.workload
+        if any(run.architecture_for(each.problem) != run.architecture for each in workload.layers):
+            raise InputError("the layers have values of different widths, which no group mapping expresses")
+        if self.group(self.residents, self.claimed) is None:
+            raise InputError("no group mapping expresses which words the layers read")
+
+    @cached_property
+    def able(self) -> list[Intermediate]:
+        """The results that may stay, and that a group mapping expresses."""
+        return [each for each in self.network.may_stay if resident_edge(self.network.workload, each.maker, "T")]
+
+    def group(self, makers: Sequence[str], mappings: Mapping[str, LayerMapping]) -> GroupMapping | None:
+        """Return the group mapping of some residents; None if it cannot be expressed, or there is no home."""
+        network = self.network
+        if network.home is None:
+            return None
+        return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
+
+    def best(self) -> Rivals:
+        """Return the best of all rivals, or of those that are drawn."""
+        choices = list(self._choices())
+        cases = dict.fromkeys(case for chosen in choices for case in self._cases(chosen))
+        spaces = {problem: self._space(problem) for problem in {case.problem for case in cases}}
+        every = len(choices) == 2 ** len(self.network.may_stay) and (
+            sum(spaces[case.problem].size for case in cases) <= self.limit
+        )
+        value, group = math.inf, None
+        for case in cases:
+            if every:
+                rows = itertools.chain.from_iterable(spaces[case.problem].enumerate(PART))
+            else:
+                rows = itertools.chain(self._drawn(spaces[case.problem], case, -(-self.samples // len(cases))))
+            found = [(cost, mapping) for mapping in rows for cost, mapping in self._priced(case, mapping)]
+            self.priced[case] = sorted(found, key=lambda each: each[0])
+        for chosen in choices:
+            cost, mappings = self._least(chosen, value)
+            if mappings is not None:
+                value, group = cost, self.group([each.maker for each in chosen], mappings)
+        return Rivals(self.tried, self.legal, every, value, group)
+
+    def _choices(self) -> Iterator[tuple[Intermediate, ...]]:
+        """Yield choices of residents: all, or those that differ from the claimed one in one result."""
+        if 2 ** len(self.able) <= MAX_CHOICES:
+            for count in range(len(self.able) + 1):
+                yield from itertools.combinations(self.able, count)
+            return
+        stays = {each.maker for each in self.able} & set(self.residents)
+        for changed in (set[str](), *({each.maker} for each in self.able)):
+            yield tuple(each for each in self.able if each.maker in stays ^ changed)
+
+    def _cases(self, chosen: Sequence[Intermediate]) -> list[Case]:
+        """Return the case of each layer."""
+        home = self.network.home
+        cases = []
+        for number, layer in enumerate(self.network.workload.layers):
+            alive = [each for each in chosen if each.first <= number <= each.last]
+            own = frozenset(
+                {each.result for each in alive if each.maker == layer.name}.union(
+                    *(each.operands.get(layer.name, ()) for each in alive)
+                )
+            )
+            crowded = False
+            if home is not None and home.usable_words is not None:
+                others = [t for t in layer.problem.tensors if home.may_hold(t) and t.name not in own]
+                words = math.fsum(each.words for each in alive) + math.fsum(map(home.words_of, others))
+                crowded = words > home.usable_words
+            cases.append(Case(layer.problem.content_key, own, crowded))
+        return cases
+
+    def _problem(self, key: str) -> Problem:
+        return self.network.distinct[key].problem
+
+    def _space(self, problem: str) -> MapSpace:
+        """Return the map space of a layer, as if the home had room for everything."""
+        run, home = self.network.configuration, self.network.home
+        roomy = run.architecture.with_memories(
+            lambda each: each.model_copy(update={"capacity_words": None}) if home and each.name == home.name else each
+        )
+        return space_of(self.network.distinct[problem], run.on_architecture(roomy))[0]
+
+    def _drawn(self, space: MapSpace, case: Case, count: int) -> Iterator[LayerMapping]:
+        """Yield the claimed mappings of a problem, their neighbours, and random mappings: about `count`."""
+        layers = [each for each in self.network.workload.layers if each.problem.content_key == case.problem]
+        known = list(dict.fromkeys(self._with_home(self.claimed[each.name]) for each in layers))
+        yield from known
+        near = [
+            Candidates.of(space, MappingBatch.pack(space.problem, [each])) for each in known if space.contains(each)
+        ]
+        rng = np.random.default_rng(self.seed)
+        for here in near:
+            rows = space.neighbours(here, powers=True)[0]
+            yield from rows.take(rng.permutation(len(rows))[: count // (2 * len(near))])
+        yield from space.sample(rng, -(-count // 2))
+
+    def _with_home(self, mapping: LayerMapping) -> LayerMapping:
+        """Return a mapping whose home keeps every tensor that it may hold, as mappings of the space do."""
+        home = self.network.home
+        assert home is not None, "a group mapping expresses the network"
+        architecture = self.network.configuration.architecture
+        entries = list(mapping.entries)
+        for number, entry in enumerate(entries[1:], 1):
+            if entry.target != architecture.cluster_of(home.name).name or entry.keep is None:
+                continue
+            problem = next(
+                each.problem for each in self.network.workload.layers if self.claimed.get(each.name) == mapping
+            )
+            held = {t.name for t in problem.tensors if architecture.cluster(entry.target).memory_for(t) == home}
+            if held & set(entry.keep) or not entry.keep:
+                keep = tuple(t for t in problem.tensor_names if t in held or t in entry.keep)
+                entries[number] = entry.model_copy(update={"keep": keep})
+                break
+        return LayerMapping(entries=tuple(entries))
+
+    def _priced(self, case: Case, mapping: LayerMapping) -> Iterator[tuple[float, LayerMapping]]:
+        """Yield the costs of a mapping in a case, and of those with bypasses where the home is too small."""
+        home, architecture = self.network.home, self.network.configuration.architecture
+        assert home is not None, "a group mapping expresses the network"
+        inner, problem = architecture.cluster_of(home.name).name, self._problem(case.problem)
+        others = [t.name for t in problem.tensors if home.may_hold(t) and t.name not in case.residents]
+        for count in range(len(others) + 1 if case.crowded else 1):
+            for bypassing in itertools.combinations(others, count):
+                entries = [
+                    each.model_copy(update={"keep": tuple(t for t in each.keep if t not in bypassing)})
+                    if each.target == inner and each.keep is not None
+                    else each
+                    for each in mapping.entries
+                ]
+                made = LayerMapping(entries=tuple(entries))
+                self.tried += 1
+                report = evaluate_group(self.network.configuration.model, self._alone(problem, case.residents, made))
+                value = report.of(self.network.configuration.objective) if report.valid else None
+                if value is not None:
+                    self.legal += 1
+                    yield value, made
+
+    def _alone(self, problem: Problem, residents: frozenset[str], mapping: LayerMapping) -> GroupMapping:
+        """Return the group of one layer, with its residents whole at home."""
+        home, architecture = self.network.home, self.network.configuration.architecture
+        assert home is not None, "a group mapping expresses the network"
+        inner = architecture.cluster_of(home.name).name
+        entries = [
+            {"target": architecture.clusters[0].name, "keep": [t for t in problem.tensor_names if t not in residents]},
+            {"target": inner, "keep": sorted(residents)},
+            *layer_entries(mapping, architecture, inner, residents),
+        ]
+        return GroupMapping.model_validate(
+            {
+                "name": problem.name,
+                "layers": [problem.model_dump(mode="json")],
+                "architecture": architecture,
+                "tree": {"layer": problem.name, "entries": entries},
+            }
+        )
+
+    def _least(self, chosen: Sequence[Intermediate], limit: float) -> tuple[float, dict[str, LayerMapping] | None]:
+        """Return the least cost with some residents, and the mappings; None if it is not below a limit."""
+        layers, makers = self.network.workload.layers, [each.maker for each in chosen]
+        options = [self.priced[case] for case in self._cases(chosen)]
+        if not all(options) or sum(
+            layer.count * each[0][0] for layer, each in zip(layers, options, strict=True)
+        ) >= limit * (1 - 1e-12):
+            return limit, None
+        idle = {each.name: _idle(each.problem, self.network.configuration.architecture.clusters) for each in layers}
+        mappings, total = dict[str, LayerMapping](), 0.0
+        for layer, able in zip(layers, options, strict=True):
+            for value, mapping in able:
+                if total + layer.count * value >= limit * (1 - 1e-12):
+                    return limit, None
+                group = self.group(makers, idle | {layer.name: mapping})
+                if group is not None and group_legality(group):
+                    mappings[layer.name], total = mapping, total + layer.count * value
+                    break
+            else:
+                return limit, None
+        return total, mappings
+
+
+def _idle(problem: Problem, clusters: Sequence[Cluster]) -> LayerMapping:
+    """Return a mapping that keeps nothing inside the outermost memories, so that it needs no room."""
+    ones = dict.fromkeys(problem.dimensions, 1)
+    outer = {"target": clusters[0].name, "keep": list(problem.tensor_names)}
+    inner = {"target": clusters[-1].name, "keep": None}
+    tiles = {"temporal_tile_sizes": ones, "spatial_tile_sizes": ones, "temporal_order": list(ones)}
+    whole = {"temporal_tile_sizes": dict(problem.dimensions), "spatial_tile_sizes": dict(problem.dimensions)}
+    order = {"temporal_order": list(ones)}
+    return LayerMapping.model_validate({"entries": [outer | whole | order, inner | tiles]})

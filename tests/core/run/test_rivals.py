@@ -1,0 +1,130 @@
+"""Rivals: false bounds are refuted without the search, and true ones are not."""
+
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from support.fused_graphs import random_graph
+from tilewright.api.fusion_certificates import fusion_checks
+from tilewright.api.network_fusion import fused_network
+from tilewright.run.artifacts.checks import Check
+from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.rivals import Rivals
+from tilewright.run.rivals.groups import GroupRivals
+from tilewright.run.rivals.networks import NetworkRivals
+from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
+
+DATA = Path(__file__).parents[2] / "data" / "certificates"
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+LEAST = {"full": 8880, "wide": 3728, "tight": 4917}
+"""The least energy in pJ of all choices of results, which these certificates deny."""
+
+
+def before_the_search(certificate: FusionCertificate, limit: int = 200) -> dict[str, Check]:
+    """Return the checks up to the rivals."""
+    found = dict[str, Check]()
+    for check in fusion_checks(certificate, 100, limit, 0):
+        found[check.name] = check
+        if check.name == "rivals":
+            break
+    return found
+
+
+def rivals_of(it: NetworkCertificate, samples: int, limit: int) -> Rivals:
+    network = fused_network(it.workload, it.architecture, it.objective, dict(it.settings))
+    return NetworkRivals(network, it.mappings, it.residents, samples, limit, seed=0).best()
+
+
+@pytest.mark.parametrize("name", LEAST)
+def test_a_false_certificate_of_a_network_is_refuted(name: str) -> None:
+    """A search that took results for too large made them; contents, figures and gap are right."""
+    it = NetworkCertificate.from_file(DATA / f"false_{name}.yaml")
+    found = before_the_search(it)
+    assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
+    assert found["rivals"].passed is False and f"costs {LEAST[name]}, which is below" in found["rivals"].message
+    other = rivals_of(it, 100, 0)
+    assert other.group is not None and not other.every
+    for model in (TIMELOOP, ORACLE):
+        assert evaluate_group(model, other.group).energy_pj == pytest.approx(other.value, rel=1e-9)
+
+
+def test_all_rivals_of_a_small_network_are_tried() -> None:
+    it = NetworkCertificate.from_file(DATA / "false_wide.yaml")
+    found = rivals_of(it, 1, 200)
+    assert found.every and (found.tried, found.value) == (96, 3728)
+    true = it.model_copy(update={"bound": 3728.0, "value": 3728.0})
+    assert before_the_search(true)["rivals"].passed is True
+
+
+def test_layers_with_widths_of_their_own_have_no_group_mapping() -> None:
+    it = NetworkCertificate.from_file(DATA / "false_tight.yaml")
+    problem = it.workload.layers[0].problem
+    narrow = problem.model_copy(
+        update={"tensors": tuple(each.model_copy(update={"bits": 8}) for each in problem.tensors)}
+    )
+    layers = (it.workload.layers[0].model_copy(update={"problem": narrow}), *it.workload.layers[1:])
+    other = it.model_copy(
+        update={
+            "workload": it.workload.model_copy(update={"layers": layers}),
+            "settings": {**it.settings, "value_bits": "network"},
+        }
+    )
+    found = before_the_search(other)
+    assert found["rivals"].passed is None and "different widths" in found["rivals"].message
+
+
+@pytest.mark.parametrize(
+    ("seed", "unfused", "least"), [(20, 99, 78), pytest.param(5, 5724, 3360, marks=pytest.mark.exhaustive)]
+)
+def test_a_false_bound_of_a_group_is_refuted_and_the_optimum_is_not(seed: int, unfused: float, least: float) -> None:
+    """The optimum without fusion is claimed to be the optimum of all."""
+    graph = random_graph(seed)
+    group = graph.group()
+    found = GroupRivals(group, graph.objective, TIMELOOP, samples=300, limit=100, seed=0).best()
+    assert found.group is not None and least * (1 - 1e-9) <= found.value < unfused
+    value = evaluate_group(ORACLE, found.group).of(graph.objective)
+    assert value == pytest.approx(found.value, rel=1e-9)
+    base = {
+        "objective": graph.objective,
+        "gap": 0.0,
+        "proof_version": 2,
+        "group": found.group,
+        "model": TIMELOOP.record,
+    }
+    for bound, passed in ((unfused, False), (least, True)):
+        claimed = GroupCertificate.model_validate(base | {"unfused": unfused, "value": bound, "bound": bound})
+        assert before_the_search(claimed, limit=0)["rivals"].passed is passed
+
+
+def test_all_trees_of_a_tiny_group_are_tried() -> None:
+    group = tw.GroupMapping.model_validate(
+        {
+            "name": "tiny",
+            "layers": [
+                {"name": name, "dimensions": {"m": 2}, "tensors": [
+                    {"name": "X", "role": "input", "projection": ["m"]},
+                    {"name": "Y", "role": "output", "projection": ["m"]},
+                ]}
+                for name in ("one", "two")
+            ],
+            "edges": [{"tensor": "B", "layers": {"one": "Y", "two": "X"}}],
+            "tree": {
+                "entries": [{"target": "DRAM", "keep": ["one.X", "B", "two.Y"]}],
+                "branches": [
+                    {"layer": name, "entries": [{"target": "Buffer", "temporal_tile_sizes": {"m": 1}}]}
+                    for name in ("one", "two")
+                ],
+            },
+            "architecture": {
+                "name": "two",
+                "clusters": [
+                    {"name": "DRAM", "memories": [{"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 100}]},
+                    {"name": "Buffer", "memories": [{"name": "Buffer", "capacity_words": 1, "read_energy_pj": 1, "write_energy_pj": 1}]},
+                ],
+                "compute": {"energy_per_operation_pj": 0.5},
+            },
+        }
+    )  # fmt: skip
+    found = GroupRivals(group, "energy", TIMELOOP, samples=1, limit=1000, seed=0).best()
+    assert found.every and found.value == 2 * 0.5 * 2 + 2 * 100 + 2 * (1 + 1) + 2 * 100  # B passes by in the buffer
