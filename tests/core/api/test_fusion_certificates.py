@@ -152,7 +152,7 @@ NETWORK: dict[str, tuple[Change, set[str]]] = {
     "other sizes": (lambda it: {"workload": work(it, larger)}, {"figures"}),
     "another mapper": (lambda it: {"settings": {**it.settings, "mapper": "quickflow"}}, {"bound"}),
     "fewer cycles": (lambda it: {"cycles": it.cycles - 1}, {"figures"}),
-    "a higher bound on any fusion": (lambda it: {"least": it.least * 1.01}, {"any fusion"}),
+    "a higher bound on any fusion": (lambda it: {"least": it.least * 1.01}, {"at least"}),
     "a resident less": (lambda it: {"residents": ("L0",)}, {"figures"}),
     "a resident that may not stay": (lambda it: {"residents": ("L0", "L2")}, {"residents"}),
     "a mapping of another layer": (lambda it: mapping_of(it, "L1", "L0"), {"figures"}),
@@ -235,7 +235,7 @@ def test_a_weaker_statement_is_true_and_says_so(group: GroupCertificate, network
     weaker: list[tuple[FusionCertificate, dict[str, Any], str]] = [
         (group, {"bound": group.value * 0.9, "gap": 0.1}, "bound"),
         (network, {"bound": network.value * 0.9, "gap": 0.1}, "bound"),
-        (network, {"least": (network.least or 0.0) * 0.99}, "any fusion"),
+        (network, {"least": (network.least or 0.0) * 0.99}, "at least"),
     ]
     for it, changed, name in weaker:
         other = it.model_copy(update=changed)
