@@ -25,7 +25,7 @@ MAX_NAME = 80
 MARK = "run.json"
 """File that records the run to which a folder belongs."""
 SUMMARIES = (
-    *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv"),
+    *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv", "front.json", "front.csv"),
     *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),
 )
 """Files of a run, apart from those of its layers."""

@@ -17,6 +17,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -258,17 +259,33 @@ class Printed:
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    """Return rows as comma-separated values with a header."""
+    """Return rows as comma-separated values with a header.
+
+    Texts that a spreadsheet would evaluate as formulas begin with an apostrophe. Rows have no other columns.
+    """
     text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns)
-    writer.writeheader()
-    writer.writerows(rows)
+    writer = csv.writer(text)
+    writer.writerow([_plain(name) for name in columns])
+    for row in rows:
+        if odd := row.keys() - set(columns):
+            raise ValueError(f"a row has other columns: {', '.join(sorted(odd))}")
+        writer.writerow([_plain(row.get(name, "")) for name in columns])
     return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    """Return a cell; a text that a spreadsheet would take for a formula has an apostrophe in front."""
+    if not isinstance(value, str) or not value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
+        return value
+    with suppress(ValueError):
+        float(value)
+        return value
+    return f"'{value}"
 
 
 def text_width() -> int | None:
     """Return the width of the terminal, or None for a file or a pipe, which get all columns."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         return None
     own = os.get_terminal_size(sys.stdout.fileno())
     return shutil.get_terminal_size(own).columns  # COLUMNS takes precedence

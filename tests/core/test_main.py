@@ -45,3 +45,28 @@ def test_ctrl_c_when_all_is_done() -> None:
 def test_it_runs_as_a_module() -> None:
     ran = subprocess.run([sys.executable, "-m", "tilewright", "--help"], capture_output=True, text=True)
     assert ran.returncode == 0 and "compare" in ran.stdout
+
+
+SHOWN = ("--version",), ("--help",), ("library", "show", "eyeriss"), ("library", "archs", "--json"), ("map", "absent", "--arch", "eyeriss", "--json")  # fmt: skip
+"""Commands that print in different ways; the last one prints an error."""
+
+
+@pytest.mark.parametrize("words", SHOWN, ids=" ".join)
+@pytest.mark.parametrize("to", [">&-", ">/dev/full", ">&- 2>&-"])
+def test_a_stdout_that_takes_nothing_is_an_error(words: tuple[str, ...], to: str) -> None:
+    script = f'exec "$@" {to}'
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", sys.executable, "-m", "tilewright", *words], capture_output=True, text=True
+    )
+    said = "" if "2>&-" in to else "error: "
+    assert ran.returncode == 2 and ran.stderr.startswith(said) and ran.stderr.count("error:") == bool(said)
+    assert "Traceback" not in ran.stderr and ("cannot write to stdout: " in ran.stderr) == (
+        said != "" and words[0] != "map"
+    )
+
+
+def test_no_file_gets_the_number_of_a_closed_stdout() -> None:
+    """Else it would get what libraries print."""
+    program = "import os; from tilewright.cli.streams import stdout_for_results\nwith stdout_for_results(): print(os.open('/', 0), file=__import__('sys').stderr)"
+    ran = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", program], capture_output=True, text=True)  # fmt: skip
+    assert ran.returncode == 0 and int(ran.stderr) > 2

@@ -1,5 +1,7 @@
 """Tables as text, as HTML and as data frames."""
 
+import csv
+import io
 import math
 import re
 from collections.abc import Sequence
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers, quantity
+from tilewright.tables import SIZES, Cell, Column, Table, Tabular, csv_text, numbers, quantity
 
 
 class Two(Tabular):
@@ -132,3 +134,18 @@ def test_long_texts_take_several_lines_in_a_terminal_and_one_in_a_pipe() -> None
 def test_a_row_has_a_cell_for_each_column() -> None:
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
         Table("a", "b").add_row("x")
+
+
+def test_no_cell_of_a_csv_file_is_a_formula() -> None:
+    """Spreadsheets evaluate texts that begin so; numbers stay numbers, and other texts are as they are."""
+    formulas = ['=HYPERLINK("http://x","y")', "@SUM(1)", "+1+1", "-2+3|cmd", "\t=1", "\r=1", "\n=1", "-"]
+    plain = ["conv 1", "a=b", "-2.5", "+1e3", "'=1", "", " =1", "1-2"]
+    rows: list[dict[str, Any]] = [
+        {"layer": text, "=energy": -1.5, "count": -3, "gap": None} for text in formulas + plain
+    ]
+    read = list(csv.reader(io.StringIO(csv_text(["layer", "=energy", "count", "gap"], rows), newline="")))
+    assert read[0] == ["layer", "'=energy", "count", "gap"]
+    assert [row[0] for row in read[1:]] == [f"'{text}" for text in formulas] + plain
+    assert {tuple(row[1:]) for row in read[1:]} == {("-1.5", "-3", "")}
+    with pytest.raises(ValueError, match="other columns: b"):
+        csv_text(["a"], [{"a": 1, "b": 2}])

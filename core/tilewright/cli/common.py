@@ -9,12 +9,13 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import typer
 
+from tilewright.cli.streams import StdoutError
 from tilewright.interrupts import preserving_results, stop_requested
 
 if TYPE_CHECKING:
@@ -144,10 +145,16 @@ def _run(app: typer.Typer) -> int:
     except typer.Abort:
         return INTERRUPTED
     except Exception as error:
-        from tilewright.errors import TilewrightError  # imported late, so that listing plugins starts quickly
+        from tilewright.errors import (
+            OutputError,
+            TilewrightError,
+        )  # imported late, so that listing plugins starts quickly
 
         if isinstance(error, ClickException):
             error = _misused(error)
+        if isinstance(error, StdoutError):
+            hint = "with -o, the commands that search write files"
+            error = OutputError(f"cannot write to stdout: {error}", hint=hint)
         if not isinstance(error, TilewrightError):
             raise
         print_error(error)
@@ -174,7 +181,8 @@ def print_error(error: TilewrightError, data: dict[str, Any] | None = None) -> N
         lines.append(f"  hint: {error.hint}")
     note("\n".join(lines))
     if "--json" in sys.argv:
-        print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
+        with suppress(StdoutError):  # there is nowhere to print it
+            print_json({"schema_version": 1} | (data or {}) | {"error": error.data()})
 
 
 _NO_NUMBER = ("a number", "is not a valid float", "is not a valid float range")
