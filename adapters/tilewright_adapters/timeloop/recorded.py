@@ -26,7 +26,7 @@ from tilewright_adapters.timeloop import sparse_causes
 from tilewright_adapters.timeloop.reading.sparse import ignored_groups
 from tilewright_adapters.timeloop.sparse_causes import close
 from tilewright_notations.timeloop.report import report_of
-from tilewright_notations.timeloop.stats import Stats, Unreadable, read_stats
+from tilewright_notations.timeloop.stats import Stats, Unreadable, number, read_stats
 
 FIRST_FILLS = Reason(
     code="first_fills",
@@ -68,6 +68,7 @@ SPARSE = Reason(
     where="this sparse run",
     message="energies and cycles exclude skipped work; counts compared are those of the dense run",
 )
+_AVERAGE = "Utilized instances (average)"
 ACCESSES = ("reads", "fills", "updates")
 COUNTS = (*ACCESSES, "instances", "tile_words", "partition_words")
 OPERATIONS = ("actual_operations", "gated_operations", "skipped_operations")
@@ -84,7 +85,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
     except Unreadable as error:
         raise InputError(
             f"the statistics do not belong to these inputs: {error}",
-            location=Location(str(recorded)),
+            location=Location(str(recorded), error.line),
             hint="give the stats.txt first, then Timeloop's input files",
         ) from None
     beside = _Comparison(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping, inputs.warnings)
@@ -138,12 +139,21 @@ class _Comparison:
             emptied = any(
                 f"{name} in {theirs.name}" in told and told.endswith("[no_instance]") for told in self.ours.warnings
             )
-            for figure, recorded, counted in _sparse_figures(counts, own) if self.both_sparse else ():
+            printed = self._printed(theirs.name, name)
+            for figure, recorded, counted in _sparse_figures(counts, own, printed) if self.both_sparse else ():
                 same = recorded == counted or (figure == "average_instances" and abs(recorded - counted) <= 0.0051)
                 why = () if same else next((reasons[each] for each in ACCESSES if each in figure), None)
                 if not same and not why:
                     why = (
-                        sparse_causes.of_count(figure, recorded, counted, counts, groups=groups, emptied=emptied)
+                        sparse_causes.of_count(
+                            figure,
+                            recorded,
+                            counted,
+                            counts,
+                            groups=groups,
+                            emptied=emptied,
+                            averaged=_AVERAGE in printed,
+                        )
                         or None
                     )
                 causes[name] = _joined(causes[name], why)
@@ -214,6 +224,18 @@ class _Comparison:
         steps = round(self.stats.energy_step_pj / 0.01)
         yield _energy("total", None, "summary_energy_pj", self.stats.energy_pj, ours, steps, why)
 
+    def _cluster(self, level: str) -> int:
+        """Return how many instances share an access in the recorded run; 0 if that is not printed."""
+        found = (
+            section.fields.get("Cluster size", "") for section in self.stats.levels.values() if section.title == level
+        )
+        return next((int(size) for size in found if size.isdecimal()), 0)
+
+    def _printed(self, level: str, tensor: str) -> MappingOf[str, str]:
+        """Return the recorded fields of a tensor in a level."""
+        found = (section.tensors.get(tensor) for section in self.stats.levels.values() if section.title == level)
+        return next((fields for fields in found if fields), {})
+
     def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
         """Return why a count differs."""
         if tensor in self.unlinked and figure in ("reads", "fills", "updates"):
@@ -259,7 +281,10 @@ class _Comparison:
         parent = outer[max(outer.index(level) - 1, 0)]
         declared = self.problem.tensor(tensor)
         decompressed = self._compresses(parent, declared) and not self._compresses(level, declared)
-        why = sparse_causes.of_energy(memory, declared, theirs, ours, clusters, decompressed)
+        printed = self._printed(level, tensor)
+        why = sparse_causes.of_energy(memory, declared, theirs, ours, clusters, decompressed, _AVERAGE in printed)
+        if why is None and theirs.energy_pj == 0 and existing < self._cluster(level):
+            return (sparse_causes.CLUSTERS,)
         return _joined(counted, why)
 
     def _compresses(self, level: str, tensor: Tensor) -> bool:
@@ -277,6 +302,8 @@ class _Comparison:
         cycles = max([computing, *(math.ceil(moved / bandwidth) for _, moved, bandwidth in ports if bandwidth)])
         if abs(cycles - level.cycles) > sparse_causes.MAX_ROUNDING:
             return None
+        if any("Metadata format" in self._printed(level.name, name) for name in level.tensors):
+            return _joined(counted, (sparse_causes.METADATA,))
         rounded = computing != _cycles_of(self.ours, "compute")
         return _joined(counted, (sparse_causes.ROUNDING,) if rounded else ())
 
@@ -321,7 +348,9 @@ def _dense(counts: TensorCounts) -> TensorCounts:
     return counts if counts.sparse is None else counts.model_copy(update=counts.sparse.dense.model_dump())
 
 
-def _sparse_figures(theirs: TensorCounts, ours: TensorCounts) -> Iterator[tuple[str, float, float]]:
+def _sparse_figures(
+    theirs: TensorCounts, ours: TensorCounts, printed: MappingOf[str, str]
+) -> Iterator[tuple[str, float, float]]:
     """Yield the name of each count of sparse hardware that Timeloop prints, its value and ours."""
     for figure in ACCESSES:
         yield figure, getattr(theirs, figure), getattr(ours, figure)
@@ -330,6 +359,15 @@ def _sparse_figures(theirs: TensorCounts, ours: TensorCounts) -> Iterator[tuple[
     recorded, counted = _leaves(theirs.sparse), _leaves(ours.sparse)
     for figure, value in recorded.items():
         yield figure, value, counted.get(figure, 0)
+    for (part, figure), name in sparse_causes.TOTALS.items():
+        if name in printed:
+            yield f"metadata_{part}_{figure}".rstrip("_"), number(printed[name]), _total(ours.sparse, part, figure)
+
+
+def _total(counts: SparseCounts, part: str, figure: str) -> int:
+    """Return the pieces of metadata of all ranks that a tile has, or that an action of a kind moves."""
+    pieces = [each for rank in counts.metadata for each in (rank.metadata, rank.payload)]
+    return sum(getattr(getattr(each, part), figure) if figure else getattr(each, part) for each in pieces)
 
 
 def _leaves(counts: SparseCounts) -> dict[str, float]:
@@ -337,12 +375,12 @@ def _leaves(counts: SparseCounts) -> dict[str, float]:
     found: dict[str, float] = {"stored_words": counts.stored_words, "average_instances": counts.average_instances}
     for kind, accesses in (("gated", counts.gated), ("skipped", counts.skipped)):
         found |= {f"{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
-    for number, rank in enumerate(reversed(counts.metadata)):
+    for index, rank in enumerate(reversed(counts.metadata)):
         for part, pieces in (("metadata", rank.metadata), ("payload", rank.payload)):
-            found[f"rank_{number}_{part}_stored"] = pieces.stored
+            found[f"rank_{index}_{part}_stored"] = pieces.stored
             for kind in ("actual", "gated", "skipped"):
                 accesses = getattr(pieces, kind)
-                found |= {f"rank_{number}_{part}_{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
+                found |= {f"rank_{index}_{part}_{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
     return found
 
 

@@ -39,13 +39,41 @@ FALLBACKS = Reason(
     where="Timeloop before 2024",
     message="gated and skipped accesses whose energies the table lacks cost 'idle', or as much as executed ones",
 )
+AVERAGE = Reason(
+    code="average",
+    where="Timeloop's version 2 (June 2021 to February 2022)",
+    message="all instances in use count, also those that have no work on average",
+)
+CLUSTERS = Reason(
+    code="clusters",
+    where="Timeloop's version 2 (June 2021 to February 2022)",
+    message="a width without a block size is that of a cluster; with fewer instances than a cluster has, energies are 0",
+)
+METADATA = Reason(
+    code="metadata_bandwidth",
+    where="Timeloop's version 2 (June 2021 to February 2022)",
+    message="metadata take no bandwidth",
+)
+TOTALS = {
+    ("stored", ""): "Max utilized metadata storage capacity",
+    ("actual", "reads"): "Actual scalar metadata reads (per-instance)",
+    ("gated", "reads"): "Gated scalar metadata reads (per-instance)",
+    ("skipped", "reads"): "Skipped scalar metadata reads (per-instance)",
+    ("actual", "fills"): "Actual scalar metadata fills (per-instance)",
+    ("gated", "fills"): "Gated scalar metadata fills (per-instance)",
+    ("skipped", "fills"): "Skipped metadata fills (per-instance)",
+    ("actual", "updates"): "Actual scalar metadata updates (per-instance)",
+    ("gated", "updates"): "Gated scalar metadata gated updates (per-instance)",
+    ("skipped", "updates"): "Skipped scalar metadata updates (per-instance)",
+}
+"""Counts of version 2 for all ranks together: part of MetadataCounts and access -> how it is printed."""
 MAX_ROUNDING = 2
 """Difference of two roundings: one of an outer action, and one of the count's own."""
 _PIECES = re.compile(r"rank_0_metadata_(?:actual_)?((?:gated_|skipped_)?\w+)")
 
 
 def of_count(
-    figure: str, recorded: float, ours: float, theirs: TensorCounts, *, groups: bool, emptied: bool
+    figure: str, recorded: float, ours: float, theirs: TensorCounts, *, groups: bool, emptied: bool, averaged: bool
 ) -> tuple[Reason, ...]:
     """Return why a count of sparse hardware differs; empty if it is not known.
 
@@ -53,12 +81,13 @@ def of_count(
         figure: as in `RecordedFigure`.
         theirs: all recorded counts of the tensor.
         groups: the file spells groups of dimensions in the way that older versions ignore.
+        averaged: as in `of_energy`.
         emptied: the model takes all tiles to be empty, because Timeloop takes the first possible occupancy for an empty tile.
     """
     if emptied:
         return (OCCUPANCY,)
     if figure == "average_instances":
-        return ()
+        return () if averaged else (AVERAGE,)
     if abs(recorded - ours) <= MAX_ROUNDING:
         return (ROUNDING,)
     innermost = _PIECES.fullmatch(figure)
@@ -78,24 +107,54 @@ def _words(counts: TensorCounts, figure: str) -> float:
 
 
 def of_energy(
-    memory: Memory, tensor: Tensor, theirs: TensorCounts, ours: TensorCounts, clusters: int, decompressed: bool
+    memory: Memory,
+    tensor: Tensor,
+    theirs: TensorCounts,
+    ours: TensorCounts,
+    clusters: int,
+    decompressed: bool,
+    averaged: bool,
 ) -> tuple[Reason, ...] | None:
     """Return why an energy differs, beyond the counts; None if it is not known.
 
     Args:
         clusters: groups of instances that share one access.
         decompressed: fills are decompressed.
+        averaged: Timeloop prints how many instances have work on average, and counts those.
     """
-    assert ours.sparse is not None
-    average = ours.sparse.average_instances or (theirs.sparse.average_instances if theirs.sparse else 0.0)
+    assert ours.sparse is not None and theirs.sparse is not None
+    found = _priced(memory, tensor, theirs, ours, clusters, decompressed, ours.sparse.average_instances)
+    if found is None and not averaged:
+        found = _priced(memory, tensor, theirs, ours, clusters, decompressed, theirs.sparse.average_instances)
+        return None if found is None else (AVERAGE, *found)
+    return found
+
+
+def _priced(
+    memory: Memory,
+    tensor: Tensor,
+    theirs: TensorCounts,
+    ours: TensorCounts,
+    clusters: int,
+    decompressed: bool,
+    average: float,
+) -> tuple[Reason, ...] | None:
+    """Return why an energy differs, if `average` instances have work."""
+    assert ours.sparse is not None and theirs.sparse is not None
+    average = average or theirs.sparse.average_instances
     instances = average * clusters / ours.instances if ours.instances else 0.0
     sparse = memory.sparse or SparseMemory()
     codec = ours.sparse.decompressions * sparse.energy_pj("decompression")
     codec += ours.sparse.compressions * sparse.energy_pj("compression")
     data, metadata = _costs(memory, tensor, ours)
-    filled = (
-        (ours.energy_pj / instances - metadata - codec) / data if data and instances else 1.0
-    )  # partly filled blocks
+    filled = 1.0  # partly filled blocks
+    if data and ours.sparse.average_instances:
+        filled = (
+            ours.energy_pj / (ours.sparse.average_instances * clusters / ours.instances) - metadata - codec
+        ) / data
+    if not theirs.sparse.metadata:  # version 2 prints totals only
+        same = theirs.sparse.model_copy(update={"metadata": ours.sparse.metadata})
+        theirs = theirs.model_copy(update={"sparse": same})
     if decompressed:
         codec += (theirs.fills - ours.fills) * sparse.energy_pj("decompression")
     today, dear = (
@@ -165,8 +224,8 @@ def _bits(memory: Memory, tensor: Tensor, counts: TensorCounts) -> NDArray[np.in
     """Return bits of metadata, [kind, action]."""
     found = np.zeros((3, 3), np.int64)
     spec = None if memory.sparse is None else memory.sparse.format_of(tensor)
-    if spec is None or counts.sparse is None or memory.sparse is None:
-        return found
+    if spec is None or counts.sparse is None or memory.sparse is None or not counts.sparse.metadata:
+        return found  # without ranks: of version 2, whose metadata take no bandwidth
     for rank, own in zip(counts.sparse.metadata, spec.ranks, strict=True):
         for pieces, bits in zip((rank.metadata, rank.payload), memory.sparse.metadata.bits_of(own), strict=True):
             found += bits * np.array([_row(each) for each in (pieces.actual, pieces.gated, pieces.skipped)])

@@ -23,7 +23,17 @@ from tilewright.schema.report import (
     TensorCounts,
     overlapping,
 )
-from tilewright_notations.timeloop.stats import Section, Stats, Unreadable, count, energy, leakage, number, whole
+from tilewright_notations.timeloop.stats import (
+    Section,
+    Stats,
+    Unreadable,
+    count,
+    energy,
+    leakage,
+    needed,
+    number,
+    whole,
+)
 
 
 def report_of(stats: Stats, problem: Problem, architecture: Architecture, mapping: Mapping, model: str) -> Report:
@@ -43,7 +53,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
         if section is None and tensors:
             raise Unreadable(f"nothing about {held[index]}")
         levels.append(_level(held[index], section or Section(), tensors, stats.cycles))
-    compute = number(stats.levels[0].fields.get("Energy (total)", "none"))
+    compute = number(needed(stats.levels[0].fields, "Energy (total)"))
     titles = {section.title: numbers[index] for index, section in stats.levels.items() if index}
     networks = tuple(_networks(stats, titles, problem))
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
@@ -80,17 +90,11 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
         fields = section.tensors.get(tensor)
         if fields is None:
             raise Unreadable(f"nothing about {tensor} in {name}")
-        capacity = "Utilized capacity" if "Utilized capacity" in fields else "Data tile shape"
-        found[tensor] = TensorCounts(
-            reads=count(fields, "Scalar reads (per-instance)"),
-            fills=count(fields, "Scalar fills (per-instance)"),
-            updates=count(fields, "Scalar updates (per-instance)"),
-            instances=count(fields, "Utilized instances (max)"),
-            tile_words=count(fields, capacity),
-            energy_pj=energy(fields),
-            partition_words=count(fields, "Partition size") if "Partition size" in fields else None,
-            sparse=_sparse(fields, section.ranks.get(tensor, {})),
-        )
+        try:
+            found[tensor] = _counts(fields, section.ranks.get(tensor, {}))
+        except Unreadable as error:
+            line = section.lines.get(tensor) if error.line is None else error.line
+            raise Unreadable(f"{tensor} in {name}: {error}", line) from None
     leakage_pj = leakage(section)
     return LevelReport(
         name=name,
@@ -102,6 +106,20 @@ def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -
     )
 
 
+def _counts(fields: MappingOf[str, str], ranks: MappingOf[str, MappingOf[int, tuple[str, str]]]) -> TensorCounts:
+    capacity = "Utilized capacity" if "Utilized capacity" in fields else "Data tile shape"
+    return TensorCounts(
+        reads=count(fields, "Scalar reads (per-instance)"),
+        fills=count(fields, "Scalar fills (per-instance)"),
+        updates=count(fields, "Scalar updates (per-instance)"),
+        instances=count(fields, "Utilized instances (max)"),
+        tile_words=count(fields, capacity),
+        energy_pj=energy(fields),
+        partition_words=count(fields, "Partition size") if "Partition size" in fields else None,
+        sparse=_sparse(fields, ranks),
+    )
+
+
 def _operations(section: Section) -> dict[str, Any]:
     """Return the operations of a sparse run by kind."""
     kinds = ("actual", "gated", "skipped")
@@ -109,7 +127,10 @@ def _operations(section: Section) -> dict[str, Any]:
 
 
 def _sparse(fields: MappingOf[str, str], ranks: MappingOf[str, MappingOf[int, tuple[str, str]]]) -> SparseCounts | None:
-    """Return the counts of a sparse run; None for a dense one."""
+    """Return the counts of a sparse run; None for a dense one.
+
+    Until February 2022 (version 2) no average is printed: all instances have work. Metadata have totals, not ranks.
+    """
     if "Algorithmic scalar reads (per-instance)" not in fields:
         return None
 
@@ -127,7 +148,11 @@ def _sparse(fields: MappingOf[str, str], ranks: MappingOf[str, MappingOf[int, tu
         skipped=accesses("Skipped"),
         metadata=tuple(formats),
         stored_words=count(fields, "Max utilized data storage capacity"),
-        average_instances=number(fields.get("Utilized instances (average)", "none")),
+        average_instances=number(
+            fields["Utilized instances (average)"]
+            if "Utilized instances (average)" in fields
+            else needed(fields, "Utilized instances (max)")
+        ),
     )
 
 

@@ -22,7 +22,25 @@ _NETWORK_ENERGIES = ("Energy (total)", "Link transfer energy (total)", "Spatial 
 
 
 class Unreadable(ValueError):
-    """Error: the text is not in Timeloop's format."""
+    """Error: the text is not in Timeloop's format; `line` is where, if that is known."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Printed(str):
+    """A printed value with its line."""
+
+    __slots__ = ("line",)
+    line: int
+
+    @classmethod
+    def at(cls, text: str, line: int) -> Printed:
+        """Return a value of a line."""
+        printed = cls(text)
+        printed.line = line
+        return printed
 
 
 @dataclass
@@ -34,6 +52,8 @@ class Section:
     tensors: dict[str, dict[str, str]] = field(default_factory=dict)
     ranks: dict[str, dict[str, dict[int, tuple[str, str]]]] = field(default_factory=dict)
     """Tensor -> field -> rank -> metadata and payloads. Timeloop's rank 0 is the innermost one."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Tensor -> line of its heading."""
 
 
 @dataclass
@@ -65,10 +85,10 @@ def read_stats(text: str) -> Stats:
     networks: list[tuple[str, Section]] = []
     summary: dict[str, tuple[str, str]] = {}
     section, tensor, ranked, in_stats, in_summary = Section(), "", "", False, False
-    for line in text.splitlines():
+    for row, line in enumerate(text.splitlines(), 1):
         in_summary = in_summary or line.strip() in _SUMMARIES
         if found := _SUMMARY.match(line):
-            summary.setdefault(found[1], (found[2], found[3]))
+            summary.setdefault(found[1], (Printed.at(found[2], row), found[3]))
         elif in_summary:
             continue
         elif found := _LEVEL.fullmatch(line):
@@ -85,14 +105,16 @@ def read_stats(text: str) -> Stats:
                 networks.append((section.title, section))
             in_stats, tensor = found[1].endswith("STATS"), ""
         elif found := _RANK.fullmatch(line):
-            section.ranks.setdefault(tensor, {}).setdefault(ranked, {})[int(found[1])] = (found[2], found[3])
+            pair = (Printed.at(found[2], row), Printed.at(found[3], row))
+            section.ranks.setdefault(tensor, {}).setdefault(ranked, {})[int(found[1])] = pair
         elif in_stats and (found := _RANKED.fullmatch(line)):
             ranked = found[1]
         elif in_stats and (found := _HEADING.fullmatch(line)):
             tensor = found[1]
+            section.lines.setdefault(tensor, row)
         elif found := _FORMAT.fullmatch(line) or _FIELD.fullmatch(line):
             here = section.tensors.setdefault(tensor, {}) if tensor else section.fields
-            here.setdefault(found[1], found[2])
+            here.setdefault(found[1], Printed.at(found[2], row))
     if 0 not in levels or "Cycles" not in summary or "Energy" not in summary:
         raise Unreadable("the statistics have no levels or no summary")
     value, unit = summary.get("Total topology energy", summary["Energy"])
@@ -119,11 +141,18 @@ def _share(text: str) -> float:
     return number(text) / (100 if text.endswith("%") else 1)
 
 
+def needed(fields: Mapping[str, str], name: str) -> str:
+    """Return a field. Raises Unreadable."""
+    if name not in fields:
+        raise Unreadable(f"no '{name}'")
+    return fields[name]
+
+
 def whole(text: str) -> int:
     """Return a count. Raises Unreadable."""
     value = number(text)
     if value != int(value) or value < 0:
-        raise Unreadable(f"'{text}' is not a count")
+        raise Unreadable(f"'{text}' is not a count", getattr(text, "line", None))
     return int(value)
 
 
@@ -132,9 +161,9 @@ def number(text: str) -> float:
     try:
         value = float(text.rstrip("%"))
     except ValueError:
-        raise Unreadable(f"'{text}' is not a number") from None
+        value = float("nan")
     if not abs(value) < float("inf"):
-        raise Unreadable(f"'{text}' is not a number")
+        raise Unreadable(f"'{text}' is not a number", getattr(text, "line", None))
     return value
 
 
@@ -152,6 +181,5 @@ def count(fields: Mapping[str, str], what: str) -> int:
 def energy(fields: Mapping[str, str], network: bool = False) -> float:
     """Return the energy of one tensor in one section, over all instances, in pJ. Raises Unreadable."""
     names = _NETWORK_ENERGIES if network else _ENERGIES
-    if names[0] not in fields:
-        raise Unreadable(f"no '{names[0]}'")
+    needed(fields, names[0])
     return sum(number(fields[name]) for name in names if name in fields)

@@ -7,6 +7,7 @@ MICRO 2022. It names repository, commit and path of each; texts are by their has
 import functools
 import gzip
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -185,7 +186,7 @@ def test_older_versions_ignore_groups_with_an_underscore_beside_hyphens() -> Non
     assert ignored_groups(warnings, "A") and not ignored_groups(warnings, "B")
     assert not ignored_groups(read(SHAPE, HARDWARE, SPARSE).warnings, "A")
     counts = recorded("exercises_02.2.1-spMspM")[1].levels[0].tensors["A"]
-    why = functools.partial(of_count, "rank_1_payload_stored", 9, 100, counts, emptied=False)
+    why = functools.partial(of_count, "rank_1_payload_stored", 9, 100, counts, emptied=False, averaged=True)
     assert [[cause.code for cause in why(groups=groups)] for groups in (True, False)] == [["flattened_ranks"], []]
 
 
@@ -440,3 +441,101 @@ def test_what_no_public_timeloop_has_is_refused_by_name() -> None:
         read(SHAPE, HARDWARE.replace("entries: 64", "entries: 64, allow_overbooking: true"), SPARSE)
     with pytest.raises(InputError, match="metadata width 32 is not 4 bits x block 3"):
         read(SHAPE, HARDWARE.replace("metadata_datawidth: 4", "metadata_datawidth: 4, metadata_block_size: 3"), SPARSE)
+
+
+def version_2(report: str) -> str:
+    """Return statistics as version 2 printed them: totals of metadata instead of ranks, all instances instead of their average."""
+    lines: list[str] = []
+    for line in report.splitlines():
+        rank = re.fullmatch(r" {12}Rank \d+ \(metadata, payload\): \((\d+),\s*(\d+)\)", line)
+        if rank:
+            name, _, total = lines.pop().partition(" : ")
+            lines.append(f"{name} : {int(total or 0) + int(rank[1]) + int(rank[2])}")
+        elif "Utilized instances (average)" not in line or line.startswith("    U"):
+            name = line.replace("Representation format", "Metadata format").replace("Repr format", "metadata")
+            lines.append(name.replace("scalar format", "scalar metadata"))
+    old = {"Skipped scalar metadata fills": "Skipped metadata fills"}
+    old |= {"Gated scalar metadata updates": "Gated scalar metadata gated updates"}
+    return functools.reduce(lambda text, each: text.replace(*each), old.items(), "\n".join(lines))
+
+
+def compared_with_version_2(
+    name: str, folder: Path, *changes: tuple[str, str], inputs: tuple[tuple[str, str], ...] = ()
+) -> tuple[RecordedFigure, ...]:
+    """Return the figures of a run; `changes` and `inputs` are replacements in its report and in its files."""
+    report, *texts = version_2(runs()[name].report), *runs()[name].files.values()
+    for old, new in changes:
+        assert report.count(old) >= 1
+        report = report.replace(old, new, 1)
+    for old, new in inputs:
+        texts = [text.replace(old, new) for text in texts]
+    given = read(*texts)
+    assert given.problem and given.architecture and given.mapping
+    ours = TimeloopModel(TimeloopOptions()).bind(given.problem, given.architecture).explain(given.mapping)
+    path = folder / "old.stats.txt"
+    path.write_text(report)
+    return figures(path, given, ours)
+
+
+PLAIN_2 = "exercises_02.2.1-spMspM"
+
+
+def test_statistics_of_version_2_have_totals_of_metadata(tmp_path: Path) -> None:
+    found = compared_with_version_2(PLAIN_2, tmp_path)
+    assert all(figure.equal for figure in found)
+    read_back = {(each.tensor, each.figure): each.ours for each in found if each.level == "Buffer"}
+    assert read_back["B", "metadata_stored"] == 32 + 9 and read_back["B", "metadata_skipped_reads"] == 192 + 54
+    assert ("B", "rank_0_metadata_stored") not in read_back
+    total = "Actual scalar metadata reads (per-instance)                    : 82"
+    (wrong,) = (
+        each for each in compared_with_version_2(PLAIN_2, tmp_path, (total, total[:-2] + "99")) if not each.equal
+    )
+    assert (wrong.tensor, wrong.figure, wrong.recorded, wrong.ours) == ("B", "metadata_actual_reads", 99, 82)
+    assert not wrong.causes
+
+
+def test_metadata_of_version_2_take_no_bandwidth(tmp_path: Path) -> None:
+    found = compared_with_version_2(PLAIN_2, tmp_path, inputs=(("read_bandwidth: 5", "read_bandwidth: 2"),))
+    (wrong,) = (each for each in found if each.figure == "cycles" and each.level == "Buffer")
+    assert wrong.recorded == 64 < wrong.ours and [cause.code for cause in wrong.causes] == ["metadata_bandwidth"]
+
+
+def test_a_width_of_version_2_is_that_of_a_cluster(tmp_path: Path) -> None:
+    at = version_2(runs()[PLAIN_2].report)
+    inside = at[at.index("=== BackingStorage") :]
+    energies = re.findall(r"        Energy \(total\) +: [\d.]+ pJ", inside)[:3]
+    printed = tuple((each, re.sub(r"[\d.]+ pJ", "0.00 pJ", each)) for each in energies)
+    size = "Cluster size                    : "
+    wide = (inside[: inside.index(size)] + size + "1", inside[: inside.index(size)] + size + "4")
+    found = compared_with_version_2(PLAIN_2, tmp_path, wide, *printed)
+    wrong = [each for each in found if each.level == "BackingStorage" and not each.equal]
+    assert len(wrong) == 3 and {cause.code for each in wrong for cause in each.causes} == {"clusters"}
+    assert not any(each.causes for each in compared_with_version_2(PLAIN_2, tmp_path, *printed))
+
+
+@pytest.mark.parametrize("name", [name for name in READABLE if name.startswith("exercises_0")])
+def test_instances_without_work_count_in_version_2(name: str, tmp_path: Path) -> None:
+    found = compared_with_version_2(name, tmp_path)
+    wrong = [each for each in found if not each.equal]
+    assert {cause.code for each in wrong for cause in each.causes} <= {"average"}
+    assert all(each.figure == "average_instances" for each in wrong)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("        Utilized instances (max)  ", "        Instances  ", "no 'Utilized instances \\(max\\)'"),
+        (
+            "Actual scalar reads (per-instance)                          : 64",
+            "Actual scalar reads (per-instance)                          : none",
+            "'none' is not a number",
+        ),
+    ],
+)
+def test_what_statistics_lack_is_told_with_its_line(old: str, new: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"B in Buffer: {told}") as raised:
+        compared_with_version_2(PLAIN_2, tmp_path, (old, new))
+    rows = (tmp_path / "old.stats.txt").read_text().splitlines()
+    assert raised.value.location is not None and raised.value.location.line is not None
+    row = rows[raised.value.location.line - 1]
+    assert row == "    B:" or row.endswith(": none")
