@@ -15,6 +15,10 @@ class TimeloopFiles(Options):
     dense: bool = Field(
         default=False, description="omit densities and sparse hardware; results are those of the dense run"
     )
+    one_energy: bool = Field(
+        default=False,
+        description="every access costs the dearest action of the component's energy table, as before June 2021",
+    )
     set: FrozenDict[str, str | int | float | bool] = Field(
         default=FrozenDict(), description="values of template variables"
     )

@@ -19,15 +19,15 @@ from tilewright_adapters.timeloop.reading import components
 from tilewright_adapters.timeloop.reading.clusters import (
     build,
     estimated,
-    incomplete,
     stated_areas,
+    warned_incomplete,
     with_areas,
     with_unlinked,
     with_widths,
     with_wires,
 )
 from tilewright_adapters.timeloop.reading.directives import Directives, listed, read_directives, unlinked
-from tilewright_adapters.timeloop.reading.energies import read_areas, read_energies
+from tilewright_adapters.timeloop.reading.energies import one_for_all, read_areas, read_energies
 from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
@@ -76,7 +76,7 @@ class TimeloopAdapter:
 
     def read(self, documents: Sequence[Document], warnings: Sequence[str] = ()) -> InputSet:
         """Read documents like `parse`; `warnings` come first among its warnings. Raises InputError."""
-        sections = Sections.of(documents, self.options.dense, self.options.set, warnings)
+        sections = Sections.of(documents, self.options.dense, self.options.set, warnings, self.options.one_energy)
         ours = sections.found.pop(OURS, None)
         plain = _read(sections)
         if ours is None:
@@ -223,6 +223,8 @@ def _architecture(
     tree: Nodes, sections: Sections, problem: Problem | None, directives: Directives | None, warnings: list[str]
 ) -> Architecture:
     energies = read_energies(sections.found["ERT"]) if "ERT" in sections.found else None
+    if energies is not None and sections.one_energy:
+        energies = one_for_all(energies)
     unrolled = {name: level.axes() for name, level in directives.levels.items()} if directives else {}
     areas = stated_areas(tree.levels) | (read_areas(sections.found["ART"]) if "ART" in sections.found else {})
     records = None
@@ -236,12 +238,8 @@ def _architecture(
             f"no energy table (ERT) is given: the energies of {', '.join(guessed)} are Timeloop's estimates. "
             "Add Accelergy's ERT, or name an estimator"
         )
-    partial = incomplete(tree.levels, energies) if energies is not None and records is None else ()
-    if partial:
-        warnings.append(
-            f"the energy table (ERT) lacks 'read' or 'write' of {', '.join(partial)}: "
-            "Timeloop's estimates are used for them, as in Timeloop"
-        )
+    if energies is not None and records is None and (partial := warned_incomplete(tree.levels, energies)):
+        warnings.append(partial)
     found = with_wires(build(tree.levels, energies, unrolled), tree.levels, energies, areas)
     found = with_areas(found, areas, records)
     return with_sparse(found, tree.levels, problem, energies, sections)

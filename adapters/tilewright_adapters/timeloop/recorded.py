@@ -23,6 +23,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import LevelReport, NetworkReport, Report, SparseCounts, TensorCounts
 from tilewright_adapters.timeloop import sparse_causes
+from tilewright_adapters.timeloop.reading.clusters import dearest_energies
 from tilewright_adapters.timeloop.reading.sparse import ignored_groups
 from tilewright_adapters.timeloop.sparse_causes import close
 from tilewright_notations.timeloop.report import report_of
@@ -37,6 +38,11 @@ ONE_ENERGY = Reason(
     code="one_energy",
     where="Timeloop's version 1 (until June 2021)",
     message="reads, fills and updates share blocks and cost the same: the highest energy of the three",
+)
+NO_ACTION = Reason(
+    code="no_action",
+    where="Timeloop's version 1 (until June 2021)",
+    message="the energy table lacks reads or writes of this memory; its dearest action counts, as with --one-energy",
 )
 FIRST_READS = Reason(
     code="first_reads",
@@ -112,6 +118,11 @@ class _Comparison:
         if not self.theirs.networks or any(each.link_transfers for each in self.theirs.networks):
             return frozenset()
         return frozenset(each.tensor for each in self.ours.networks if each.link_transfers)
+
+    @cached_property
+    def dearest(self) -> MappingOf[str, float]:
+        """Energy of the dearest action of each memory whose energy table lacks reads or writes."""
+        return dearest_energies(self.warnings)
 
     @property
     def both_sparse(self) -> bool:
@@ -264,7 +275,14 @@ class _Comparison:
         memory = next(each for each in cluster.memories if each.name == level)
         existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
         clusters = min(theirs.instances, existing // memory.instances_per_macro)
-        for energy, why in ((_of_each(memory, theirs), ()), (_of_all(memory, theirs), (ONE_ENERGY,))):
+        rules: list[tuple[float, tuple[Reason, ...]]] = [
+            (_of_each(memory, theirs), ()),
+            (_of_all(memory, theirs), (ONE_ENERGY,)),
+        ]
+        if level in self.dearest:
+            costs = dict.fromkeys(("read_energy_pj", "write_energy_pj", "update_energy_pj"), self.dearest[level])
+            rules.append((_of_all(memory.model_copy(update=costs), theirs), (NO_ACTION,)))
+        for energy, why in rules:
             if close(theirs.energy_pj, energy * clusters, 3):
                 return _joined(counted, why)
         return None

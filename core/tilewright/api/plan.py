@@ -196,7 +196,9 @@ def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Wo
     chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
     foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
     if (notation or reading) and not foreign_hardware and not any(map(is_foreign, works)):
-        raise InputError("none of the files is another tool's", hint="leave --from, --set, --dense and --dataflow out")
+        raise InputError(
+            "none of the files is another tool's", hint="leave --from, --set, --dense, --one-energy and --dataflow out"
+        )
     if not foreign_hardware:
         architecture = load_architecture(hardware[0])
         constraints = load_constraints(chosen, architecture)

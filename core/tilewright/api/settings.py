@@ -63,7 +63,7 @@ class Searches(TypedDict, total=False):
         None, "notation of other tools' input files", "NOTATION", ("--from",), unset="detected", plugins="adapter")]
     reading: Annotated["MappingOf[str, Any] | None", Setting(
         None, 'options of that notation\'s adapter, such as `{"set": {"architecture": "eyeriss_like"}}`',
-        flags=("--set", "--dense", "--dataflow"))]
+        flags=("--set", "--dense", "--one-energy", "--dataflow"))]
 
 
 class Settings(Searches, total=False):

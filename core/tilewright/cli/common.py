@@ -210,12 +210,15 @@ def _misused(error: Any) -> TilewrightError:
     return CallError(f"{where}: {what[:1].lower()}{what[1:]}", hint=hint)
 
 
-def reading(values: Iterable[str] | None, dense: bool, dataflow: str | None) -> dict[str, Any]:
-    """Return `--set`, `--dense` and `--dataflow` as options for the reader of another tool's files.
+def reading(
+    values: Iterable[str] | None, dense: bool, dataflow: str | None, one_energy: bool = False
+) -> dict[str, Any]:
+    """Return `--set`, `--dense`, `--one-energy` and `--dataflow` as options for the reader of another tool's files.
 
     Raises:
         InputError: An argument of `--set` is invalid.
     """
     given = key_values(values, "--set")
     said = ({"set": given} if given else {}) | ({"dense": True} if dense else {})
+    said |= {"one_energy": True} if one_energy else {}
     return said | ({} if dataflow is None else {"dataflow": dataflow})

@@ -36,6 +36,7 @@ def convert_command(
     ] = False,
     values: options.Set = None,
     dense: options.Dense = False,
+    one_energy: options.OneEnergy = False,
     dataflow: options.Dataflow = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -49,7 +50,7 @@ def convert_command(
     from tilewright.errors import NotConformableError
 
     try:
-        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense, dataflow))
+        made = tw.convert(files, source, target, lossy=lossy, reading=reading(values, dense, dataflow, one_energy))
     except NotConformableError as error:
         print_error(error, _data(source, target) | {"refused": True, "reasons": error.data()["reasons"]})
         raise typer.Exit(error.exit_code) from None

@@ -29,6 +29,7 @@ def evaluate_command(
     ] = None,
     values: options.Set = None,
     dense: options.Dense = False,
+    one_energy: options.OneEnergy = False,
     dataflow: options.Dataflow = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="print all energies, limits, counts and memory contents")
@@ -54,7 +55,7 @@ def evaluate_command(
         models=model,
         model_options=key_values(model_option, "--model-option"),
         notation=notation,
-        reading=reading(values, dense, dataflow),
+        reading=reading(values, dense, dataflow, one_energy),
     )
     if report.failures:
         raise PluginError(report.failures[0])

@@ -24,7 +24,7 @@ PANELS = {
     "Options of plugins": ("mapper_options", "model_options", "strategy_options"),
     "Algorithms": ("algorithms", "movement", "algorithm_options"),
     "The run": ("jobs", "cache", "resume", "folder", "force", "cluster", "store", "retry"),
-    "Input files": ("notation", "batch", "size", "density", "values", "dense", "dataflow"),
+    "Input files": ("notation", "batch", "size", "density", "values", "dense", "one_energy", "dataflow"),
     "What is printed": ("graph", "json", "quiet", "traceback", "help"),
 }
 """Headings of options in `--help`, with parameter names. Other options come first."""
@@ -130,6 +130,12 @@ Set = Annotated[
 Dense = Annotated[
     bool, typer.Option("--dense", help="ignore sparse features, and list them; values are those of the dense problem")
 ]
+OneEnergy = Annotated[
+    bool,
+    typer.Option(
+        "--one-energy", help="every access costs the dearest action of a Timeloop energy table, as before June 2021"
+    ),
+]
 Dataflow = Annotated[
     str | None,
     typer.Option("--dataflow", metavar="FILE", help="dataflow of layers in MAESTRO files without their own"),
@@ -159,6 +165,7 @@ class Flags:
     ] = None
     values: Set = None
     dense: Dense = False
+    one_energy: OneEnergy = False
     dataflow: Dataflow = None
     json: Json = False
     quiet: Quiet = False
@@ -191,7 +198,7 @@ class Flags:
         """Return the options as keywords of the Python function."""
         from tilewright.cli.common import reading
 
-        own = {"progress": not self.quiet, "reading": reading(self.values, self.dense, self.dataflow)}
+        own = {"progress": not self.quiet, "reading": reading(self.values, self.dense, self.dataflow, self.one_energy)}
         return self.chosen | own
 
 

@@ -103,6 +103,7 @@ def diff_stats_command(
     ] = None,
     values: options.Set = None,
     dense: options.Dense = False,
+    one_energy: options.OneEnergy = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -120,7 +121,7 @@ def diff_stats_command(
         notation=notation,
         model=model,
         model_options=key_values(model_option, "--model-option"),
-        reading=reading(values, dense, None),
+        reading=reading(values, dense, None, one_energy),
     )
     print_result(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
     raise typer.Exit(1 if found.unexplained else 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
@@ -144,7 +145,26 @@ def estimated(levels: Hierarchy) -> tuple[str, ...]:
     return (*lacking, *([] if "energy" in levels.compute.fields else [levels.compute.name]))
 
 
-def incomplete(levels: Hierarchy, energies: Energies) -> tuple[str, ...]:
+_DEAREST = re.compile(r"(\S+) (\S+) pJ[,.]")
+ESTIMATED = "Timeloop's estimates are used for them, as in Timeloop. The dearest action, as before June 2021 and with --one-energy:"
+
+
+def warned_incomplete(levels: Hierarchy, energies: Energies) -> str | None:
+    """Return a warning about the memories without the energy of reads or writes, with their dearest action; None: there are none."""
+    names = _incomplete(levels, energies)
+    if not names:
+        return None
+    dearest = ", ".join(f"{name} {max(energies[name].values())!r} pJ" for name in names)
+    return f"the energy table (ERT) lacks 'read' or 'write' of {', '.join(names)}: {ESTIMATED} {dearest}."
+
+
+def dearest_energies(warnings: Iterable[str]) -> dict[str, float]:
+    """Return the energy of the dearest action of each memory that `warned_incomplete` names."""
+    told = (text.partition(ESTIMATED)[2] for text in warnings)
+    return {name: float(energy) for text in told for name, energy in _DEAREST.findall(text)}
+
+
+def _incomplete(levels: Hierarchy, energies: Energies) -> tuple[str, ...]:
     """Return the levels of an energy table that lack the energy of reads or writes; Timeloop estimates these."""
     given = {level.name: level for level in levels.storage if not level.is_dummy and energies.get(level.name)}
     return tuple(

@@ -39,6 +39,12 @@ def read_energies(section: Cursor) -> Energies:
     return result
 
 
+def one_for_all(energies: Energies) -> Energies:
+    """Return a table in which every action of a component costs as much as its dearest one, as before June 2021."""
+    names = (READ[-1], WRITE[-1], COMPUTE[-1], *WIRE)
+    return {component: dict.fromkeys(names, max(found.values(), default=0.0)) for component, found in energies.items()}
+
+
 def read_areas(section: Cursor) -> dict[str, float]:
     """Return the areas of an `ART` section, per instance in square micrometres. Raises InputError.
 

@@ -95,6 +95,8 @@ class Sections:
     warnings: list[str] = field(default_factory=list)
     dense: bool = False
     """Whether sparse content is omitted."""
+    one_energy: bool = False
+    """Whether the dearest action of a component's energy table is the energy of all."""
     sparse_nodes: list[tuple[str, Cursor]] = field(default_factory=list)
     """Names of v4's nodes with their `sparse_optimizations`."""
     given: Mapping[str, object] = field(default_factory=dict)
@@ -107,13 +109,14 @@ class Sections:
         dense: bool = False,
         given: Mapping[str, object] | None = None,
         warnings: Iterable[str] = (),
+        one_energy: bool = False,
     ) -> Sections:
         """Return the sections of the documents; `warnings` come first among its warnings.
 
         Raises:
             InputError: a section is repeated, unknown, or unsupported and could affect results.
         """
-        result = cls(dense=dense, given=given or {}, warnings=[*warnings])
+        result = cls(dense=dense, given=given or {}, warnings=[*warnings], one_energy=one_energy)
         for document in documents:
             for key, cursor in Cursor(merged(document)).fields("the file").items():
                 result._add(key, cursor)
