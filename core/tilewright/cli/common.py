@@ -145,13 +145,14 @@ def _run(app: typer.Typer) -> int:
     except typer.Abort:
         return INTERRUPTED
     except Exception as error:
-        from tilewright.errors import (
-            OutputError,
-            TilewrightError,
-        )  # imported late, so that listing plugins starts quickly
+        # imported late, so that listing plugins starts quickly
+        from tilewright.errors import CallError, OutputError, TilewrightError
 
         if isinstance(error, ClickException):
             error = _misused(error)
+        if isinstance(error, MemoryError):
+            hint = "give a smaller problem, fewer --jobs, or more memory (ulimit -v)"
+            error = CallError("there is not enough memory", hint=hint)
         if isinstance(error, StdoutError):
             hint = "with -o, the commands that search write files"
             error = OutputError(f"cannot write to stdout: {error}", hint=hint)

@@ -40,7 +40,7 @@ def stdout_for_results() -> Iterator[None]:
 
 
 class _Closed(io.TextIOBase):
-    """Stands in for a closed stdout: results cannot be written to it."""
+    """A stdout that is closed: results cannot be written to it."""
 
     def write(self, text: str) -> int:
         raise StdoutError("it is closed")

@@ -10,7 +10,7 @@ import binascii
 import math
 import os
 import zlib
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, ValidationInfo, model_serializer, model_validator
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 Distribution = Literal["structured", "uniform", "banded", "data"]
 MAX_FILE = 2**30
 """Maximum size of a NumPy file in bytes."""
-MAX_WORDS = 2**28
-"""Maximum number of values of actual data."""
+MAX_WORDS = 2**26
+"""Maximum number of values of actual data in one document; evaluators need some 16 bytes for each."""
 _TEXT = 8_000
 """Characters of one text of packed bits."""
 
@@ -59,6 +59,10 @@ class Nonzeros(Model):
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
             kind = f"values of type {value.dtype}" if isinstance(value, np.ndarray) else "something else"
             raise ValueError(f"expected numbers: a NumPy array, or the path of a .npy file (found {kind})")
+        if value.size > MAX_WORDS:
+            raise ValueError(f"{value.size:,} values; expected at most {MAX_WORDS:,}")
+        if value.dtype.kind == "f" and np.isnan(value).any():
+            raise ValueError("some values are no numbers (NaN); expected zeros and nonzero numbers")
         bits = np.packbits(value.ravel(order="C") != 0).tobytes()
         text = base64.b64encode(zlib.compress(bits)).decode()
         return {"shape": value.shape, "packed": tuple(text[at : at + _TEXT] for at in range(0, len(text), _TEXT))}
@@ -67,36 +71,47 @@ class Nonzeros(Model):
     def _complete(self) -> Self:
         if math.prod(self.shape) > MAX_WORDS:
             raise ValueError(f"{math.prod(self.shape):,} values; expected at most {MAX_WORDS:,}")
-        _ = self.array
+        self._bits()
         return self
 
     @property
     def array(self) -> NDArray[np.bool_]:
-        """Whether each value is nonzero, in the shape of the data."""
-        return _unpacked(self.shape, self.packed)
+        """Whether each value is nonzero, in the shape of the data. Each call unpacks the bits."""
+        import numpy as np
+
+        bits = np.frombuffer(self._bits(), np.uint8)
+        flags = np.unpackbits(bits, count=math.prod(self.shape)).view(np.bool_).reshape(self.shape)
+        flags.flags.writeable = False
+        return flags
 
     @property
     def fraction(self) -> float:
         """Fraction of nonzero values."""
-        return float(self.array.mean())
+        return int.from_bytes(self._bits()).bit_count() / math.prod(self.shape)
+
+    def _bits(self) -> bytes:
+        """Return the packed bits. Raises ValueError if their number is not that of the values."""
+        count = math.prod(self.shape)
+        expected = -(-count // 8)
+        try:
+            packed = base64.b64decode("".join(self.packed), validate=True)
+            bits = zlib.decompressobj().decompress(packed, expected + 1)
+        except (binascii.Error, zlib.error, ValueError):
+            bits = b""
+        if len(bits) != expected or (count % 8 and bits[-1] & (0xFF >> count % 8)):
+            raise ValueError(f"'packed' has no {count:,} bits; give the path of a .npy file instead")
+        return bits
 
 
-@lru_cache(maxsize=64)  # of a model, a cached array would spoil equality
-def _unpacked(shape: tuple[int, ...], packed: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return the flags that `packed` holds, in `shape`. Raises ValueError if their number differs."""
-    import numpy as np
+def check_data(tensors: Iterable[Density | None]) -> None:
+    """Refuse more than `MAX_WORDS` values of actual data in one document; equal data count once.
 
-    count = math.prod(shape)
-    expected = -(-count // 8)
-    try:
-        bits = zlib.decompressobj().decompress(base64.b64decode("".join(packed), validate=True), expected + 1)
-    except (binascii.Error, zlib.error, ValueError):
-        bits = b""
-    if len(bits) != expected:
-        raise ValueError(f"'packed' has no {count:,} bits; give the path of a .npy file instead")
-    flags = np.unpackbits(np.frombuffer(bits, np.uint8), count=count).astype(np.bool_).reshape(shape)
-    flags.flags.writeable = False
-    return flags
+    Raises:
+        ValueError: There are more.
+    """
+    total = sum(math.prod(data.shape) for data in {each.data for each in tensors if each and each.data})
+    if total > MAX_WORDS:
+        raise ValueError(f"its tensors have {total:,} values of actual data; expected at most {MAX_WORDS:,} in total")
 
 
 def _read_array(path: str) -> NDArray[Any]:
@@ -110,8 +125,12 @@ def _read_array(path: str) -> NDArray[Any]:
     stream = io.BytesIO(content)
     try:
         version = np.lib.format.read_magic(stream)
+        if version not in ((1, 0), (2, 0), (3, 0)):
+            raise ValueError("unknown version")
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, by_columns, kind = read(stream)
+        if any(extent < 0 for extent in shape):
+            raise ValueError("negative extent")
         values = np.frombuffer(content, kind, offset=stream.tell())
         return values.reshape(shape, order="F" if by_columns else "C")
     except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, SyntaxError, TokenError):

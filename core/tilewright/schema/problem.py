@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
 
-from tilewright.schema.density import Density
+from tilewright.schema.density import Density, check_data
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.replace import paths_below, replaced
@@ -136,6 +136,7 @@ class Problem(FileModel):
                 raise MisplacedError(f"tensor names repeat: {name}", "tensors", number, "name")
         if sum(tensor.is_output for tensor in self.tensors) != 1:
             raise ValueError("exactly one tensor must have role output")
+        check_data(tensor.density for tensor in self.tensors)
         if len(self.tensors) < 2:
             raise ValueError("at least one tensor must have role input or weight")
         for number, tensor in enumerate(self.tensors):

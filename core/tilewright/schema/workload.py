@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.errors import InputError, UnknownNameError
+from tilewright.schema.density import check_data
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
@@ -106,6 +107,7 @@ class Workload(FileModel):
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:
+        check_data(tensor.density for layer in self.layers for tensor in layer.problem.tensors)
         names = set[str]()
         for number, layer in enumerate(self.layers):
             if layer.name in names:

@@ -116,3 +116,12 @@ def test_quiet_leaves_the_result(tilewright: Command, tmp_path: Path) -> None:
 
 def test_numbers_behind_zeros_are_names() -> None:
     assert key_values(["layer=007", "n=7", "zero=0", "x=0.5"], "--set") == {"layer": "007", "n": 7, "zero": 0, "x": 0.5}
+
+
+def test_too_little_memory_is_one_message(tilewright: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def short(*arguments: object, **settings: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("tilewright.map", short)
+    ran = tilewright("map", "n->n; n=1", "--arch", "eyeriss")
+    assert ran.code == 2 and ran.err.startswith("error: there is not enough memory") and "Traceback" not in ran.err

@@ -1,6 +1,11 @@
 """Densities and sparse hardware: files come back, and what contradicts itself is refused."""
 
+import base64
+import io
+import math
 import pickle
+import tracemalloc
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +13,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.density import Density
+from tilewright.schema.density import MAX_WORDS, Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import AccessCounts, LevelReport, Report, SparseCounts, TensorCounts
 from tilewright.schema.sparse import MetadataStorage, RankFormat, Saving
 from tilewright.schema.unmatched import unmatched
+from tilewright.schema.workload import Workload
 from tilewright.testing.strategies import architectures, problems, sparse
 
 MEMORY = """
@@ -212,6 +219,13 @@ def test_data_of_any_length_come_back() -> None:
     assert density.data.fraction == values.mean()
 
 
+def _saved(values: np.ndarray[Any, Any]) -> bytes:
+    """The bytes of a NumPy file."""
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -221,8 +235,13 @@ def test_data_of_any_length_come_back() -> None:
         (np.ones((4, 5)), r"data of A are 4 x 5 values; expected 4 x 4, an axis for each of M, K"),
         (np.array([["x"] * 4] * 4), r"expected numbers.*found values of type <U1"),
         (np.array([[None] * 4] * 4), r"a\.npy is not a NumPy file of numbers"),
+        (np.array([[0.0, math.nan, 1.0, 0.0]] * 4), r"some values are no numbers \(NaN\)"),
+        (_saved(np.ones((4, 4))).replace(b"NUMPY\x01\x00", b"NUMPY\x09\x09"), r"a\.npy is not a NumPy file of numbers"),
+        (_saved(np.ones((4, 4))).replace(b"(4, 4), ", b"(4, -1),"), r"a\.npy is not a NumPy file of numbers"),
+        (_saved(np.ones((4, 4))).replace(b"(4, 4), ", b"(4, True"), r"a\.npy is not a NumPy file of numbers"),
+        (_saved(np.ones((4, 4)))[:-8], r"a\.npy is not a NumPy file of numbers"),
     ],
-    ids=["missing", "other", "header", "shape", "text", "objects"],
+    ids=["missing", "other", "header", "shape", "text", "objects", "nan", "version", "negative", "flag", "short"],
 )
 def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_path: Path) -> None:
     if isinstance(values, bytes):
@@ -240,6 +259,7 @@ def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_pat
     [
         ("{shape: [4, 4], packed: [eJwDAAAAAAE=]}", "has no 16 bits"),
         ("{shape: [4, 4], packed: ['%%']}", "has no 16 bits"),
+        ("{shape: [4, 3], packed: [eJz7/x8ABAEB/w==]}", "has no 12 bits"),
         ("{shape: [999999, 999999], packed: []}", "expected at most"),
         ("3", "a NumPy array, or the path"),
     ],
@@ -247,3 +267,49 @@ def test_data_that_cannot_be_read_are_refused(values: Any, message: str, tmp_pat
 def test_packed_data_that_cannot_be_are_refused(data: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Problem.from_yaml(PROBLEM.replace("0.25", f"{{data: {data}}}"))
+
+
+def _bomb(tensors: int, side: int) -> dict[str, Any]:
+    """A small document with large tensors of zeros, all different."""
+    found: list[dict[str, Any]] = [{"name": "Z", "role": "output", "projection": ["M"]}]
+    for number in range(tensors):
+        bits = bytes([128 + number]) + bytes(side * side // 8 - 1)
+        text = base64.b64encode(zlib.compress(bits, 9)).decode()
+        data = {"shape": [side, side], "packed": [text[at : at + 8000] for at in range(0, len(text), 8000)]}
+        found.append({"name": f"T{number}", "role": "input", "projection": ["M", "K"], "density": {"data": data}})
+    return {"name": "bomb", "dimensions": {"M": side, "K": side}, "tensors": found}
+
+
+def test_the_actual_data_of_a_document_have_a_limit() -> None:
+    side = 2**12
+    largest = MAX_WORDS // side**2
+    assert Problem.model_validate(_bomb(largest, side)).tensors[1].density
+    message = f"{MAX_WORDS + side**2:,} values of actual data; expected at most {MAX_WORDS:,} in total"
+    with pytest.raises(ValidationError, match=message):
+        Problem.model_validate(_bomb(largest + 1, side))
+    parts = [_bomb(count, side) | {"name": f"n{count}"} for count in (largest, 1)]
+    layers = [{"problem": part} for part in parts]
+    assert len(Workload.model_validate({"name": "net", "layers": layers}).layers) == 2  # equal data count once
+    parts[1]["tensors"][1] = _bomb(largest + 1, side)["tensors"][-1]
+    with pytest.raises(ValidationError, match=message):
+        Workload.model_validate({"name": "net", "layers": layers})
+
+
+def test_bits_stay_packed() -> None:
+    side = 2**12
+    tracemalloc.start()
+    try:
+        problem = Problem.model_validate(_bomb(4, side))
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 2**20 and peak < 2 * side**2 / 8 + 2**22
+    density = problem.tensors[2].density
+    assert density is not None and density.data is not None
+    assert density.data.fraction == 2 / side**2 and density.data.array.sum() == 2
+
+
+@pytest.mark.parametrize("value", [np.broadcast_to(np.int8(1), (2**14, 2**13))])
+def test_arrays_that_are_too_large_are_refused_before_they_are_packed(value: Any) -> None:
+    with pytest.raises(ValidationError, match="expected at most"):
+        Density.model_validate({"data": value})

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.density import check_data
 from tilewright.schema.document import FileModel, commented, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
@@ -117,6 +118,7 @@ class GroupMapping(Printed, FileModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        check_data(tensor.density for problem in self.layers for tensor in problem.tensors)
         names = [problem.name for problem in self.layers]
         for number, name in enumerate(names):
             if name in names[:number]:

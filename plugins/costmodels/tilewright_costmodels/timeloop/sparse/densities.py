@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilewright.mapspace.batch import Floats
 
 Flags = NDArray[np.bool_]
-Counts = NDArray[np.int64]
+Counts = NDArray[np.int64] | NDArray[np.int32]
 Box = tuple[int, ...]
 """Extents of a tile along the ranks of its tensor."""
 
@@ -234,6 +234,10 @@ class Banded(Distribution):
         return empty / len(offsets)
 
 
+MOST_COUNTS = 2**26
+"""Maximum number of counts that are kept for one tensor's tiles, apart from those of four tiles."""
+
+
 class Actual(Distribution):
     """Actual data. Means are over all tiles of the array: disjoint ones if their extent divides it, else over every position."""
 
@@ -241,10 +245,13 @@ class Actual(Distribution):
 
     def __init__(self, nonzero: Flags) -> None:
         self.shape = nonzero.shape
-        self.sums = np.zeros([extent + 1 for extent in nonzero.shape], np.int64)
+        self.sums = np.zeros(
+            [extent + 1 for extent in nonzero.shape], np.int32
+        )  # a document has fewer than 2^31 values
         self.sums[(slice(1, None),) * nonzero.ndim] = nonzero
         for axis in range(nonzero.ndim):
             np.cumsum(self.sums, axis=axis, out=self.sums)
+        self._counts = lru_cache(max(4, min(256, MOST_COUNTS // self.sums.size)))(self._counted)
 
     def occupancies(self, tile: Box) -> dict[int, float]:
         counts = self._counts(tile)
@@ -267,8 +274,7 @@ class Actual(Distribution):
         """Return whether some tile is empty."""
         return bool((self._counts(tile) == 0).any())
 
-    @lru_cache(maxsize=256)  # noqa: B019 (lives as long as the evaluator)
-    def _counts(self, tile: Box) -> Counts:
+    def _counted(self, tile: Box) -> Counts:
         """Return the nonzeros of all tiles, by position."""
         found = self.sums
         for axis, (extent, side) in enumerate(zip(self.shape, tile, strict=True)):
