@@ -11,7 +11,7 @@ from tilewright.run.network import MappedLayer
 from tilewright.schema.alternative import Movement
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, metric
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cost:
         return self.energy_pj * self.cycles
 
     def of(self, objective: Objective) -> float:
-        return {"energy": self.energy_pj, "cycles": float(self.cycles), "edp": self.edp}[objective]
+        return metric(objective, self.energy_pj, self.cycles)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 from tilewright.api.call_arguments import at_least, checked
 from tilewright.api.load import Source, load, load_architecture
 from tilewright.digests import of_data
-from tilewright.errors import InputError, NotConformableError, OutputError
+from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
@@ -23,7 +23,7 @@ from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, GroupCertificate
-from tilewright.schema.report import Objective, Report
+from tilewright.schema.report import Objective, Report, known_objective
 from tilewright.tables import Table, Tabular, numbers
 
 
@@ -159,8 +159,7 @@ def fuse(
     if arch is not None:
         loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
         loaded = GroupMapping.model_validate(loaded.to_data())
-    if objective not in ("edp", "energy", "cycles"):
-        raise InputError(f"objective is {objective!r}; expected edp, energy or cycles")
+    known_objective(objective)
     at_least(0, seconds=seconds)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
     files = (

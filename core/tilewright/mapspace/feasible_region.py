@@ -16,7 +16,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
-from tilewright.mapspace.room import spanning, usable_slices, usable_words
+from tilewright.mapspace.room import slices_of_each, spanning, usable_slices, usable_words
 from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
@@ -305,15 +305,14 @@ class FeasibleRegion:
     def _kept(self, memory: Memory, tensor: Tensor) -> str:
         """Return "keep", "bypass" or "free" for a tensor, as the rules specify.
 
-        Without a rule, the memory keeps the tensors it may hold, if it has capacity for one value of each.
+        Without a rule, the memory keeps the tensors it may hold, if it has room for one value of each.
         """
         for rule in self.rules.keep:
             if rule.memory == memory.name:
                 for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)):
                     if tensor.name in words or tensor.role in words:
                         return choice
-        wanted = sum(memory.slices_of(each) for each in self.problem.tensors if memory.may_hold(each))
-        return "keep" if wanted <= memory.usable_slices else "free"
+        return "keep" if slices_of_each(memory, self.problem.tensors) <= memory.usable_slices else "free"
 
     def describe(self, slot: Slot) -> str:
         """Return the name of a slot for messages."""

@@ -12,6 +12,14 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Rank, Tensor
 
 
+def slices_of_each(memory: Memory, tensors: Iterable[Tensor]) -> int:
+    """Return the slices that a memory needs for one value of each tensor that it may hold.
+
+    Without a rule, a memory with this room keeps all of them. A smaller one may bypass any of them.
+    """
+    return sum(memory.slices_of(each) for each in tensors if memory.may_hold(each))
+
+
 def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int | None:
     """Return the capacity for one copy of the tiles, in words; None if unlimited.
 

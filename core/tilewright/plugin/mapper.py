@@ -19,7 +19,7 @@ from tilewright.plugin.costmodel import Bounder, Costs, Relaxable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, known_objective
 
 Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None]
 """Generator that yields mappings and receives their costs."""
@@ -32,6 +32,10 @@ class Task:
     space: MapSpace
     objective: Objective = "edp"
     most_cycles: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Raise InputError if the objective is unknown: mappers may compare it with those that they know."""
+        known_objective(self.objective)
 
     @property
     def problem(self) -> Problem:

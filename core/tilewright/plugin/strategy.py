@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, metric
 from tilewright.schema.workload import Workload
 
 
@@ -41,7 +41,7 @@ class PointResult:
 
     def of(self, objective: Objective) -> float:
         """Return the value of the objective; EDP is total energy x total cycles."""
-        return {"edp": self.energy_pj * self.cycles, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+        return metric(objective, self.energy_pj, self.cycles)
 
 
 PointProposals = Generator[Sequence[PointProposal], Sequence[PointResult], None]

@@ -19,7 +19,7 @@ from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, 
 from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Rank
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, known_objective
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ def search_group(group: GroupMapping, objective: Objective = "energy", seconds: 
 
     Raises:
         NotConformableError: The architecture, a layer or its padding is not searched.
+        InputError: The objective is unknown.
     """
+    known_objective(objective)
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the search of fused groups", reasons)

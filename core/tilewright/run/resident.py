@@ -13,27 +13,30 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from tilewright.errors import InputError, NotConformableError, Reason
+from tilewright.errors import InputError, NotConformableError, Reason, TilewrightError
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.group_report import port_limits
+from tilewright.mapspace.room import slices_of_each
+from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import evaluate
 from tilewright.run.network import LayerSearch, MappedLayer, space_of
+from tilewright.run.resident_cases import Case, counted, left_of, on_chip, priced_by_port, shared_port
 from tilewright.run.resident_group import resident_group
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
-from tilewright.schema.report import Report
-from tilewright.schema.workload import Layer, Workload
+from tilewright.schema.report import Limit, Objective, Report, metric
+from tilewright.schema.workload import DistinctProblem, Layer, Workload
 
+Item = TypeVar("Item", int, str)
 Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
 """Maps problems, each with a configuration of its own, in order."""
-HOME = "_resident"
-"""Suffix of the copy of the home that keeps resident tensors while one layer is mapped."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Intermediate:
     Attributes:
         first, last: positions of the maker and of the last reader.
         operands: reader -> its names of the tensor.
-        words: capacity that it takes in the home, in words.
+        words, bits: capacity that it takes in the home.
     """
 
     maker: str
@@ -52,15 +55,7 @@ class Intermediate:
     last: int
     operands: dict[str, tuple[str, ...]]
     words: float
-
-
-@dataclass(frozen=True)
-class Case:
-    """One layer's problem, its resident tensors, and the words of the home that live tensors take."""
-
-    problem: str
-    resident: frozenset[str]
-    reserved: float
+    bits: int
 
 
 @dataclass(frozen=True)
@@ -105,15 +100,16 @@ def home_of(architecture: Architecture) -> Memory | None:
     return None
 
 
-def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], float]) -> list[Intermediate]:
+def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], int]) -> list[Intermediate]:
     """Return the results that may be resident.
 
     All readers must be known, and read nothing else in that operand but padding. The home must hold the result in the
     roles that it has for maker and readers. The maker, the readers and the layers between must be repeated equally often.
     Several makers of one operand add to one sum, which the last of them completes. The sum before lives until then.
+    A value takes the bits of the layer for which it is widest.
 
     Args:
-        width: words of one value in the home.
+        width: bits of one value in the home, by layer and tensor.
     """
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
     sums, unknown = _sums(workload)
@@ -126,14 +122,21 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
         uses = [order[reader] for reader in readers] + [order[max(each, key=order.__getitem__)] for each in later]
         if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
             continue
-        held = [workload.layer(reader).problem.tensor(t) for reader, operands in readers.items() for t in operands]
-        if not all(map(home.may_hold, (maker.problem.output, *held))):
+        uses_of = [(each, each.output) for each in (workload.layer(name).problem for name in makers)]
+        uses_of += [
+            (layer.problem, layer.problem.tensor(name))
+            for layer, operands in ((workload.layer(reader), operands) for reader, operands in readers.items())
+            for name in operands
+        ]
+        if not all(home.may_hold(tensor) for _, tensor in uses_of):
             continue
         if any(each.count != maker.count for each in workload.layers[first : max(uses) + 1]):
             continue
-        words = maker.problem.tensor_words(maker.problem.output) * width(maker.problem, maker.problem.output)
+        values = maker.problem.tensor_words(maker.problem.output)
+        bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
         operands = {reader: tuple(each) for reader, each in readers.items()}
-        found.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, words))
+        size = bits / home.word_bits, bits
+        found.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size))
     return found
 
 
@@ -199,36 +202,6 @@ def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
     return True
 
 
-def on_chip(architecture: Architecture, problem: Problem, home: Memory, case: Case) -> Architecture | None:
-    """Return the architecture of a layer in a case, or None if nothing is left of the home.
-
-    Resident tensors start at a copy of the home beside the outermost memories, and bypass the home itself.
-    """
-    place = architecture.cluster_index[architecture.cluster_of(home.name).name]
-    usable, left = home.usable_words, None
-    if usable is not None:
-        left = math.floor(usable - case.reserved)
-        others = [t for t in problem.tensors if home.may_hold(t) and t.name not in case.resident]
-        if left < sum(math.ceil(home.words_of(each)) for each in others) or left < 1:
-            return None
-        left = math.ceil(left * home.multiple_buffering)
-
-    def without(memory: Memory) -> Memory:
-        holds = tuple(t.name for t in problem.tensors if memory.may_hold(t) and t.name not in case.resident)
-        capacity = left if memory.name == home.name else memory.capacity_words
-        return memory.model_copy(update={"holds": holds, "capacity_words": capacity})
-
-    clusters = [
-        cluster.model_copy(update={"memories": tuple(map(without, cluster.memories))}) if number <= place else cluster
-        for number, cluster in enumerate(architecture.clusters)
-    ]
-    if case.resident:
-        update = {"name": home.name + HOME, "holds": tuple(sorted(case.resident)), "capacity_words": None}
-        copy = home.model_copy(update=update | {"leakage_pj_per_cycle": 0.0, "area_um2": None})
-        clusters[0] = clusters[0].model_copy(update={"memories": (*clusters[0].memories, copy)})
-    return architecture.model_copy(update={"clusters": tuple(clusters)})
-
-
 @dataclass
 class ResidentNetwork:
     """Costs of a network's layers by case, searched when they are needed."""
@@ -265,10 +238,14 @@ class ResidentNetwork:
         ]
         self.shrinks = self.home is not None and _is_cheaper(self.home, architecture)
 
-    def _width(self, problem: Problem, tensor: Tensor) -> float:
+    def _width(self, problem: Problem, tensor: Tensor) -> int:
+        return self._home_for(problem).bits_of(tensor)
+
+    def _home_for(self, problem: Problem) -> Memory:
+        """Return the home, with the widths of a layer's values."""
         assert self.home is not None
-        memories = self.configuration.architecture_for(problem).memories
-        return next(each for each in memories if each.name == self.home.name).words_of(tensor)
+        name = self.home.name
+        return next(each for each in self.configuration.architecture_for(problem).memories if each.name == name)
 
     def case(self, number: int, live: frozenset[int]) -> Case:
         """Return the case of a layer while some intermediates, by position in `may_stay`, are alive."""
@@ -276,11 +253,11 @@ class ResidentNetwork:
         alive = [self.may_stay[at] for at in live]
         own = {name for each in alive for name in each.operands.get(layer.name, ())}
         own |= {each.result for each in alive if each.first == number}
-        return Case(layer.problem.content_key, frozenset(own), math.fsum(each.words for each in alive))
+        return Case(layer.problem.content_key, frozenset(own), sum(each.bits for each in alive))
 
     def free(self, number: int) -> Case:
         """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
-        return Case(self.workload.layers[number].problem.content_key, self.exchanged[number], 0.0)
+        return Case(self.workload.layers[number].problem.content_key, self.exchanged[number], 0)
 
     def ask(self, cases: Sequence[Case]) -> None:
         """Search the cases that are not known."""
@@ -296,12 +273,133 @@ class ResidentNetwork:
                 todo.append((case, search))
         for (case, _), layer in zip(todo, self.search([each for _, each in todo]), strict=False):
             self.costs[case] = self._cost(layer)
+        self._share_ports([case for case, _ in todo if case in self.costs])
+
+    def _share_ports(self, cases: Sequence[Case]) -> None:
+        """Search further for cases that ports of the home slow down, which their searches counted apart.
+
+        Bisection finds the fewest cycles (docs/fusion.md, Lemma 5). Where a gap is left, mappings of the other objective
+        are tried, too.
+        """
+        slow = [case for case in cases if self._is_slowed(case)]
+        if self.configuration.objective == "cycles":
+            limits = {
+                case: int(cost.layer.result.value)
+                for case in slow
+                if (cost := self.costs[case]).layer and cost.layer.result
+            }
+            while limits:
+                better = self._with_fewer_words(limits)
+                limits = {case: int(self.costs[case].bound + self.costs[case].value) // 2 for case in better}
+        others: tuple[tuple[Objective, bool], ...] = (("energy", True), ("energy", False), ("cycles", False))
+        tried = [
+            (case, self._search(case).with_objective(objective, self.costs[case].cycles - 1 if faster else math.inf))
+            for case in slow
+            for objective, faster in others
+            if self._has_gap(case) and (faster or objective != self.configuration.objective)
+        ]
+        searches = [LayerSearch(self.distinct[case.problem], each) for case, each in tried]
+        for (case, _), layer in zip(tried, self.search(searches), strict=False):
+            self._improve(case, layer)
+
+    def _has_gap(self, case: Case) -> bool:
+        cost = self.costs[case]
+        return math.isfinite(cost.value) and cost.bound < cost.value * (1 - PROOF_TOLERANCE)
+
+    def _is_slowed(self, case: Case) -> bool:
+        """Return whether a gap is left, and a port of the home takes all cycles of the mapping found."""
+        port = self._port(case)
+        return self._has_gap(case) and port is not None and port.cycles >= self.costs[case].cycles
+
+    def _port(self, case: Case) -> Limit | None:
+        """Return the slowest port of the home in the mapping found; None if there is none."""
+        cost, problem = self.costs[case], self.distinct[case.problem].problem
+        if self.home is None or cost.layer is None or cost.layer.report is None:
+            return None
+        return shared_port(self._home_for(problem), problem, cost.layer.report)
+
+    def _search(self, case: Case) -> RunConfiguration:
+        architecture = self._architecture(case)
+        assert architecture is not None, "a mapping is known"
+        return self.configuration.on_architecture(architecture)
+
+    def _with_fewer_words(self, limits: dict[Case, int]) -> list[Case]:
+        """Search mappings with the least words at the slowest port, within the limits on cycles of other parts.
+
+        Return the cases for which that helped, and which have a gap left.
+        """
+        asked = []
+        for case, most in limits.items():
+            port, distinct, plain = self._port(case), self.distinct[case.problem], self._search(case)
+            if port is not None:
+                home = self._home_for(distinct.problem)
+                priced = plain.on_architecture(priced_by_port(plain.architecture, home, port.action))
+                asked.append((case, port, most, LayerSearch(distinct, priced.with_objective("energy", most))))
+        better = []
+        for (case, port, most, _), layer in zip(asked, self.search([each[-1] for each in asked]), strict=False):
+            before = self.costs[case]
+            if layer.result is not None and layer.result.lower_bound is not None:
+                at_once = (port.words_per_cycle or math.inf) * self._home_for(layer.problem).slices_per_word
+                least = min(most + 1, math.ceil(layer.result.lower_bound / at_once * (1 - 1e-9)))
+                self.costs[case] = dataclasses.replace(before, bound=min(max(before.bound, least), before.value))
+            self._improve(case, layer)
+            now = self.costs[case]
+            if (now.bound, now.value) != (before.bound, before.value) and self._has_gap(case):
+                better.append(case)
+        return better
+
+    def _improve(self, case: Case, other: MappedLayer) -> None:
+        """Take the mapping of another search of a case if it costs less."""
+        cost = self.costs[case]
+        if other.result is None or other.result.best is None or cost.layer is None or cost.layer.result is None:
+            return
+        mapping, space = other.result.best, space_of(other.distinct, self._search(case))[0]
+        report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
+        found = self._counted(space.problem, report)
+        if found is None:
+            return
+        value = metric(self.configuration.objective, *found)
+        if (value, *found) < (cost.value, cost.energy_pj, cost.cycles):
+            result = dataclasses.replace(
+                cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
+            )
+            layer = dataclasses.replace(cost.layer, result=result, report=report)
+            self.costs[case] = Cost(value, min(cost.bound, value), *found, layer)
 
     def _architecture(self, case: Case) -> Architecture | None:
-        """Return the architecture on which a case is searched, or None if nothing is left of the home."""
+        """Return the architecture on which a case is searched; None if it has no mapping."""
         if self.home is None or not (case.resident or case.reserved):
             return self.configuration.architecture
-        return on_chip(self.configuration.architecture, self.distinct[case.problem].problem, self.home, case)
+        distinct = self.distinct[case.problem]
+        home = self._home_for(distinct.problem)
+        found = on_chip(self.configuration.architecture_for(distinct.problem), distinct.problem, home, case)
+        if found is None or self._must_keep_more(distinct, found):
+            return None
+        # a capacity of 0 is no valid one; a memory without capacity holds nothing
+        return found.with_memories(
+            lambda each: (
+                each if each.capacity_words != 0 else each.model_copy(update={"holds": (), "capacity_words": None})
+            )
+        )
+
+    def _must_keep_more(self, distinct: DistinctProblem, architecture: Architecture) -> bool:
+        """Return whether the rules keep tensors in the home that it has no room for."""
+        assert self.home is not None
+        with suppress(TilewrightError):  # the search reports it
+            space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
+            left = next(each for each in space.architecture.memories if each.name == self.home.name)
+            here = [at for at, entry in enumerate(space.skeleton.entries) if left.name in entry.memories]
+            kept = [t for number, t in enumerate(space.problem.tensors) if space.keeps[0][here, number].any()]
+            return slices_of_each(left, kept) > left.usable_slices
+        return False
+
+    def bypasses(self, case: Case) -> bool:
+        """Return whether other tensors may bypass the home in a case, because less than a value of each is left."""
+        if self.home is None:
+            return False
+        problem = self.distinct[case.problem].problem
+        left = left_of(self._home_for(problem), problem, case)
+        return left is not None and slices_of_each(left, problem.tensors) > left.usable_slices
 
     def _cost(self, layer: MappedLayer) -> Cost:
         """Return the cost of a mapped layer."""
@@ -311,28 +409,12 @@ class ResidentNetwork:
             return Cost(
                 math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
             )
-        value = found[self.configuration.objective != "energy"]
+        value = metric(self.configuration.objective, *found)
         bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
         return Cost(value, bound, *found, layer)
 
     def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
-        """Return energy in pJ and cycles of a report, or None if it is invalid. The home and its copy share their ports."""
-        energy, cycles = report.energy_pj, report.cycles
-        if energy is None or cycles is None:
-            return None
-        if self.home is not None:
-            moved = Counter[int](), Counter[int]()
-            for level in report.levels:
-                if level.name in (self.home.name, self.home.name + HOME):
-                    for name, counts in level.tensors.items():
-                        slices = self._slices(problem, name)
-                        moved[0][0] += counts.reads * slices
-                        moved[1][0] += (counts.fills + counts.updates) * slices
-            both = max((each.cycles for each in port_limits((self.home,), {self.home.name: moved})), default=0)
-            if both > cycles:
-                energy += math.fsum(each.leakage_pj for each in report.levels) * (both - cycles) / cycles
-                cycles = both
-        return energy, cycles
+        return counted(None if self.home is None else self._home_for(problem), problem, report)
 
     def lives(self, residents: Iterable[str]) -> list[frozenset[int]]:
         """Return the intermediates alive during each layer, by position in `may_stay`.
@@ -354,7 +436,7 @@ class ResidentNetwork:
             for number in range(len(self.workload.layers))
         ]
         for layer, live in zip(self.workload.layers, found, strict=True):
-            if math.fsum(self.may_stay[at].words for at in live) > self._limit:
+            if sum(self.may_stay[at].bits for at in live) > self._limit:
                 raise InputError(f"the results alive during {layer.name} do not fit {self.home and self.home.name}")
         return found
 
@@ -378,30 +460,27 @@ class ResidentNetwork:
 
     @property
     def _limit(self) -> float:
-        """Words that residents may take in the home."""
-        return math.inf if self.home is None or self.home.usable_words is None else self.home.usable_words
-
-    def _slices(self, problem: Problem, tensor: str) -> int:
-        assert self.home is not None
-        memories = self.configuration.architecture_for(problem).memories
-        return next(each for each in memories if each.name == self.home.name).slices_of(problem.tensor(tensor))
+        """Bits that residents may take in the home."""
+        if self.home is None or self.home.usable_words is None:
+            return math.inf
+        return self.home.usable_words * self.home.word_bits
 
     def bound(self, number: int, live: frozenset[int]) -> float:
-        """Return a lower bound of a layer, known or not.
-
-        A case costs no less than one with fewer words reserved. If the home is cheaper than the outermost
-        memories, it costs no less than the case of most freedom.
-        """
+        """Return a lower bound of a layer, known or not (docs/fusion.md, Lemmas 2 and 3)."""
         case = self.case(number, live)
         if case in self.costs:
             return self.costs[case].bound
+        bypasses = self.bypasses(case)
         known = [
             cost.bound
             for other, cost in self.costs.items()
-            if (other.problem, other.resident) == (case.problem, case.resident) and other.reserved <= case.reserved
+            if (other.problem, other.resident) == (case.problem, case.resident)
+            and other.reserved <= case.reserved
+            and self.bypasses(other) == bypasses
         ]
-        free = self.costs.get(self.free(number)) if self.shrinks else None
-        return max([0.0, *known, *([] if free is None else [free.bound])])
+        if self.shrinks and not bypasses:
+            known += [cost.bound for cost in (self.costs.get(self.free(number)),) if cost is not None]
+        return max([0.0, *known])
 
     def gain(self) -> tuple[float, float]:
         """Return the cost without fusion, and a lower bound on that of all mappings with residents, whole or in tiles.
@@ -418,26 +497,49 @@ class ResidentNetwork:
         return plain, least
 
     def _freest(self, number: int) -> list[Case]:
-        """Return cases such that every other one of the layer costs no less than one of them."""
-        if self.shrinks:
-            return [self.free(number)]
-        names = sorted(self.exchanged[number])
-        chosen = [frozenset(each) for count in range(len(names)) for each in itertools.combinations(names, count + 1)]
-        return [dataclasses.replace(self.free(number), resident=each) for each in chosen]
+        """Return cases such that every other one of the layer costs no less than one of them (docs/fusion.md, Lemma 4)."""
+        alive = [at for at, each in enumerate(self.may_stay) if each.first <= number <= each.last]
+        own = [at for at in alive if self.case(number, frozenset({at})).resident]
+        others = [self.may_stay[at].bits for at in alive if at not in own]
+        keeping = [self.free(number)]
+        if not self.shrinks:
+            keeping = [
+                dataclasses.replace(keeping[0], resident=each) for each in _subsets(self.exchanged[number]) if each
+            ]
+        bypassing = (self._bypassing(self.case(number, each), others) for each in _subsets(own))
+        return [*keeping, *(case for cases in bypassing for case in cases)]
+
+    def _bypassing(self, case: Case, others: list[int]) -> Iterator[Case]:
+        """Yield the case of most room in which other tensors may bypass the home, if live tensors can take the rest.
+
+        Args:
+            case: the layer's own residents, without other live tensors.
+            others: bits of the tensors that may be alive in addition.
+        """
+        if self.home is None:
+            return
+        problem = self.distinct[case.problem].problem
+        home = self._home_for(problem)
+        wanted = slices_of_each(home, [t for t in problem.tensors if t.name not in case.resident])
+        least = self._limit - wanted * home.word_bits // home.slices_per_word + 1
+        taken = {case.reserved}
+        for bits in others:
+            taken |= {each + bits for each in taken if each + bits <= self._limit}
+        if any(least <= each <= self._limit for each in taken):
+            yield dataclasses.replace(case, reserved=max(0, int(least)))
 
     def place(self) -> Placement:
-        """Return the residents of least cost."""
+        """Return the residents of least cost.
+
+        Cases are searched until the least bound, and the least cost that unknown cases might allow, have known ones only.
+        """
         self.gain()
-        while True:
-            value, lives = self._least(lambda at, live: self.bound(at, live))
-            missing = [case for at, live in enumerate(lives) if (case := self.case(at, live)) not in self.costs]
-            if not missing:
-                break
+        while missing := self._missing(self.bound) or self._missing(self._hoped):
             self.ask(missing)
             if any(case not in self.costs for case in missing):
                 break  # interrupted
-        bound = value
-        value, lives = self._least(lambda at, live: getattr(self.costs.get(self.case(at, live)), "value", math.inf))
+        bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
+        value, lives = self._least(self._known)
         costs = tuple(self.costs.get(self.case(at, live), Cost(math.inf, 0.0)) for at, live in enumerate(lives))
         counts = [layer.count for layer in self.workload.layers]
         return Placement(
@@ -449,24 +551,45 @@ class ResidentNetwork:
             min(bound, value),
         )
 
-    def _least(self, cost: Callable[[int, frozenset[int]], float]) -> tuple[float, list[frozenset[int]]]:
-        """Return the least sum over the layers, and the intermediates alive during each, by position in `may_stay`."""
-        states: dict[frozenset[int], tuple[float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, ())}
+    def _missing(self, cost: Callable[[int, frozenset[int]], float]) -> list[Case]:
+        """Return the unknown cases of the choice of least cost."""
+        _, lives = self._least(lambda at, live: (cost(at, live), 0.0))
+        return [case for at, live in enumerate(lives) if (case := self.case(at, live)) not in self.costs]
+
+    def _hoped(self, number: int, live: frozenset[int]) -> float:
+        """Return the cost of a layer if it is known, and a lower bound otherwise."""
+        known = self.costs.get(self.case(number, live))
+        return self.bound(number, live) if known is None else known.value
+
+    def _known(self, number: int, live: frozenset[int]) -> tuple[float, float]:
+        """Return the cost of a layer and, to decide between equals, the other metric; inf if it is not known."""
+        known = self.costs.get(self.case(number, live))
+        if known is None:
+            return math.inf, math.inf
+        return known.value, known.cycles if self.configuration.objective == "energy" else known.energy_pj
+
+    def _least(self, cost: Callable[[int, frozenset[int]], tuple[float, float]]) -> tuple[float, list[frozenset[int]]]:
+        """Return the least sum over the layers, and the intermediates alive during each, by position in `may_stay`.
+
+        The second number of a cost decides between equal sums.
+        """
+        states: dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, 0.0, ())}
         for number, layer in enumerate(self.workload.layers):
             starts = [frozenset[int]()]
             starts += [frozenset({at}) for at, each in enumerate(self.may_stay) if each.first == number]
-            new = dict[frozenset[int], tuple[float, tuple[frozenset[int], ...]]]()
-            for before, (total, lives) in states.items():
+            new = dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]]()
+            for before, (total, second, lives) in states.items():
                 for start in starts:
                     live = before | start
-                    if math.fsum(self.may_stay[at].words for at in live) > self._limit:
+                    if sum(self.may_stay[at].bits for at in live) > self._limit:
                         continue
                     after = frozenset(at for at in live if self.may_stay[at].last > number)
-                    found = total + layer.count * cost(number, live)
-                    if after not in new or found < new[after][0]:
-                        new[after] = found, (*lives, live)
+                    more = cost(number, live)
+                    found = total + layer.count * more[0], second + layer.count * more[1]
+                    if after not in new or found < new[after][:2]:
+                        new[after] = *found, (*lives, live)
             states = new
-        value, lives = states[frozenset()]
+        value, _, lives = states[frozenset()]
         return value, list(lives)
 
 
@@ -484,6 +607,11 @@ def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None
         return None
     makers = [each.maker for each in placed.residents]
     return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
+
+
+def _subsets(items: Iterable[Item]) -> list[frozenset[Item]]:
+    able = list(items)
+    return [frozenset(each) for count in range(len(able) + 1) for each in itertools.combinations(able, count)]
 
 
 def _is_cheaper(home: Memory, architecture: Architecture) -> bool:

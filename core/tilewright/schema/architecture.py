@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -23,7 +23,7 @@ from tilewright.errors import InputError
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import Name, Problem, Tensor
+from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
 from tilewright.schema.replace import Place, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
@@ -239,6 +239,33 @@ class Memory(Model):
         A slice is the largest number of bits that divides the widths of words and of all values.
         """
         return self.word_bits // math.gcd(self.word_bits, *self.bits_per_value.values())
+
+    def in_slices(self) -> Memory:
+        """Return the same memory with words of one slice; capacity, energies and bandwidths are equal.
+
+        `multiple_buffering` rounds the usable capacity down to a slice instead of a word.
+        """
+        parts = self.slices_per_word
+
+        def widened(rate: float | None) -> float | None:
+            return None if rate is None else rate * parts
+
+        rates = (
+            "read_bandwidth_words_per_cycle",
+            "write_bandwidth_words_per_cycle",
+            "shared_bandwidth_words_per_cycle",
+        )
+        ports = [each.model_copy(update={"words_per_cycle": widened(each.words_per_cycle)}) for each in self.ports]
+        return self.model_copy(
+            update={
+                **{name: widened(getattr(self, name)) for name in rates},
+                "word_bits": self.word_bits // parts,
+                "bits_per_value": FrozenDict({**dict.fromkeys(get_args(Role), self.word_bits), **self.bits_per_value}),
+                "capacity_words": None if self.capacity_words is None else self.capacity_words * parts,
+                "block_words": self.block_words * parts,
+                "ports": tuple(ports),
+            }
+        )
 
     def bits_of(self, tensor: Tensor) -> int:
         """Return the bits of one value of a tensor."""

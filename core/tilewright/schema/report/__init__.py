@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.schema.report.content import UNITS, Objective, ReportContent
+from tilewright.schema.report.content import UNITS, Objective, ReportContent, known_objective, metric
 from tilewright.schema.report.parts import (
     AccessCounts,
     Accesses,
@@ -46,6 +46,8 @@ __all__ = [
     "Served",
     "SparseCounts",
     "TensorCounts",
+    "known_objective",
+    "metric",
     "overlapping",
 ]
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
-from tilewright.errors import Reason
+from tilewright.errors import InputError, Reason
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report.parts import (
@@ -26,6 +26,28 @@ from tilewright.values import Model
 Objective = Literal["edp", "energy", "cycles"]
 """Metric that a search minimises."""
 UNITS: dict[Objective, str] = {"edp": "pJ x cycles", "energy": "pJ", "cycles": "cycles"}
+
+
+def known_objective(name: str) -> Objective:
+    """Return the objective of that name.
+
+    Raises:
+        InputError: There is none.
+    """
+    for each in UNITS:
+        if each == name:
+            return each
+    *others, last = UNITS
+    raise InputError(f"objective is {name!r}; expected {', '.join(others)} or {last}")
+
+
+def metric(objective: Objective, energy_pj: float, cycles: float) -> float:
+    """Return the metric of an objective, in pJ x cycles, pJ or cycles.
+
+    Raises:
+        InputError: The objective is unknown.
+    """
+    return {"edp": energy_pj * cycles, "energy": energy_pj, "cycles": cycles}[known_objective(objective)]
 
 
 LEAKAGE = "leakage"
@@ -147,7 +169,9 @@ class ReportContent(Model):
 
     def of(self, objective: Objective) -> float | None:
         """Return the metric of an objective, in pJ x cycles, pJ or cycles; None if invalid."""
-        return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+        if self.energy_pj is None or self.cycles is None:
+            return None
+        return metric(objective, self.energy_pj, self.cycles)
 
     @property
     def pj_per_mac(self) -> float | None:

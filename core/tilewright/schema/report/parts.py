@@ -8,9 +8,6 @@ from typing import Literal
 from tilewright.schema.frozen import FrozenDict
 from tilewright.values import Model
 
-Objective = Literal["edp", "energy", "cycles"]
-"""Metric that a search minimises."""
-
 
 class AccessCounts(Model):
     """Accesses of three kinds."""
