@@ -32,6 +32,7 @@ from tilewright.run.rivals.groups import GroupRivals
 from tilewright.run.rivals.networks import NetworkRivals
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.report import metric
 
 
 def fusion_checks(certificate: FusionCertificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
@@ -123,7 +124,7 @@ def _figures(it: NetworkCertificate, costs: Costs) -> Check:
         math.fsum(layer.count * cost[part] for layer, cost in zip(it.workload.layers, costs, strict=True))
         for part in (0, 1)
     )
-    value = energy if it.objective == "energy" else cycles
+    value = metric(it.objective, energy, cycles)
     figures = [("energy", energy, it.energy_pj), ("cycles", cycles, it.cycles), (it.objective, value, it.value)]
     return _equal("figures", figures)
 

@@ -24,7 +24,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, metric
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
@@ -41,9 +41,10 @@ CERTIFIED = (
 class FusionGain(Tabular):
     """Bound on the gain of fusion, in the objective over the whole network.
 
-    `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles. `may_stay` are
-    the layers whose results could stay there, because it is known which words are read. `unknown` are layers for which
-    the workload does not state whose results they read. With such layers, `least` and `gain` are None.
+    `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles, and has a mapping
+    of each layer's map space. `may_stay` are the layers whose results could stay there, because it is known which words
+    are read. `unknown` are layers for which the workload does not state whose results they read. With such layers,
+    `least` and `gain` are None.
     """
 
     network: str
@@ -163,7 +164,7 @@ class NetworkFusion(Tabular):
     @property
     def value(self) -> float:
         """The objective over the whole network."""
-        return self.energy_pj if self.gain.objective == "energy" else self.cycles
+        return metric(self.gain.objective, self.energy_pj, self.cycles)
 
     @property
     def gap(self) -> float | None:
@@ -240,11 +241,11 @@ class NetworkFusion(Tabular):
     def _proved(self) -> str:
         count = len(self.gain.may_stay)
         some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
-        return f"proved among {some}: {proof(self.gap)}"
+        return f"in the layers' map spaces, proved among {some}: {proof(self.gap)}"
 
 
 def _column(objective: Objective) -> Column:
-    return numbers("energy", "pJ") if objective == "energy" else numbers("cycles")
+    return {"energy": numbers("energy", "pJ"), "cycles": numbers("cycles")}[objective]
 
 
 @checked

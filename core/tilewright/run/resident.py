@@ -31,10 +31,10 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
-from tilewright.schema.report import Limit, Objective, Report, metric
+from tilewright.schema.report import Limit, Objective, Report, known_objective, metric
 from tilewright.schema.workload import DistinctProblem, Layer, Workload
 
-Item = TypeVar("Item", int, str)
+Item = TypeVar("Item")
 Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
 """Maps problems, each with a configuration of its own, in order."""
 
@@ -210,10 +210,11 @@ class ResidentNetwork:
     configuration: RunConfiguration
     search: Search
     costs: dict[Case, Cost] = field(default_factory=dict)
+    _bypasses: dict[Case, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise NotConformableError if the objective or the hardware is not covered."""
-        architecture, objective = self.configuration.architecture, self.configuration.objective
+        """Raise NotConformableError if the objective or the hardware is not covered, InputError if the former is unknown."""
+        architecture, objective = self.configuration.architecture, known_objective(self.configuration.objective)
         reasons = [
             Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
             for name in architecture.sparse_parts
@@ -397,9 +398,11 @@ class ResidentNetwork:
         """Return whether other tensors may bypass the home in a case, because less than a value of each is left."""
         if self.home is None:
             return False
-        problem = self.distinct[case.problem].problem
-        left = left_of(self._home_for(problem), problem, case)
-        return left is not None and slices_of_each(left, problem.tensors) > left.usable_slices
+        if case not in self._bypasses:
+            problem = self.distinct[case.problem].problem
+            left = left_of(self._home_for(problem), problem, case)
+            self._bypasses[case] = left is not None and slices_of_each(left, problem.tensors) > left.usable_slices
+        return self._bypasses[case]
 
     def _cost(self, layer: MappedLayer) -> Cost:
         """Return the cost of a mapped layer."""
@@ -504,7 +507,9 @@ class ResidentNetwork:
         keeping = [self.free(number)]
         if not self.shrinks:
             keeping = [
-                dataclasses.replace(keeping[0], resident=each) for each in _subsets(self.exchanged[number]) if each
+                dataclasses.replace(keeping[0], resident=each)
+                for each in _subsets(sorted(self.exchanged[number]))
+                if each
             ]
         bypassing = (self._bypassing(self.case(number, each), others) for each in _subsets(own))
         return [*keeping, *(case for cases in bypassing for case in cases)]
@@ -540,6 +545,8 @@ class ResidentNetwork:
                 break  # interrupted
         bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
         value, lives = self._least(self._known)
+        if self.configuration.objective == "cycles":
+            self._save_energy([self.case(at, live) for at, live in enumerate(lives)])
         costs = tuple(self.costs.get(self.case(at, live), Cost(math.inf, 0.0)) for at, live in enumerate(lives))
         counts = [layer.count for layer in self.workload.layers]
         return Placement(
@@ -550,6 +557,20 @@ class ResidentNetwork:
             value,
             min(bound, value),
         )
+
+    def _save_energy(self, cases: Sequence[Case]) -> None:
+        """Take mappings of less energy that are as fast."""
+        known = [
+            case for case in dict.fromkeys(cases) if math.isfinite(getattr(self.costs.get(case), "value", math.inf))
+        ]
+        searches = [
+            LayerSearch(
+                self.distinct[case.problem], self._search(case).with_objective("energy", self.costs[case].cycles)
+            )
+            for case in known
+        ]
+        for case, layer in zip(known, self.search(searches), strict=False):
+            self._improve(case, layer)
 
     def _missing(self, cost: Callable[[int, frozenset[int]], float]) -> list[Case]:
         """Return the unknown cases of the choice of least cost."""
@@ -609,9 +630,8 @@ def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None
     return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
 
 
-def _subsets(items: Iterable[Item]) -> list[frozenset[Item]]:
-    able = list(items)
-    return [frozenset(each) for count in range(len(able) + 1) for each in itertools.combinations(able, count)]
+def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
+    return [frozenset(each) for count in range(len(items) + 1) for each in itertools.combinations(items, count)]
 
 
 def _is_cheaper(home: Memory, architecture: Architecture) -> bool:

@@ -1,6 +1,6 @@
-"""Cases of a layer whose tensors may stay in the home: the architecture that is left, and the ports that they share.
+"""Cases of a layer whose tensors may stay in the home: its architecture, and the ports that they share.
 
-docs/fusion.md ("What is left of the home") has the lemmas.
+docs/fusion.md ("Room beside residents") has the lemmas.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Case:
 
 
 def left_of(home: Memory, problem: Problem, case: Case) -> Memory | None:
-    """Return what is left of the home for other tensors in a case; None if live tensors do not fit.
+    """Return the home with the room of other tensors in a case; None if live tensors do not fit.
 
-    Its words are slices if whole words are not exact. If nothing is left, its capacity is 0 (docs/fusion.md, Lemma 1).
+    Its words are slices if whole words are not exact. Without room, its capacity is 0 (docs/fusion.md, Lemma 1).
     """
     holds = tuple(t.name for t in problem.tensors if home.may_hold(t) and t.name not in case.resident)
     if home.usable_words is None:

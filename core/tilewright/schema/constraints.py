@@ -74,7 +74,7 @@ class SpatialRule(Model):
 class KeepRule(Model):
     """Tensors, by name or role, that `memory` must keep, must bypass, or may do either (`free`).
 
-    Without a rule a memory keeps every tensor that it may hold. A memory too small for one word of
+    Without a rule a memory keeps every tensor that it may hold. A memory too small for one value of
     each may bypass any of them.
     """
 

@@ -1,5 +1,7 @@
 """`fuse_network` and `fusion_gain`: results that stay on chip, and the bound on what they save."""
 
+from typing import Any
+
 import pytest
 
 import tilewright as tw
@@ -133,3 +135,31 @@ def test_a_result_that_is_read_as_a_weight_does_not_stay_where_weights_cannot() 
     for tensor, role in zip(data["layers"][1]["problem"]["tensors"], ("weight", "input"), strict=False):
         tensor["role"] = role
     assert tw.fusion_gain(data, "eyeriss", objective="energy", progress=False).may_stay == ()
+
+
+def test_the_bound_names_its_space_and_free_rules_widen_it() -> None:
+    """A group that bypasses registers costs less than the bound for mappings in which registers keep everything."""
+    names = ("DRAM", "Buffer", "Registers")
+    energies = {"DRAM": (100, 100), "Buffer": (1, 1), "Registers": (1, 200)}
+    clusters: list[dict[str, Any]] = [
+        {
+            "name": each,
+            "memories": [{"name": each, "read_energy_pj": energies[each][0], "write_energy_pj": energies[each][1]}],
+        }
+        for each in names
+    ]
+    clusters[1]["memories"][0]["capacity_words"] = 60
+    clusters[2]["memories"][0]["capacity_words"] = 8
+    arch = {"name": "dear", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+    keep = [{"memory": "Registers", "free": ["input", "weight", "output"]}]
+    free = {"kind": "constraints", "name": "free", "variants": [{"keep": keep}]}
+    net = products(4, (4, 4, 4))
+    plain = tw.fuse_network(net, arch, objective="energy", progress=False, cache=False)
+    wide = tw.fuse_network(net, arch, objective="energy", constraints=free, progress=False, cache=False)
+    assert wide.group is not None and wide.gain.least is not None and plain.gain.least is not None
+    (report,) = tw.evaluate(wide.group, models="oracle").reports
+    assert report.energy_pj == pytest.approx(wide.value, rel=1e-9)
+    assert wide.gain.least <= wide.value * (1 + 1e-9) < plain.gain.least <= plain.value
+    assert "in the layers' map spaces, proved among choices of the 1 results" in str(plain)
+    for text in (str(plain), str(plain.gain)):
+        assert "fused in Buffer, at least" in text and "layers' mappings searched without fusion" in text

@@ -1,8 +1,8 @@
 """Networks whose results stay on chip: counts are those of executed groups, and no other choice costs less."""
 
+import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -11,15 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
+from support.fused_networks import compared, prepared, random_net
 from support.groups import figures
 from support.products import products
 from support.profiles import scaled
-from tilewright.api.keywords import settings_of
-from tilewright.api.plan import Plan
-from tilewright.api.settings import MapSettings
+from tilewright.errors import InputError
+from tilewright.plugin.mapper import Task
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.network import LayerSearch, MappedLayer, map_searches
+from tilewright.run.fused_group import search_group
 from tilewright.run.resident import ResidentNetwork, group_of
+from tilewright.schema.report import metric
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 LINKLESS = build_model("timeloop", {"link_transfers": False})
@@ -55,16 +56,6 @@ def random_architecture(random: Random) -> tw.Architecture:
     return tw.Architecture.model_validate(
         {"name": "small", "clusters": clusters[: random.choice([2, 3, 3])], "compute": {"energy_per_operation_pj": 0.5}}
     )
-
-
-def prepared(workload: tw.Workload, arch: tw.Architecture, objective: str) -> ResidentNetwork:
-    settings = {name: each.default for name, each in settings_of(MapSettings).items()}
-    plan, configuration = Plan.of_one(workload, arch, settings | {"objective": objective, "cache": False})  # type: ignore[arg-type]
-
-    def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
-        return map_searches(asked)
-
-    return ResidentNetwork(plan.workload, configuration, search)
 
 
 @pytest.mark.exhaustive
@@ -103,3 +94,170 @@ def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: 
     assert figures(evaluate_group(LINKLESS, group)) == figures(executed)  # execution does not forward words
     if group.architecture.compute_instances == 1:
         assert (executed.energy_pj, executed.cycles) == pytest.approx((placed.energy_pj, placed.cycles), rel=1e-9)
+
+
+def machine(home: dict[str, Any], beside: bool = False, **more: Any) -> dict[str, Any]:
+    """Return an outermost memory of 100 pJ, and a home of 1 pJ, perhaps with a memory of weights beside it."""
+    dram = {"name": "DRAM", "technology": "dram", "read_energy_pj": 100, "write_energy_pj": 100} | more
+    memories = [{"name": "Buffer", "read_energy_pj": 1, "write_energy_pj": 1} | more | home]
+    if beside:
+        memories[0]["holds"] = ["input", "output"]
+        weights = {"name": "Weights", "holds": ["weight"], "capacity_words": 16}
+        memories.append(weights | {"read_energy_pj": 1, "write_energy_pj": 1})
+    clusters = [{"name": "DRAM", "memories": [dram]}, {"name": "Buffer", "memories": memories}]
+    return {"name": "small", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+
+
+BYTES: dict[str, Any] = {"word_bits": 16, "bits_per_value": {"input": 8, "output": 8}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "arch", "least", "stay"),
+    [
+        (4, (4, 4, 4, 4), machine({"capacity_words": 32}, beside=True), 8880.0, ["L0", "L1"]),
+        (3, (2, 3, 2), machine({"capacity_words": 6}, **BYTES), 3728.0, ["L0"]),
+        (3, (2, 3, 2), machine({"capacity_words": 10}), 4917.0, ["L0"]),
+    ],
+    ids=["results fill the home exactly", "half words", "less than a word of each is left"],
+)
+def test_room_is_exact(rows: int, sizes: tuple[int, ...], arch: Any, least: float, stay: list[str]) -> None:
+    network = prepared(products(rows, sizes), arch, "energy")
+    placed = network.place()
+    assert placed.value == pytest.approx(least, rel=1e-9) == pytest.approx(placed.bound, rel=1e-8)
+    assert [each.maker for each in placed.residents] == stay
+    group = group_of(network, placed)
+    assert group is not None
+    for model in (TIMELOOP, ORACLE):
+        assert evaluate_group(model, group).energy_pj == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [7, 1011])
+def test_networks_cost_what_a_brute_force_finds(seed: int) -> None:
+    assert "equal" in compared(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_more_networks_cost_what_a_brute_force_finds(seed: int) -> None:
+    assert "equal" in compared(seed)
+
+
+@pytest.mark.exhaustive
+def test_a_network_costs_what_a_brute_force_finds_with_every_size_of_its_home() -> None:
+    assert compared(14, every=True).endswith("sizes, all proved")
+
+
+def test_bounds_of_more_room_hold_only_where_tensors_may_bypass_as_well() -> None:
+    """The home is dear, so a layer costs less where so little is left that tensors may bypass it."""
+    arch = machine({"capacity_words": 100, "read_energy_pj": 90, "write_energy_pj": 90})
+    network = prepared(products(4, (2, 6, 2)), arch, "energy")
+    network.gain()
+    full = next(each for each in network.costs if each.problem == network.case(0, frozenset()).problem)
+    assert not network.bypasses(full)
+    costs = []
+    for left in (30, 3, 2, 0):
+        case = dataclasses.replace(network.case(0, frozenset()), reserved=(100 - left) * 16)
+        network.ask([case])
+        costs.append((network.bypasses(case), network.costs[case].value))
+    assert [bypasses for bypasses, _ in costs] == [False, False, True, True]
+    assert costs[0][1] <= costs[1][1] and costs[2][1] < costs[0][1] and costs[2][1] <= costs[3][1]
+
+
+def test_a_rule_that_keeps_a_tensor_needs_room_for_it() -> None:
+    arch = machine({"capacity_words": 32}, beside=True)
+    for words, stay in ((["weight"], ["L0", "L1"]), (["input"], ["L0", "L1"]), (["output"], ["L0", "L1"])):
+        keep = [{"memory": "Buffer", "keep": words}]
+        rules = {"kind": "constraints", "name": "rules", "variants": [{"keep": keep}]}
+        network = prepared(products(4, (4, 4, 4, 4)), arch, "energy", rules)
+        placed = network.place()
+        assert [each.maker for each in placed.residents] == stay and placed.bound >= placed.value * (1 - 1e-8)
+    network = prepared(products(4, (4, 4, 4, 4, 4)), arch, "energy", rules)
+    network.gain()
+    case = dataclasses.replace(network.case(0, frozenset()), reserved=32 * 16)
+    network.ask([case])
+    assert math.isinf(network.costs[case].bound)  # the result must be kept, and nothing is left
+
+
+def test_rules_on_the_loops_of_the_outermost_memory_hold_for_layers_with_residents() -> None:
+    temporal = [{"memory": "DRAM", "factors": {"M": 1, "N": 1, "K": 1}}]
+    rules = {"kind": "constraints", "name": "rules", "variants": [{"temporal": temporal}]}
+    network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 60}), "energy", rules)
+    placed = network.place()
+    assert [each.maker for each in placed.residents] == ["L0"]
+    for cost in placed.costs:
+        assert cost.layer is not None and cost.layer.mapping is not None
+        factors = cost.layer.mapping.factors()
+        assert set(factors[1][0].values()) == {1}, cost.layer.mapping
+
+
+def test_values_as_wide_as_the_network_states_take_their_own_room() -> None:
+    data = products(3, (2, 3, 2))
+    for layer in data["layers"]:
+        for tensor in layer["problem"]["tensors"]:
+            tensor["bits"] = {"input": 8, "output": 8, "weight": 16}[tensor["role"]]
+    network = prepared(data, machine({"capacity_words": 6}), "energy", value_bits="network")
+    placed = network.place()
+    assert placed.value == pytest.approx(3728.0, rel=1e-9) and placed.residents[0].words == 4.5
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_a_memory_in_slices_has_equal_counts(seed: int) -> None:
+    net, random = random_net(seed), Random(seed)
+    problem = tw.Problem.model_validate(net.workload()["layers"][0]["problem"])
+    arch = tw.Architecture.model_validate(net.machine(200))
+    sliced = arch.with_memories(lambda each: each.in_slices())
+    assert tw.Architecture.model_validate(sliced.to_data()) == sliced
+    start = {"target": "Out", "keep": ["X", "W", "Y"]}
+    entries = net.entries(0, random.choice(net.rows(0, frozenset())), start)
+    mapping = tw.Mapping.model_validate({"entries": entries})
+    report, other = (tw.evaluate(mapping, problem, each, models="timeloop").reports[0] for each in (arch, sliced))
+    assert report.valid and other.valid, (report.reasons, other.reasons)
+    assert report.energy_pj == pytest.approx(other.energy_pj, rel=1e-9)
+    assert report.cycles == pytest.approx(other.cycles, abs=1)
+
+
+def npu(**ports: float) -> dict[str, Any]:
+    """Return an array on one buffer, whose ports are counted once for residents and for tiles of other tensors."""
+    dram = {"name": "DRAM", "technology": "dram", "read_energy_pj": 100, "write_energy_pj": 100}
+    sram = {"name": "SRAM", "capacity_words": 1024, "read_energy_pj": 2, "write_energy_pj": 2} | ports
+    registers = {"name": "RF", "capacity_words": 8, "read_energy_pj": 0.05, "write_energy_pj": 0.05}
+    clusters = [
+        {"name": "DRAM", "memories": [dram | {"shared_bandwidth_words_per_cycle": 2}]},
+        {"name": "SRAM", "memories": [sram], "fanout": {"size": 4, "axis": "Y"}},
+        {"name": "Row", "fanout": {"size": 4, "axis": "X"}},
+        {"name": "PE", "memories": [registers]},
+    ]
+    return {"name": "npu", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("ports", "cycles"),
+    [
+        ({"read_bandwidth_words_per_cycle": 4, "write_bandwidth_words_per_cycle": 4}, 640),
+        ({"shared_bandwidth_words_per_cycle": 3}, 1195),
+    ],
+)
+def test_an_objective_never_loses_to_the_mapping_of_another(ports: dict[str, float], cycles: int) -> None:
+    found = {each: prepared(products(8, (16, 32, 16)), npu(**ports), each).place() for each in ("cycles", "energy")}
+    fast, frugal = found["cycles"], found["energy"]
+    assert fast.cycles == cycles <= frugal.cycles and frugal.energy_pj <= fast.energy_pj * (1 + 1e-9)
+    assert fast.bound <= fast.cycles and fast.bound >= fast.cycles * (1 - 1e-8)  # one port limits both layers
+    if fast.cycles == frugal.cycles:  # of equally fast mappings, the one of less energy
+        assert fast.energy_pj == pytest.approx(frugal.energy_pj, rel=1e-9)
+
+
+def test_unknown_objectives_are_refused_everywhere() -> None:
+    network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 20}), "energy")
+    strange: Any = "latency"
+    with pytest.raises(InputError, match="objective is 'latency'; expected edp, energy or cycles"):
+        ResidentNetwork(network.workload, network.configuration.with_objective(strange, math.inf), network.search)
+    space = tw.space("nk,km->nm; n=2 k=2 m=2", "eyeriss", constraints="none")
+    group = group_of(network, network.place())
+    assert group is not None
+    for refused in (
+        lambda: Task(space, strange),
+        lambda: metric(strange, 1.0, 1.0),
+        lambda: search_group(group, strange),
+    ):
+        with pytest.raises(InputError, match="objective is 'latency'"):
+            refused()
