@@ -153,6 +153,17 @@ def test_the_table_of_compare_is_what_compare_prints(
     assert seconds.sub(" S", shown) == seconds.sub(" S", ran.out)
 
 
+def test_the_comparison_of_the_tutorial_has_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs/tutorial.md").read_text(encoding="utf-8")
+    (words,) = re.findall(r"^tilewright (compare .*)$", text, re.MULTILINE)
+    ran = command(monkeypatch, capsys)(*words.split())
+    (row,) = (line for line in ran.out.splitlines() if " optimal " in line)
+
+    assert "x optimum" in ran.out and re.search(r"optimal +464\.2 +1\.00 +1\.00  yes", row)
+
+
 def test_the_tutorial_shows_what_map_prints(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -531,6 +531,7 @@ def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
     result = run("optimal", space, timeloop(space), "edp", memory=2)
     whole = run("optimal", space, timeloop(space), "edp")
     assert result.figures["memory_mib"] <= result.figures["memory_limit_mib"] == 2
+    assert "gap_by_memory" in result.figures
     assert result.lower_bound is not None and result.lower_bound <= whole.value <= result.value
     assert result.gap is not None and result.gap > 0.001
     assert whole.proved == "yes" and "memory_limit_mib" not in whole.figures and whole.figures["memory_mib"] > 2

@@ -93,6 +93,6 @@ def _point(plan: Plan, mapper: str | Mapper, model: BuiltModel) -> SweepPoint:
     if model.error is not None:
         return SweepPoint(name, model.name, error=model.error)
     try:
-        return SweepPoint(name, model.name, plan.configuration(mapper, model))
+        return SweepPoint(name, model.name, plan.configuration(mapper, model, compared=True))
     except PluginError as error:
         return SweepPoint(name, model.name, error=error)

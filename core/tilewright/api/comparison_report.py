@@ -14,6 +14,7 @@ from tilewright.api.hardware.fits import Fit, fit_table, refused_models
 from tilewright.api.plots import ComparisonPlots
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
+from tilewright.plugin.mapper import Budget
 from tilewright.run.artifacts.layers import mapping_file
 from tilewright.run.artifacts.summaries import folder_message, interrupted_message, save_summary
 from tilewright.run.configuration import acquire, limit_message
@@ -27,7 +28,7 @@ from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
 
 COLUMNS = (
     "layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
-    "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "mapping_file", "reason",
+    "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut", "mapping_file", "reason",
 )  # fmt: skip
 
 
@@ -97,7 +98,9 @@ class ComparisonReport(Tabular):
         for search, row in zip(self.searches, self.data()["rows"], strict=True):
             shared = {"layer": row["layer"], "sizes": search.layer.problem.long_dimensions}
             shared |= {key: row[key] for key in ("count", "macs", "mapper", "guide", "mapping_file")}
-            shared |= {key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap")}
+            shared |= {
+                key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut")
+            }
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
                 reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
@@ -141,6 +144,8 @@ class ComparisonReport(Tabular):
                 "stopped_by": row.limit,
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
+                "gap_reason": row.gap_reason,
+                "cut": row.is_cut,
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
                 "error": None if row.layer.error is None else row.layer.error.message,
             },
@@ -172,11 +177,20 @@ class ComparisonReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = [f"warning: {warning}" for warning in self._unmatched()]
+        found = [f"note: {note}" for note in self._unlimited()]
+        found += [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
         found += interrupted_message(self.stopped, self.missing, total, "searches were not run")
         return [*found, *folder_message(self.folder, self.unwritten)]
+
+    def _unlimited(self) -> list[str]:
+        """Return which limits do not apply to provers that limit themselves (`Plan.configuration`)."""
+        budgets = {each.mapper: each.configuration.budget for each in self.points if each.configuration is not None}
+        if all(each.evaluations is None for each in budgets.values()):
+            return []
+        free = [mapper for mapper, budget in budgets.items() if budget == Budget(seconds=budget.seconds)]
+        return [f"--evaluations does not limit {mapper}, which ends with its proof" for mapper in free]
 
     def _unmatched(self) -> tuple[str, ...]:
         """Names in architecture and constraints that match nothing; all searches share the constraints."""
@@ -227,7 +241,11 @@ class ComparisonReport(Tabular):
         )
         seconds = numbers("seconds", rank=3, decimals=1)
         results = [row.layer.result for row in self.searches]
-        proofs = ["proved"] if any(result and result.proved for result in results) else []
+        proofs = (
+            ["proved"]
+            if any(row.is_cut or (r and r.proved) for row, r in zip(self.searches, results, strict=True))
+            else []
+        )
         table = Table(
             "layer",
             SIZES,
@@ -265,7 +283,7 @@ class ComparisonReport(Tabular):
         """Return the cells after the layer. Remarks are shown as numbers of notes."""
         result = row.layer.result
         seconds = None if result is None else result.wall_seconds
-        proof = [(result.proved if result else None) or "no"] if proves else []
+        proof = [("cut, " if row.is_cut else "") + ((result.proved if result else None) or "no")] if proves else []
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 
@@ -286,6 +304,8 @@ class ComparisonReport(Tabular):
         for model, report in zip(self.models, row.reports, strict=False):
             if (model.name, row.layer.name) not in self._refused:
                 found += [f"{model.name}: {reason}" for reason in report.reasons]
+        if row.is_cut:
+            found.append(f"{row.point.mapper} was cut, so its mapping may be no optimum: {row.gap_reason or row.limit}")
         return found if row.limit is None else [*found, limit_message(row.limit, "")]
 
 

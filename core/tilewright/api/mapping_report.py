@@ -17,6 +17,7 @@ from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
+from tilewright.plugin.result import percent
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer, spec_of
 from tilewright.run.artifacts.summaries import (
     fallback_message,
@@ -26,11 +27,11 @@ from tilewright.run.artifacts.summaries import (
     save_summary,
     title_of,
 )
-from tilewright.run.configuration import RunConfiguration, acquire, limit_message, limit_of
+from tilewright.run.configuration import RunConfiguration, acquire, gap_reason, limit_message, limit_of
 from tilewright.run.network import MappedLayer
 from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
-from tilewright.schema.mapped.certificate import Certificate
+from tilewright.schema.mapped.certificate import SPACE, Certificate
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload, costed_graph
@@ -280,6 +281,7 @@ class MappingReport(Tabular):
                 "stopped_by": self._limit(layer),
                 "lower_bound": result.lower_bound if result else None,
                 "gap": result.gap if result else None,
+                "gap_reason": self._gap_reason(layer),
                 "figures": result.figures if result else {},
                 "rejections": result.rejections.model_dump() if result and result.rejections else None,
                 "history": [list(each) for each in result.history] if result else [],
@@ -346,11 +348,6 @@ class MappingReport(Tabular):
                 first = "--mapper random" if layer.result.stop == "finished" else more
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings)
-        found += [
-            f"note: the proof of {layer.name} ended at its limit of {limit:,.0f} MiB; --mapper-option memory=N allows N MiB"
-            for layer in self.layers
-            if layer.result is not None and (limit := layer.result.figures.get("memory_limit_mib"))
-        ]
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
@@ -510,8 +507,7 @@ class MappingReport(Tabular):
     def _searched(self) -> list[Table | str]:
         """Return the number of results from the cache, and the speed of the searches."""
         found: list[Table | str] = []
-        if self.is_one and self._proofs:
-            found.append(f"proved that no mapping of the space is better: {self._proofs[self.layers[0].name]}")
+        found += self._proved()
         cached = [layer.name for layer in self.layers if layer.cached]
         if cached:
             which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
@@ -526,6 +522,25 @@ class MappingReport(Tabular):
         if seconds:
             found.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
         return [*found, *self._limited()]
+
+    def _proved(self) -> list[str]:
+        """Return what is proved of one layer, and why gaps are left."""
+        reasons: dict[str, list[str]] = {}
+        for layer in self.layers:
+            if layer.result is not None and layer.result.proved not in (None, "yes"):
+                reasons.setdefault(self._gap_reason(layer) or "its mapper does not tell why", []).append(layer.name)
+        if not self.is_one:
+            told = [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+            return told
+        if reasons and (gap := self.layers[0].result and self.layers[0].result.gap):
+            better = f"a mapping of this space may be up to {percent(gap)} better"
+            return [f"not proved: {better}, because {reason}" for reason in reasons]
+        return [f"proved that no mapping of the space is better, {SPACE}: yes"] if self._proofs else []
+
+    def _gap_reason(self, layer: MappedLayer) -> str | None:
+        """Return why a proof leaves a gap; None without a gap, and if nothing tells."""
+        result, spec = layer.result, spec_of(self.configuration.mapper_record)
+        return None if result is None else gap_reason(result, spec, self.configuration.budget)
 
     def _limited(self) -> list[str]:
         """Return which limits ended searches before the mapper did."""

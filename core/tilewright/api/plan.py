@@ -101,8 +101,11 @@ class Plan:
             named=named,
         )
 
-    def configuration(self, mapper: str | Mapper, model: BuiltModel) -> RunConfiguration:
+    def configuration(self, mapper: str | Mapper, model: BuiltModel, compared: bool = False) -> RunConfiguration:
         """Return the run configuration of a mapper and a model.
+
+        If mappers are compared, `--evaluations` and `--patience` limit those only that do not limit themselves: a
+        prover that is cut gives no optimum to compare with.
 
         Raises:
             PluginError: The mapper could not be built.
@@ -110,6 +113,9 @@ class Plan:
         built = self.mappers[name_of(mapper)]
         if isinstance(built, PluginError):
             raise built
+        budget = self.budget
+        if compared and built.spec is not None and built.spec.limits_itself:
+            budget = Budget(seconds=budget.seconds)
         return RunConfiguration(
             architecture=self.architecture,
             constraints=self.constraints,
@@ -117,7 +123,7 @@ class Plan:
             mapper_record=built.record,
             model=model,
             objective=self.objective,
-            budget=with_default(self.budget, built.spec),
+            budget=with_default(budget, built.spec),
             seed=self.seed,
             mapper_capabilities=Capabilities() if built.spec is None else built.spec.capabilities,
             network_bits=self.network_bits,

@@ -67,7 +67,16 @@ def proof(gap: float | None) -> str | None:
     """Return a gap as text: "yes" up to one part in 10^8, else the gap in percent; None without a proof."""
     if gap is None:
         return None
-    return "yes" if gap < PROOF_TOLERANCE else f"to {100 * gap:.2g} %"
+    return "yes" if gap < PROOF_TOLERANCE else f"to {percent(gap)}"
+
+
+def percent(part: float) -> str:
+    """Return a fraction as text with two digits.
+
+    >>> percent(0.0724), percent(0.999), percent(1.0)
+    ('7.2 %', '100 %', '100 %')
+    """
+    return f"{100 * part:.0f} %" if part >= 0.0995 else f"{100 * part:.2g} %"
 
 
 @dataclass(frozen=True)

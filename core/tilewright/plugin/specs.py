@@ -125,6 +125,10 @@ class MapperSpec(PluginSpec["Mapper"]):
         proof_version: Version of the rules by which the mapper proves lower bounds; certificates record it. Increase it
             with every correction of a rule, so that `verify --certificate` recognises proofs by old rules.
         figures: Figures of its searches that the printed report shows.
+        gap_reasons: Sentences on why a proof leaves a gap, by the figure that tells it: the gap, or several with the
+            largest first. A sentence follows "because" and names the option that closes the gap, if there is one.
+        limits_itself: A prover whose work is limited by options of its own. In `compare`, `--evaluations` and
+            `--patience` limit the other mappers only.
     """
 
     kind: ClassVar[str] = "mapper"
@@ -134,6 +138,8 @@ class MapperSpec(PluginSpec["Mapper"]):
     starts_with: tuple[str, ...] = ()
     proof_version: int | None = None
     figures: tuple[str, ...] = ()
+    gap_reasons: Mapping[str, str] = field(default_factory=dict)
+    limits_itself: bool = False
 
 
 @dataclass(frozen=True)

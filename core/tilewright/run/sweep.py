@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from tilewright.errors import Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
+from tilewright.run.artifacts.layers import spec_of
 from tilewright.run.cache import ResultCache
-from tilewright.run.configuration import RunConfiguration, limit_of
+from tilewright.run.configuration import RunConfiguration, gap_reason, limit_of
 from tilewright.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
 from tilewright.run.parallel import Workers
@@ -48,6 +49,25 @@ class SweepRow:
         if self.layer.result is None or self.point.configuration is None:
             return None
         return limit_of(self.layer.result.stop, self.point.configuration.budget)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a limit ended the search of a prover before it had its proof."""
+        result, configuration = self.layer.result, self.point.configuration
+        if result is None or configuration is None or result.proved == "yes" or result.stop == "failed":
+            return False
+        spec, budget = spec_of(configuration.mapper_record), configuration.budget
+        late = budget.seconds is not None and result.wall_seconds >= budget.seconds
+        late |= budget.evaluations is not None and result.evaluated >= budget.evaluations
+        return spec is not None and spec.proof_version is not None and (late or result.stop != "finished")
+
+    @property
+    def gap_reason(self) -> str | None:
+        """Why the proof leaves a gap, as a clause; None without a gap, and if nothing tells."""
+        result, configuration = self.layer.result, self.point.configuration
+        if result is None or configuration is None:
+            return None
+        return gap_reason(result, spec_of(configuration.mapper_record), configuration.budget)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -78,6 +78,7 @@ class _Joined:
         """Return the result of all of `searches` searches; those that did not run proved nothing."""
         best = min(self.results, key=lambda each: each.value)
         bounds = [each.lower_bound for each in self.results]
+        least = min(self.results, key=lambda each: each.lower_bound or 0.0)  # its figures say why a gap is left
         proved = len(bounds) == searches and None not in bounds
         stop: Stop = next((each.stop for each in reversed(self.results) if each.stop != "finished"), "finished")
         history, evaluated = [], 0
@@ -93,7 +94,7 @@ class _Joined:
             cpu_seconds=math.fsum(each.cpu_seconds for each in self.results),
             wall_seconds=self.wall_seconds,
             lower_bound=min([self.value, *(each for each in bounds if each is not None)]) if proved else None,
-            figures=best.figures | {"spaces": float(len(bounds))},
+            figures=least.figures | best.figures | {"spaces": float(len(bounds))},
             error=next((each.error for each in self.results if each.error is not None), None),
             history=tuple(history),
         )

@@ -239,6 +239,16 @@ def tilewright_plugins() -> list[MapperSpec]:
             starts_with=("quickflow", "sunstone"),
             options=OptimalOptions,
             ends=True,
+            limits_itself=True,
+            gap_reasons={
+                "gap_by_width": "stages have more states than are kept; --mapper-option width=N keeps N",
+                "gap_by_memory": "its states do not fit the memory; --mapper-option memory=N allows N MiB",
+                "gap_by_time": "the time ended; more --seconds let the proof go on",
+                "gap_by_evaluations": "the evaluations were used up; more --evaluations let the proof go on",
+                "gap_by_orders": "some tilings have more loop orders than are tried; --mapper-option orders=N tries N of each",
+                "gap_by_undercounting": "bounds count too few words of sliding windows or forwarding; no option closes the gap",
+                "gap_by_rounding": "mappings that differ by rounding alone are not told apart; no option closes the gap",
+            },
             proof_version=2,  # 1 could prove too high a bound: see "Versions" in docs/optimal.md
         ),
         MapperSpec(

@@ -265,7 +265,7 @@ def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
             hint="constrain where it may be tiled",
         )
     rows = np.ones((count, len(bounds)), dtype=np.int64)
-    state = np.full(min(count, 1), whole.index(size))  # index of what is left, one per branch
+    state = np.full(min(count, 1), whole.index(size))  # index of the remaining size, one per branch
     for slot in reversed(range(len(bounds))):
         options = [[d for d in able[slot] if left % d == 0 and left // d in ways[slot]] for left in whole]
         number = np.array([len(each) for each in options])

@@ -111,6 +111,8 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "starts_with": (_names(bool), "a tuple of names of mappers"),
     "proof_version": (_is_version, "a whole number of at least 1, or None"),
     "figures": (_names(bool), "a tuple of names of figures"),
+    "gap_reasons": (_is_table, "figures with sentences"),
+    "limits_itself": (_is_flag, "True or False"),
     "executes": (_is_flag, "True or False"),
     "samples": (_is_flag, "True or False"),
     "approximations": (_are_approximations, "a tuple of Approximation"),

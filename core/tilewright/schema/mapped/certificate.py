@@ -15,6 +15,9 @@ from tilewright.schema.report import UNITS, Objective
 from tilewright.tables import Printed
 from tilewright.values import Model
 
+SPACE = "with spatial order as the problem lists its dimensions"
+"""Part of a statement about a map space: the placement of unrolled dimensions is not searched."""
+
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -103,11 +106,13 @@ class Certificate(Printed, FileModel):
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
-        sure = "is the minimum" if self.gap < 1e-8 else f"is at most {100 * self.gap:.2g} % above the minimum"
+        sure = (
+            "is the minimum" if self.gap < 1e-8 else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
+        )
         what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
         most = self.space.most_cycles
         none = "none" if most is None else f"none of at most {most:,} cycles"
         return (
-            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings {none} has less {what} "
+            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings, {SPACE}, {none} has less {what} "
             f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
         )

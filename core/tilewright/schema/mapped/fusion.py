@@ -61,7 +61,9 @@ class FusionCertificate(Printed, FileModel):
 
     def __str__(self) -> str:
         what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
-        sure = "is the minimum" if self.gap < 1e-8 else f"is at most {100 * self.gap:.2g} % above the minimum"
+        sure = (
+            "is the minimum" if self.gap < 1e-8 else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
+        )
         return (
             f"{self.subject} on {self.arch}: no fused mapping of the space has less {what} than {self.bound:.10g} {unit}\n"
             f"the one found, {self.value:.10g}, {sure}; without fusion: {self.unfused:.10g}"

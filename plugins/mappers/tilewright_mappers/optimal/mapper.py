@@ -45,6 +45,8 @@ DEFAULT_WIDTH = 300_000
 """Default width of the last pass."""
 EVALUATION_BATCH = 4096
 """Complete mappings evaluated per batch."""
+GAP_BY = "gap_by_"
+"""Prefix of the figure that names the cause of a gap; `gap_reasons` of the plugin has a sentence for each."""
 REORDERING_BATCH = 16384
 """Mappings evaluated per batch when all loop orders of each tiling are evaluated."""
 
@@ -102,12 +104,15 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         complete = staged.run()
         truncation_bound = staged.truncation_bound
         blocks = slice(None, None if instance.innermost_order_matters else -1)
-        best, unresolved = yield from _evaluate(complete, truncation_bound, best, blocks, task, run, options)
+        best, unresolved, why = yield from _evaluate(complete, truncation_bound, best, blocks, task, run, options)
         if width < widest:
             best = yield from _descend(complete.candidates.take(slice(0, DESCENT_WIDTH)), best, task, run)
         bound = min(best, unresolved, truncation_bound)
+        if truncation_bound <= unresolved:
+            why = _limit(run) or ("memory" if staged.short_of_memory else "width")
         if math.isfinite(bound) and math.isfinite(best):
             run.prove(bound * ROUNDING_FACTOR if bound < best else best * ROUNDING_FACTOR)
+            _explain_gap(run, best, bound, why)
         run.figures.update(
             states=float(staged.counts[0]),
             pruned_by_bound=float(staged.counts[1]),
@@ -118,7 +123,10 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
         run.figures.pop("memory_limit_mib", None)
         if staged.short_of_memory and bound < best * ROUNDING_FACTOR:
             run.figures["memory_limit_mib"] = float(options.memory)
-        if bound >= best * ROUNDING_FACTOR or run.exhausted:
+        if bound >= best * ROUNDING_FACTOR:
+            break
+        if run.exhausted:
+            _explain_gap(run, best, bound, _limit(run) or why)
             break
         if truncation_bound >= best * ROUNDING_FACTOR:  # a wider pass would prove the same bound
             if not (complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)).any():
@@ -128,6 +136,27 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
     # warm-start mappers run if a gap is left, so the result is never worse than theirs
     while run.starters and bound < best * ROUNDING_FACTOR and not run.exhausted:
         best = min(best, (yield from started(task, run)))
+
+
+def _explain_gap(run: Run, best: float, bound: float, why: str) -> None:
+    """Record the gap under the name of its cause. If an earlier pass has proved more, its cause stays."""
+    if not math.isfinite(best):  # without a mapping there is no gap
+        return
+    proved = max(bound, run.lower_bound or 0.0)
+    causes = [name for name in run.figures if name.startswith(GAP_BY)]
+    if proved > bound and proved < best * ROUNDING_FACTOR**2 and causes:
+        return
+    for name in causes:
+        del run.figures[name]
+    if proved < best * ROUNDING_FACTOR**2:
+        run.figures[GAP_BY + why] = (best - proved) / best
+
+
+def _limit(run: Run) -> str | None:
+    """Return the limit of the run that is reached, if any."""
+    if run.remaining_seconds <= 0:
+        return "time"
+    return "evaluations" if run.exhausted else None
 
 
 def _is_over(run: Run, fraction: float) -> bool:
@@ -185,14 +214,14 @@ def _evaluate(
     task: Task,
     run: Run,
     options: OptimalOptions,
-) -> Generator[Candidates, Costs, tuple[float, float]]:
+) -> Generator[Candidates, Costs, tuple[float, float, str]]:
     """Evaluate complete mappings in the order of their bounds (Lemmas 13 and 15).
 
     Undercounted mappings are evaluated in all loop orders of some blocks, up to `options.orders` of each. The cost
     of a mapping also bounds the mappings that it may have dominated (Lemma 4).
 
     Returns:
-        The best cost, and the lowest bound of unresolved mappings.
+        The best cost, the lowest bound of unresolved mappings, and why these are unresolved.
     """
     lowest = np.full(len(complete.bounds), np.inf)  # lowest cost of each row, once it is known
     for start in range(0, len(complete.bounds), EVALUATION_BATCH):
@@ -205,13 +234,15 @@ def _evaluate(
     undercounted = np.flatnonzero(countable & (complete.bounds < best * ROUNDING_FACTOR))
     rows, order_counts, group = _distinct(complete, undercounted, blocks, task)
     resolvable = (order_counts <= options.orders) & (complete.bounds[rows] < truncation_bound)
-    unresolved = float(complete.bounds[rows[~resolvable]].min(initial=math.inf))
-    unresolved = min(unresolved, float(complete.bounds[complete.relaxed].min(initial=math.inf)))
+    unresolved = {
+        "orders": float(complete.bounds[rows[~resolvable]].min(initial=math.inf)),
+        "undercounting": float(complete.bounds[complete.relaxed].min(initial=math.inf)),
+    }
     lowest_of_group = np.where(order_counts == 1, lowest[rows], np.inf)
     left = np.flatnonzero(resolvable & (order_counts > 1))  # a single order was evaluated above
     while len(left) and complete.bounds[rows[left[0]]] < best * ROUNDING_FACTOR:
         if run.exhausted:
-            unresolved = min(unresolved, float(complete.bounds[rows[left[0]]]))
+            unresolved[_limit(run) or "evaluations"] = float(complete.bounds[rows[left[0]]])
             break
         counts = order_counts[left].astype(np.int64)
         count = max(1, int(np.searchsorted(np.cumsum(counts), REORDERING_BATCH)))
@@ -226,7 +257,9 @@ def _evaluate(
     dominating = complete.may_dominate & (complete.bounds < best * ROUNDING_FACTOR)
     known = np.where(np.isfinite(lowest), lowest, 0.0) * complete.dominated_cost_factor
     bounds = np.maximum(known, complete.bounds)[dominating]
-    return best, min(unresolved, float(bounds.min(initial=math.inf)))
+    unresolved["rounding"] = float(bounds.min(initial=math.inf))
+    why = min(unresolved, key=lambda cause: unresolved[cause])
+    return best, unresolved[why], why
 
 
 def _distinct(complete: CompleteMappings, rows: Ints, blocks: slice, task: Task) -> tuple[Ints, Ints, Ints]:
