@@ -5,7 +5,7 @@ from hypothesis import given
 
 from support.problems import problem_of
 from tilewright.errors import InputError
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Memory
 from tilewright.testing.strategies import architectures
 
 
@@ -117,3 +117,13 @@ def test_hardware_that_gives_no_figures_is_refused_with_the_field_and_its_range(
     with pytest.raises(InputError) as caught:
         Architecture.from_yaml(text.replace(old, new))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "copies", "usable"), [(100, 1.0, 100), (100, 2.0, 50), (101, 2.0, 50), (7, 1.5, 4), (8, 3.0, 2)]
+)
+def test_copies_of_tiles_share_the_capacity_rounded_down(capacity: int, copies: float, usable: int) -> None:
+    energies = {"read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    memory = Memory.model_validate({"name": "B", "capacity_words": capacity, "multiple_buffering": copies, **energies})
+    assert memory.usable_words == usable and memory.usable_slices == usable * memory.slices_per_word
+    assert memory.model_copy(update={"capacity_words": None}).usable_words is None

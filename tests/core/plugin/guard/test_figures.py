@@ -3,11 +3,14 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.plugin.costmodel import Costs
-from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report
+from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.problem import Problem
 from tilewright.schema.report import LevelReport, Report
 
 figures = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, 10.0, 1e300, math.inf]))
@@ -30,6 +33,26 @@ def test_costs_are_right_where_each_row_is(given_rows: list[tuple[bool, float, f
 def report(**changes: object) -> Report:
     figures = {"model": "m", "problem": "p", "valid": True, "macs": 8, "cycles": 4, "energy_pj": 6.0, "edp": 24.0}
     return Report.model_validate(figures | changes)
+
+
+def test_fewer_cycles_than_all_units_need_are_a_fault() -> None:
+    """100 operations on 8 units take 12.5 cycles; sparse hardware may skip them all."""
+    gemm = {"name": "p", "dimensions": {"K": 100}, "tensors": [{"name": "I", "role": "input", "projection": ["K"]}, {"name": "O", "role": "output", "projection": []}]}  # fmt: skip
+    memory = {"name": "D", "read_energy_pj": 1.0, "write_energy_pj": 1.0}
+    clusters = [{"name": "D", "memories": [memory], "fanout": {"size": 8}}]
+    machine = {"name": "a", "clusters": clusters, "compute": {"energy_per_operation_pj": 1.0}}
+    problem, architecture = Problem.model_validate(gemm), Architecture.model_validate(machine)
+    least = least_cycles(problem, architecture)
+    assert least == pytest.approx(12.5, rel=1e-5)
+
+    def costs(*cycles: float) -> Costs:
+        return Costs(np.isfinite(cycles), np.where(np.isfinite(cycles), 1.0, np.inf), np.array(cycles))
+
+    assert fault_of_costs(costs(12.5, 13.0, math.inf), 3, least) is None
+    fault = fault_of_costs(costs(13.0, 12.0), 2, least)
+    assert fault is not None and "12 cycles, where all compute units together need 12.5" in fault
+    memory["sparse"] = {"actions": [{"skip": "I", "when_empty": ["O"]}]}  # type: ignore[assignment]
+    assert least_cycles(problem, Architecture.model_validate(machine)) == 0.0
 
 
 def test_a_report_may_leave_parts_out_but_not_contradict_itself() -> None:
