@@ -106,6 +106,16 @@ def _display(total: int, what: str) -> Iterator[Display]:
         yield Bar()
 
 
+@contextmanager
+def fitting_progress(fits: int, progress: bool | None) -> Iterator[Display | None]:
+    """Show the fits of a calibration; None if progress is not shown."""
+    if not is_shown(progress):
+        yield None
+        return
+    with _display(fits, "fits") as display:
+        yield display
+
+
 class MappingProgress:
     """Progress of all layers of a run. Several may be searched at once."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,10 @@ def can_be_fitted(path: str, value: object) -> bool:
     """Return whether a value of an architecture is a parameter; limits that are not declared are none."""
     word = path.rpartition(".")[2]
     return value is not None and (word in CHOICES or word in LEAST or word in RATES)
+
+
+FitWatch = Callable[[float], bool]
+"""Mean absolute error so far, a logarithm -> whether the fit goes on."""
 
 
 class Predictions:
@@ -96,10 +100,13 @@ class Predictions:
             self._found[key] = np.log(self.cycles(key) / self.measured)
         return self._found[key]
 
-    def fit(self, start: Sequence[Value], seen: Bools) -> tuple[Value, ...]:
-        """Return values with the least mean absolute error for the rows in `seen` [n].
+    def fit(self, start: Sequence[Value], seen: Bools, watch: FitWatch) -> tuple[Value, ...]:
+        """Return values with the least mean absolute error for the rows in `seen` [n], or the best so far.
 
         One parameter at a time changes, by smaller and smaller factors, as long as that helps.
+
+        Args:
+            watch: receives the least error; after it returns False, nothing more is tried.
         """
         best, least = tuple(start), float(np.abs(self.errors(start)[seen]).mean())
         for ratio in RATIOS:
@@ -108,6 +115,8 @@ class Predictions:
                 improved = False
                 for at, name in enumerate(self.names):
                     for value in neighbours(name, best[at], ratio):
+                        if not watch(least):
+                            return best
                         trial = (*best[:at], value, *best[at + 1 :])
                         error = float(np.abs(self.errors(trial)[seen]).mean())
                         if error < least - 1e-9:
@@ -165,11 +174,27 @@ def _ranks(values: Floats) -> Floats:
     return np.asarray((ends - (counts - 1) / 2)[places], dtype=np.float64)
 
 
-def cross_validated(predictions: Predictions, start: Sequence[Value], folds: int) -> Floats:
-    """Return the errors [n] of each row, by a fit on the other folds. Row i is in fold i modulo `folds`."""
+def cross_validated(
+    predictions: Predictions, start: Sequence[Value], folds: int, watch: Callable[[int], FitWatch]
+) -> Floats | None:
+    """Return the errors [n] of each row, by a fit on the other folds; None if a fit did not end.
+
+    Row i is in fold i modulo `folds`.
+
+    Args:
+        watch: returns the watch for the fit without a fold.
+    """
     fold = np.arange(len(predictions.measured)) % folds
     errors = np.empty(len(fold))
     for number in range(folds):
-        unseen = fold == number
-        errors[unseen] = predictions.errors(predictions.fit(start, ~unseen))[unseen]
+        unseen, going, of_fold = fold == number, [True], watch(number)
+
+        def goes_on(least: float, going: list[bool] = going, of_fold: FitWatch = of_fold) -> bool:
+            going[0] = of_fold(least)
+            return going[0]
+
+        values = predictions.fit(start, ~unseen, goes_on)
+        if not going[0]:
+            return None
+        errors[unseen] = predictions.errors(values)[unseen]
     return errors

@@ -67,6 +67,43 @@ def measured(tmp_path: Path) -> Path:
     return tmp_path / "cycles.csv"
 
 
+def test_a_limit_gives_the_best_so_far_and_writes_it(tilewright: Command, measured: Path) -> None:
+    arch, out = measured.parent / "given.arch.yaml", measured.parent / "fitted.arch.yaml"
+    arch.write_text(hardware().to_yaml(), encoding="utf-8")
+    words = ("calibrate", arch, "--measured", measured, "--parameters", PARAMETERS, "--folds", 4, "-o", out)
+    ran = tilewright(*words, "--seconds", 0)
+    assert ran.code == 0 and "stopped by --seconds 0: these are the best values so far" in ran.err
+    assert "unseen" not in ran.out and tw.load(out, "architecture") == hardware()
+    data = tilewright(*words, "--seconds", 0, "--json").data
+    assert data["stopped"] == "--seconds 0" and [each["measurements"] for each in data["errors"]] == [
+        "as given",
+        "fitted",
+    ]
+    assert tilewright(*words, "--seconds", -1).code == 2
+
+
+@pytest.mark.parametrize("trials", [1, 10, 40])
+def test_ctrl_c_gives_the_best_so_far(measured: Path, trials: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The more trials, the better; the whole calibration takes some hundred."""
+    asked = iter([False] * trials)
+    monkeypatch.setattr("tilewright.api.hardware.calibration.stop_requested", lambda: next(asked, True))
+    report = tw.calibrate(hardware(), measured, parameters=PARAMETERS, folds=4)
+    assert report.stopped == "Ctrl-C" and "unseen" not in report.errors and "fitted rows" in repr(report)
+    least = {1: 2.0, 10: 1.5, 40: 1.3}[trials]
+    assert report.errors["fitted"].mean <= min(least, report.errors["as given"].mean)
+
+
+def test_a_calibration_shows_its_progress(
+    measured: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tilewright.api.progress.SECONDS", 0.0)
+    tw.calibrate(hardware(), measured, parameters=PARAMETERS, folds=4, progress=True)
+    told = capsys.readouterr().err
+    assert (
+        "0 of 5 fits done; all rows, factor 1." in told and "4 of 5 fits done; without fold 4 of 4, factor 1.0" in told
+    )
+
+
 def test_the_fit_makes_the_measured_cycles(measured: Path) -> None:
     report = tw.calibrate(hardware(), measured, parameters=PARAMETERS, test=measured, folds=4)
     assert report.errors["as given"].mean > 1.5

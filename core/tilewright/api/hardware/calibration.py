@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
+import time
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -16,12 +17,14 @@ import numpy as np
 from tilewright.api.call_arguments import at_least, checked, names_of
 from tilewright.api.evaluation import inputs_of
 from tilewright.api.load import Source, load_architecture, load_problem
+from tilewright.api.progress import fitting_progress, is_shown
 from tilewright.errors import InputError
 from tilewright.files import file_and_member, is_file, read_text, write_text
+from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.calibration import Errors, Measurement, Predictions, Value, can_be_fitted, cross_validated
+from tilewright.run.calibration import Errors, FitWatch, Measurement, Predictions, Value, can_be_fitted, cross_validated
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate
 from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright.schema.document import suggestion
@@ -40,7 +43,8 @@ class CalibrationReport(Tabular):
     """A fitted architecture, the values before and after, and the errors of its predictions.
 
     `errors` has the errors `as given`, `fitted` (on the rows of the fit) and `unseen` (by cross-validation). With a
-    second file it also has `test as given` and `test fitted`.
+    second file it also has `test as given` and `test fitted`. `stopped`: what ended the calibration early. The values are
+    then the best so far, and there are no errors `unseen`.
     """
 
     architecture: Architecture
@@ -48,9 +52,14 @@ class CalibrationReport(Tabular):
     before: MappingOf[str, Value]
     after: MappingOf[str, Value]
     errors: MappingOf[str, Errors]
+    stopped: str | None = None
 
     def __repr__(self) -> str:
-        return f"<CalibrationReport of {self.architecture.name}: error {self.errors['unseen'].mean:.3f} on unseen rows>"
+        which, errors = (
+            ("unseen", self.errors.get("unseen")) if self.stopped is None else ("fitted", self.errors["fitted"])
+        )
+        told = "" if errors is None else f": error {errors.mean:.3f} on {which} rows"
+        return f"<CalibrationReport of {self.architecture.name}{told}>"
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict of errors per set of rows."""
@@ -65,6 +74,7 @@ class CalibrationReport(Tabular):
             "before": dict(self.before),
             "after": dict(self.after),
             "errors": self.rows(),
+            "stopped": self.stopped,
         }
 
     def tables(self) -> Sequence[Table | str]:
@@ -77,6 +87,12 @@ class CalibrationReport(Tabular):
         for name, each in self.errors.items():
             errors.add_row(name, each.rows, each.mean, each.median, each.worst, each.spearman)
         return [values, errors]
+
+    def messages(self) -> list[str]:
+        """Return a message if the calibration ended early."""
+        if self.stopped is None:
+            return []
+        return [f"stopped by {self.stopped}: these are the best values so far, without errors on unseen rows"]
 
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the architecture to a YAML file, and return its path.
@@ -98,6 +114,8 @@ def calibrate(
     parameters: str | Sequence[str] | None = None,
     test: str | os.PathLike[str] | None = None,
     folds: int = 5,
+    seconds: float | None = None,
+    progress: bool | None = None,
 ) -> CalibrationReport:
     """Fit parameters of an architecture to measured cycles, as `tilewright calibrate` does.
 
@@ -113,12 +131,17 @@ def calibrate(
         parameters: Paths as in `Architecture.replace`. Default: all bandwidths, and all timings that are not neutral.
         test: CSV file of further measurements, which the fit does not see.
         folds: Number of parts of the cross-validation. The rows of each are predicted by a fit on the others.
+        seconds: Time limit. At the limit, and after Ctrl-C, the result has the best values so far. Default: none.
+        progress: Show progress on stderr. Default: in terminals and notebooks.
 
     Raises:
         CallError, InputError, UnknownNameError: An argument, a file or a row is invalid; the message names the row.
         NotConformableError: The cost model does not accept a problem on the architecture.
     """
     at_least(2, folds=folds)
+    at_least(0, seconds=seconds)
+    is_shown(progress)
+    end = math.inf if seconds is None else time.monotonic() + seconds
     if model is None:
         model = installed().default(CostModelSpec, "calibration")
     architecture, built = load_architecture(arch), build_model(model, model_options)
@@ -130,13 +153,28 @@ def calibrate(
         text = f"{measured} has {len(seen.measured)} rows; {folds} folds need at least {folds}"
         raise InputError(text, hint="measure more, or choose fewer folds")
     tests = None if test is None else _predictions(test, built, architecture, names, start)
-    unseen = cross_validated(seen, start, folds)
-    after = seen.fit(start, np.ones(len(unseen), dtype=np.bool_))
+    mark_result_found()
+    with fitting_progress(folds + 1, progress) as display:
+
+        def watch(number: int) -> FitWatch:
+            """Return the watch of a fit: 0 is that of all rows."""
+
+            def goes_on(least: float) -> bool:
+                if display is not None:
+                    what = "all rows" if number == 0 else f"without fold {number} of {folds}"
+                    display.show(number, what, f"factor {math.exp(least):.3f}")
+                return not stop_requested() and time.monotonic() < end
+
+            return goes_on
+
+        after = seen.fit(start, np.ones(len(seen.measured), dtype=np.bool_), watch(0))
+        unseen = cross_validated(seen, start, folds, lambda fold: watch(fold + 1))
     errors = {
         "as given": Errors.of(seen.errors(start), seen.measured),
         "fitted": Errors.of(seen.errors(after), seen.measured),
-        "unseen": Errors.of(unseen, seen.measured),
     }
+    if unseen is not None:
+        errors["unseen"] = Errors.of(unseen, seen.measured)
     if tests is not None:
         errors["test as given"] = Errors.of(tests.errors(start), tests.measured)
         errors["test fitted"] = Errors.of(tests.errors(after), tests.measured)
@@ -146,6 +184,7 @@ def calibrate(
         dict(zip(names, start, strict=True)),
         dict(zip(names, after, strict=True)),
         errors,
+        None if unseen is not None else "Ctrl-C" if stop_requested() else f"--seconds {seconds:g}",
     )
 
 

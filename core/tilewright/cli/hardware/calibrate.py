@@ -35,6 +35,10 @@ def calibrate_command(
         ),
     ] = None,
     folds: Annotated[int, typer.Option(metavar="N", min=2, help="parts of the cross-validation")] = 5,
+    seconds: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0, help="time limit; the best values so far are printed [default: none]"),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -65,9 +69,11 @@ def calibrate_command(
         parameters=parameters,
         test=test,
         folds=folds,
+        seconds=seconds,
+        progress=not quiet,
     )
-    print_result(report, json, quiet)
     if output is not None:
         report.save(output)
+    print_result(report, json, quiet, report.messages())
     if not quiet:
         note("-o FILE writes the architecture" if output is None else f"written to {output}")

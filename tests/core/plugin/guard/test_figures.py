@@ -51,7 +51,7 @@ def test_fewer_cycles_than_all_units_need_are_a_fault() -> None:
     assert fault_of_costs(costs(12.5, 13.0, math.inf), 3, least) is None
     fault = fault_of_costs(costs(13.0, 12.0), 2, least)
     assert fault is not None and "12 cycles, where all compute units together need 12.5" in fault
-    memory["sparse"] = {"actions": [{"skip": "I", "when_empty": ["O"]}]}  # type: ignore[assignment]
+    memory["sparse"] = {"actions": [{"skip": "I", "when_empty": ["O"]}]}
     assert least_cycles(problem, Architecture.model_validate(machine)) == 0.0
 
 
