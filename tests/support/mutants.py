@@ -1,9 +1,9 @@
 """Mutants: small faults in the code, drawn at random, and whether the tests next to that code find them.
 
-cd tests && python -m support.mutants 200 --seed 0 --record mutants.jsonl
+tox run -e mutants -- 200 --seed 0 --record mutants.jsonl
 
 Cosmic Ray makes each fault in the file itself and restores it afterwards. So run this in a copy of the repository, such as
-`git worktree add --detach ../mutants`. A place in the code is drawn first, then one of the faults that are possible there.
+one of `git worktree add --detach ../mutants`. A place in the code is drawn first, then one of the faults that are possible there.
 Each area has the same number of mutants, and the default tier of its tests. Tests of compiled areas run as plain Python.
 """
 
@@ -14,6 +14,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -129,6 +130,14 @@ def main() -> int:
     arguments = parser.parse_args()
     record = None if arguments.record is None else arguments.record.absolute()
     os.chdir(ROOT)
+    if subprocess.run(
+        ["git", "status", "--porcelain", "--untracked-files=no"], stdout=subprocess.PIPE, check=True
+    ).stdout:
+        print(
+            "error: the checkout has changes, and a run that is ended leaves a fault in it; commit them first",
+            file=sys.stderr,
+        )
+        return 2
     counts = Counter[tuple[str, str]]()
     for number, mutant in enumerate(drawn(arguments.count, arguments.seed)):
         if number < arguments.first:

@@ -1,11 +1,13 @@
 """Rivals: false bounds are refuted without the search, and true ones are not."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import tilewright as tw
 from support.fused_graphs import random_graph
+from support.products import products
 from tilewright.api.fusion_certificates import fusion_checks
 from tilewright.api.network_fusion import fused_network
 from tilewright.run.artifacts.checks import Check
@@ -128,3 +130,25 @@ def test_all_trees_of_a_tiny_group_are_tried() -> None:
     )  # fmt: skip
     found = GroupRivals(group, "energy", TIMELOOP, samples=1, limit=1000, seed=0).best()
     assert found.every and found.value == 2 * 0.5 * 2 + 2 * 100 + 2 * (1 + 1) + 2 * 100  # B passes by in the buffer
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(8))
+def test_the_best_of_all_rivals_of_a_network_costs_what_the_search_proves(seed: int) -> None:
+    random = Random(seed)
+    energies = {"read_energy_pj": random.choice([1, 2]), "write_energy_pj": 1}
+    widths = random.choice([{}, {"word_bits": 16, "bits_per_value": {"input": 8, "output": 8}}])
+    memories = [
+        {"name": "DRAM", "read_energy_pj": 100, "write_energy_pj": 50} | widths,
+        {"name": "Buffer", "capacity_words": random.choice([2, 3, 4, 5, 6, 8, 10])} | energies | widths,
+    ]
+    arch = {
+        "name": "two",
+        "clusters": [{"name": each["name"], "memories": [each]} for each in memories],
+        "compute": {"energy_per_operation_pj": 0.5},
+    }
+    workload = products(random.choice([1, 2, 3, 4]), [random.choice([1, 2, 3]) for _ in range(3)])
+    it = tw.fuse_network(workload, arch, objective="energy", cache=False, progress=False).certificate
+    assert it is not None
+    found = rivals_of(it, 1, 2000)
+    assert found.every and found.value == pytest.approx(it.value, rel=1e-9)
