@@ -44,9 +44,9 @@ FEW = {
 RESNET = (1, 2)
 """Distinct problems of ResNet-50 in the quick run, by position."""
 FILES = {
-    "AlexNet": "cosa_alexnet",
+    "AlexNet": "cosa_alexnet_layers",
     "ResNet-50": "resnet50",
-    "ResNeXt-50": "cosa_resnext50",
+    "ResNeXt-50": "cosa_resnext50_layers",
     "DeepBench": "cosa_deepbench",
 }
 

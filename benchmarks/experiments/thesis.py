@@ -36,7 +36,7 @@ MOBILENET = ("b2_pw1", "b2_dw", "b3_pw2", "b5_pw1", "b7_dw", "b7_pw2", "b12_dw",
 
 
 def measure_machines(run: Run) -> Iterator[Row]:
-    mobile = problems("mobilenetv2", run.pick(("b2_pw1", "b5_pw1", "b7_dw"), MOBILENET))
+    mobile = problems("sunstone_mobilenetv2_layers", run.pick(("b2_pw1", "b5_pw1", "b7_dw"), MOBILENET))
     layers = ("resnet18_conv2_x", "resnet18_conv4_x")
     resnet = problems("sunstone_layers", run.pick(layers[1:], (*layers, "resnet18_conv3_x", "resnet18_conv5_x")))
     every = (SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, DMAZE_FAST, DMAZE_SLOW, INTERSTELLAR)
@@ -51,7 +51,7 @@ def measure_machines(run: Run) -> Iterator[Row]:
 
 
 def measure_sweep(run: Run) -> Iterator[Row]:
-    mobile = problems("mobilenetv2", run.pick(("b5_pw1", "b7_dw", "b7_pw2"), MOBILENET))
+    mobile = problems("sunstone_mobilenetv2_layers", run.pick(("b5_pw1", "b7_dw", "b7_pw2"), MOBILENET))
     names = [f"incv3_wu_{name}" for name in run.pick(("5x5_early", "1x7_deep"), UPDATES)]
     tools = [Tool("equal", "cosa", {"objective_form": "published"})]
     for role in ("input", "weight", "output"):
@@ -121,8 +121,8 @@ ABLATION = {
     "conv15": ("sunstone_layers", "resnet18_conv5_x"),
     "3x3 early": ("sunstone_layers", "incv3_inf_3x3_early"),
     "1x7 deep": ("sunstone_layers", "incv3_inf_1x7_deep"),
-    "b2-pw1": ("mobilenetv2", "b2_pw1"),
-    "b6-pw1": ("mobilenetv2", "b5_pw1"),
+    "b2-pw1": ("sunstone_mobilenetv2_layers", "b2_pw1"),
+    "b6-pw1": ("sunstone_mobilenetv2_layers", "b5_pw1"),
 }
 
 

@@ -90,7 +90,9 @@ class Expansion:
                 layers[name] = Layer(
                     problem=problem, count=step.count * offer.distinct.count, origin=offer.distinct.origin
                 )
-        return Workload(name=self.network.name, source=self.network.source, layers=tuple(layers.values()))
+        network = self.network
+        content = network.content
+        return Workload(name=network.name, source=network.source, content=content, layers=tuple(layers.values()))
 
     def records(self, names: Iterable[str]) -> tuple[AlternativeRecord, ...]:
         """Return the alternatives that the named steps belong to, as stored in mapping files."""

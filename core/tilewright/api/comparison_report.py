@@ -113,6 +113,7 @@ class ComparisonReport(Tabular):
         return {
             "schema_version": 1,
             "workload": self.workload.name,
+            "content": self.workload.content,
             "arch": self.architecture.name,
             "objective": self.objective,
             "mappers": list(dict.fromkeys(point.mapper for point in self.points)),

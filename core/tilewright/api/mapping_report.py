@@ -49,7 +49,7 @@ class MappingReport(Tabular):
     """Mappings of the distinct problems of a workload, in the workload's order.
 
     `folder` contains the mapping files. An interrupted run has fewer layers than the workload has distinct problems.
-    Totals count each layer as often as it occurs, and are None while a layer has no mapping.
+    Totals count each layer as often as it occurs. They are None while a layer has no mapping, and for a list of layers.
 
     If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of all of them. `choices`
     lists the total cost of each alternative, and totals are those of the best ones.
@@ -131,7 +131,7 @@ class MappingReport(Tabular):
     @property
     def complete(self) -> bool:
         """Whether every layer has a mapping."""
-        return not self.missing and self._total is not None
+        return not self.missing and self._sum is not None
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -140,7 +140,10 @@ class MappingReport(Tabular):
         return unmatched(problems, self.configuration.architecture, self.configuration.constraints)
 
     @property
-    def macs(self) -> int:
+    def macs(self) -> int | None:
+        """MACs of all layers; None for a list of layers."""
+        if self.workload.is_list:
+            return None
         if self.expansion is not None:
             return self.workload.macs
         return sum(layer.problem.macs * layer.count for layer in self.layers)
@@ -156,7 +159,12 @@ class MappingReport(Tabular):
 
     @property
     def _total(self) -> Cost | None:
-        """Return the total cost of all layers, or None while one has no mapping.
+        """Return the total cost of a network; None for a list of layers."""
+        return None if self.workload.is_list else self._sum
+
+    @property
+    def _sum(self) -> Cost | None:
+        """Return the cost of all layers, or None while one has no mapping.
 
         For a layer with alternatives, the best one counts.
         """
@@ -371,6 +379,7 @@ class MappingReport(Tabular):
             return [
                 *self._offers(),
                 self._table(),
+                *self.workload.told(),
                 *self._speed(),
                 *self._unmapped(),
                 *self._figures(),
@@ -415,20 +424,21 @@ class MappingReport(Tabular):
         table = Table(
             "layer", *([Column("origin", rank=8, wrapped=True)] if self._renamed else []), SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
             numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
-            numbers("% of energy", rank=6, decimals=1), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
+            *([] if self.workload.is_list else [numbers("% of energy", rank=6, decimals=1)]), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
             title=self._title, more="--json or -o",
         )  # fmt: skip
         for layer in self.layers:
             whole = None if self.expansion else self.energy_pj
             share = 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
-            figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, share)
+            shares = [] if self.workload.is_list else [share]
+            figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, *shares)
             limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
             proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
             problem, sparse = layer.problem, [self._densities.get(layer.name, "")] if self._densities else []
             named = [layer.distinct.origin.short if layer.distinct.origin else "-"] if self._renamed else []
             row = *named, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
             table.add_row(layer.name, *row)
-        if self.expansion is None:
+        if self.expansion is None and not self.workload.is_list:
             count = sum(layer.count for layer in self.layers)
             table.add_row(
                 "total",
@@ -463,7 +473,7 @@ class MappingReport(Tabular):
     def _speed(self) -> list[Table | str]:
         """Return total time and speed if the architecture has a clock, and its area if known."""
         architecture, words = self.configuration.architecture, list[str]()
-        if architecture.clock_ghz is not None and self.cycles and self.energy_pj:
+        if architecture.clock_ghz is not None and self.cycles and self.energy_pj and self.macs:
             speed, watt = 2 * self.macs * architecture.clock_ghz / self.cycles, 2e3 * self.macs / self.energy_pj
             words.append(
                 f"{quantity(1e3 * self.cycles / architecture.clock_ghz, 'ps')} at {architecture.clock_ghz:g} GHz"

@@ -362,6 +362,8 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     if odd:
         raise CallError(f"fused networks do not take {', '.join(odd)}")
     plan, configuration = Plan.of_one(workload, arch, settings)
+    if plan.workload.is_list:
+        raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 
     def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)

@@ -260,7 +260,8 @@ def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any
             f"two layers are called {twice}", hint="give them names of their own, or map them in two calls"
         )
     unmapped = tuple(each for part in parts for each in part.unmapped)
-    return _mappable(Workload(name="+".join(part.name for part in parts), layers=layers, unmapped=unmapped))
+    name, content = "+".join(part.name for part in parts), Workload.content_of(parts)
+    return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped))
 
 
 def _mappable(workload: Workload) -> Workload:

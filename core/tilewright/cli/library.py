@@ -136,7 +136,8 @@ def _print_layers(workload: Workload, json: bool) -> None:
             }
             for each in workload.layers
         ]
-        print_json({"schema_version": 1, "workload": workload.name, "source": workload.source, "layers": layers})
+        head = {"workload": workload.name, "source": workload.source, "content": workload.content}
+        print_json({"schema_version": 1, **head, "layers": layers})
         return
     table = Table(
         "layer",
@@ -151,7 +152,7 @@ def _print_layers(workload: Workload, json: bool) -> None:
         table.add_row(
             layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, str(layer.origin or "-"), after
         )
-    print_tables(table)
+    print_tables(table, *workload.told())
 
 
 def _write_graph(workload: Workload, path: Path) -> None:

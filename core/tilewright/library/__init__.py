@@ -38,9 +38,13 @@ def architectures() -> dict[str, str]:
 
 
 def workloads() -> dict[str, str]:
-    """Return a one-line summary per workload: layers and unit operations."""
+    """Return a one-line summary per workload: layers and unit operations, or that it is a list of layers."""
     found = {name: workload(name) for name in names("workloads")}
-    return {name: f"{len(each.layers)} layers; {each.macs:,} unit operations" for name, each in found.items()}
+    return {
+        name: f"{len(each.layers)} layers; "
+        + ("a list without a total" if each.is_list else f"a network of {each.macs:,} unit operations")
+        for name, each in found.items()
+    }
 
 
 @cache

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
+Content = Literal["network", "layers"]
+"""What a workload consists of: a whole network, or a list of layers to be mapped one by one."""
+
+
 class Layer(Model):
     """One problem of a network.
 
@@ -102,6 +106,8 @@ class Workload(FileModel):
     kind: Literal["workload"] = "workload"
     name: str = Field(min_length=1)
     source: str | None = None
+    content: Content = "network"
+    """`network`: all layers, with their counts, so that totals have a meaning. `layers`: a list of layers, without totals."""
     layers: tuple[Layer, ...]
     unmapped: tuple[Unmapped, ...] = ()
 
@@ -215,7 +221,13 @@ class Workload(FileModel):
         )
         told = (f"{weight} x {name}" if weight > 1 else name for name, weight in zip(names, weights, strict=True))
         unmapped = tuple(each for network in networks for each in network.unmapped)
-        return cls(name=" + ".join(told), layers=tuple(layers), unmapped=unmapped)
+        content = cls.content_of(networks)
+        return cls(name=" + ".join(told), content=content, layers=tuple(layers), unmapped=unmapped)
+
+    @staticmethod
+    def content_of(parts: Sequence[Workload]) -> Content:
+        """Return the content of all parts together: a list of layers if one of them is."""
+        return "layers" if any(part.is_list for part in parts) else "network"
 
     @cached_property
     def graph(self) -> nx.DiGraph[str]:
@@ -226,7 +238,7 @@ class Workload(FileModel):
         """
         import networkx as nx  # imported here because networkx takes longer to import than most commands to run
 
-        graph: nx.DiGraph[str] = nx.DiGraph(name=self.name)
+        graph: nx.DiGraph[str] = nx.DiGraph(name=self.name, content=self.content)
         for layer in self.layers:
             graph.add_node(
                 layer.name, macs=layer.problem.macs, dimensions=layer.problem.long_dimensions, count=layer.count
@@ -235,8 +247,17 @@ class Workload(FileModel):
         return graph
 
     @property
+    def is_list(self) -> bool:
+        """Whether it is a list of layers, which has no totals."""
+        return self.content == "layers"
+
+    def told(self) -> list[str]:
+        """Return a line that takes the place of totals; none for a network."""
+        return [f"{self.name} is a list of layers, not a network: it has no total"] if self.is_list else []
+
+    @property
     def macs(self) -> int:
-        """MACs of all layers, including repetitions."""
+        """MACs of all layers, including repetitions. For a list of layers this is no figure of a network."""
         return sum(layer.problem.macs * layer.count for layer in self.layers)
 
     def distinct(self) -> tuple[DistinctProblem, ...]:
@@ -277,7 +298,8 @@ def graph_table(graph: nx.DiGraph[str]) -> Table:
         "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
         numbers("energy", "pJ"), numbers("% of energy", decimals=1), numbers("cycles", rank=1), title=graph.name,
     )  # fmt: skip
-    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True))
+    whole = graph.graph["content"] == "network"
+    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True)) if whole else None
     for name, node in graph.nodes(data=True):
         energy = node.get("energy_pj")
         share = 100 * energy / total if energy and total else None

@@ -4,13 +4,27 @@ import csv
 import json
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tilewright as tw
+from tilewright.errors import InputError
 from tilewright.tables import Table
 
 GEMM = "nk,km->nm; n=8 k=6 m=6"
+TENSORS: list[Any] = [
+    {"name": name, "role": role, "projection": projection}
+    for name, role, projection in (("A", "input", ["M", "K"]), ("B", "weight", ["K", "N"]), ("Z", "output", ["M", "N"]))
+]
+TWO: dict[str, Any] = {
+    "kind": "workload",
+    "name": "pair",
+    "layers": [
+        {"problem": {"name": name, "dimensions": {"M": 4, "N": 2, "K": size}, "tensors": TENSORS}, "after": []}
+        for name, size in (("one", 4), ("other", 8))
+    ],
+}
 
 
 @pytest.fixture
@@ -112,3 +126,36 @@ def test_a_layer_without_a_mapping_has_no_energy_in_the_graph() -> None:
     report = tw.map("resnet50/n0", "union_edge", mapper="random", evaluations=50, cache=False, algorithms="ttgt")
 
     assert ["energy_pj" in node for _, node in report.graph.nodes(data=True)] == [False]
+
+
+def test_a_list_of_layers_has_no_total(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"mapper": "random", "evaluations": 20, "cache": False, "progress": False}
+    listed = tw.map("union_dnn_layers", "eyeriss", folder=tmp_path / "list", **settings)
+    network = tw.map("squeezenet", "eyeriss", folder=tmp_path / "network", **settings)
+    for report, content in ((listed, "layers"), (network, "network")):
+        totals = {name: report.data()["totals"][name] for name in ("macs", "cycles", "energy_pj", "edp")}
+        assert report.complete and report.data()["content"] == content == report.workload.content
+        assert totals == {name: getattr(report, name) for name in totals}
+        assert {value is None for value in totals.values()} == {content == "layers"}
+        page = (report.folder / "report.html" if report.folder else tmp_path).read_text("utf-8")
+        assert ("list of layers, no total" in page) == (content == "layers")
+    assert "union_dnn_layers is a list of layers, not a network: it has no total" in str(listed)
+    assert not any(line.startswith("total") for line in str(listed).splitlines()) and "% of energy" not in str(listed)
+    assert any(line.startswith("total") for line in str(network).splitlines())
+    several = tw.map("union_dnn_layers/DLRM-1", "eyeriss", **settings)
+    assert several.edp is not None  # one layer is itself
+
+
+@pytest.mark.parametrize("content", ["layers", "network"])
+def test_what_adds_layers_up_refuses_lists(content: str) -> None:
+    work = tw.load({**tw.load(TWO, "workload").to_data(), "content": content}, "workload")
+    fronts = tw.front(work, "eyeriss", points=2, cache=False, progress=False)
+    if content == "network":
+        assert fronts.within(1e9).energy_pj > 0
+        assert tw.fusion_gain(work, "eyeriss", objective="energy", cache=False, progress=False).unfused > 0
+        return
+    with pytest.raises(InputError, match="pair is a list of layers, not a network"):
+        fronts.within(1e9)
+    with pytest.raises(InputError, match="pair is a list of layers, not a network"):
+        tw.fusion_gain(work, "eyeriss", objective="energy", cache=False, progress=False)
+    assert tw.load({"kind": "workload", **work.to_data()}, "workload") == work

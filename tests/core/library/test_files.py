@@ -26,8 +26,8 @@ def test_what_comes_with_it() -> None:
     }
     assert set(WORKLOADS) >= {
         *("quickflow_convs", "factorflow_gemms", "sunstone_kernels", "sunstone_layers"),
-        *("union_tensor_contractions", "union_dnn_layers", "mobilenetv2"),
-        *("cosa_alexnet", "cosa_resnext50", "cosa_deepbench"),
+        *("union_tensor_contractions", "union_dnn_layers", "mobilenetv2", "sunstone_mobilenetv2_layers"),
+        *("cosa_alexnet_layers", "cosa_resnext50_layers", "cosa_deepbench"),
     }
 
 
@@ -41,7 +41,9 @@ def files() -> list[FileModel]:
 def test_every_file_round_trips_and_names_its_source(loaded: Any) -> None:
     assert type(loaded).from_yaml(loaded.to_yaml()) == loaded
     assert type(loaded).from_yaml(loaded.to_json()) == loaded
-    assert re.search(r"FactorFlow|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA|Sparseloop) \(", loaded.source)
+    assert re.search(
+        r"FactorFlow|MobileNetV2 \(|QuickFlow, Table|Union \(PACT 2021\)|(Sunstone|CoSA|Sparseloop) \(", loaded.source
+    )
 
 
 def test_no_file_is_left_out_and_each_has_its_own_name() -> None:
@@ -83,7 +85,8 @@ def test_summaries_name_everything() -> None:
 
     assert tuple(archs) == ARCHITECTURES and tuple(works) == WORKLOADS
     assert archs["eyeriss"].startswith("168 compute units; DRAM, GlobalBuffer, InRegister")
-    assert works["quickflow_convs"].startswith("20 layers;")
+    assert works["quickflow_convs"] == "20 layers; a list without a total"
+    assert works["mobilenetv2"] == "53 layers; a network of 300,774,272 unit operations"
 
 
 def test_one_layer_of_a_workload() -> None:

@@ -175,7 +175,7 @@ def test_strided_layers_are_the_same_sizes_as_the_repositorys() -> None:
 
 def test_networks_have_the_operations_of_their_papers() -> None:
     """MobileNetV2, Table 4: 300 million; the counts are those of each network's blocks."""
-    found = layers("mobilenetv2")
+    found = layers("sunstone_mobilenetv2_layers")
     repeats = {3: 1, 5: 2, 8: 3, 12: 2, 15: 2}
     blocks = (1, 2, 3, 4, 5, 7, 8, 11, 12, 14, 15, 17)
     parts = {(number, part): found.get(f"b{number}_{part}") for number in blocks for part in ("pw1", "dw", "pw2")}
@@ -192,7 +192,7 @@ def test_networks_have_the_operations_of_their_papers() -> None:
 
 
 def test_networks_of_cosa() -> None:
-    alexnet, resnext = layers("cosa_alexnet"), layers("cosa_resnext50")
+    alexnet, resnext = layers("cosa_alexnet_layers"), layers("cosa_resnext50_layers")
 
     assert sum(each.macs for each in alexnet.values()) == pytest.approx(714e6, rel=0.01)
     assert len(resnext) == 25 and resnext["conv4_group"].dimensions["G"] == 32

@@ -75,6 +75,8 @@ class FrontReport(Tabular):
             InputError: `most_cycles` is no number, the layers take more cycles at least, or one has no mapping.
         """
         at_least(0, most_cycles=most_cycles)
+        if self.workload.is_list:
+            raise InputError(*self.workload.told(), hint="give a network, or one layer: NAME/LAYER")
         if not self.complete:
             raise InputError("a layer has no mapping, so the network has no total of cycles")
         uses = chosen_within(self.fronts, most_cycles)
@@ -152,7 +154,7 @@ class FrontReport(Tabular):
                 upto = "any" if point.most_cycles == math.inf else int(point.most_cycles)
                 problem = front.distinct.problem
                 table.add_row(problem.name, problem.long_dimensions, *figures, upto, point.proved)
-        return [table]
+        return [table, *self.workload.told()]
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""

@@ -84,14 +84,19 @@ TOTALS = {"energy": "energy_pj", "cycles": "cycles", "EDP": "edp", "area": "area
 def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the total figures with their units."""
     found, layers = data["totals"], data["layers"]
-    yield "energy", quantity(found["energy_pj"], "pJ")
-    yield "cycles", quantity(found["cycles"], "")
-    yield "EDP", quantity(found["edp"], "pJ x cycles")
+    listed = data.get("content") == "layers"
+    if listed:
+        yield "content", "list of layers, no total"
+    else:
+        yield "energy", quantity(found["energy_pj"], "pJ")
+        yield "cycles", quantity(found["cycles"], "")
+        yield "EDP", quantity(found["edp"], "pJ x cycles")
     if found["clock_ghz"] and found["cycles"]:
         yield f"time at {found['clock_ghz']:g} GHz", quantity(1e3 * found["cycles"] / found["clock_ghz"], "ps")
     if found["area_um2"]:
         yield "area", f"{found['area_um2'] * 1e-6:.4g} mm2"
-    yield "MACs", f"{found['macs']:,}"
+    if not listed:
+        yield "MACs", f"{found['macs']:,}"
     yield "distinct layers", f"{len(layers):,}"
     proved = sum(proof(each["search"]["gap"]) == "yes" for each in layers)
     yield "proved optimal", f"{proved:,} of {len(layers):,} layers"

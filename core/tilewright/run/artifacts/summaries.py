@@ -29,6 +29,7 @@ def head_of(workload: Workload, run: RunConfiguration) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "workload": workload.name,
+        "content": workload.content,
         "arch": run.architecture.name,
         "constraints": run.constraints.name,
         "mapper": run.mapper_record.name,
