@@ -129,6 +129,9 @@ def _unused(problem: Problem) -> Iterator[Reason]:
 def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
     for part in architecture.distinct_parts(problem):
         yield reason("footprint", part, "it stores distinct words only; AccelForge counts bounding boxes")
+    if architecture.compute.operands != 2:
+        text = f"an operation multiplies {architecture.compute.operands} operands; AccelForge's files have no such key"
+        yield reason("operands", architecture.compute.name, text)
     for part in architecture.timed_parts:
         yield reason("timing", part, "transfers or operands wait for it; in AccelForge everything overlaps")
     for cluster in architecture.clusters:

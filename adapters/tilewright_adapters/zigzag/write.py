@@ -129,6 +129,8 @@ def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterato
     if compute.cycles_per_operation != 1:
         message = f"{compute.cycles_per_operation} cycles per operation; ZigZag has one"
         yield reason("cycles_per_operation", compute.name, message)
+    if compute.operands != 2:
+        yield reason("operands", compute.name, f"an operation multiplies {compute.operands} operands; ZigZag's has two")
     for part in architecture.timed_parts:
         yield reason("timing", part, "it states a timing; ZigZag has its own rules for waits")
     fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]

@@ -46,6 +46,10 @@ def plan_of(architecture: Architecture) -> Plan:
         raise refusal("levels", architecture.name, message)
     if architecture.compute.cycles_per_operation != 1:
         raise refusal("compute", architecture.name, "an operation takes several cycles; MAESTRO has one")
+    if architecture.compute.operands != 2:
+        raise refusal(
+            "operands", architecture.name, "an operation multiplies other than two operands; MAESTRO's has two"
+        )
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
     if architecture.timed_parts:
         raise refusal("timing", architecture.timed_parts[0], "states a timing; MAESTRO has its own rules for waits")

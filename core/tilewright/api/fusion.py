@@ -116,7 +116,8 @@ class FusionReport(Tabular):
             if self.gap is None
             else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing costs less than {self.bound:,.10g}"
         )
-        return [table, f"{self.objective}: {proof}", "", self.mapping.titled()]
+        told = [f"warning: {text}" for text in self.fused.warnings]
+        return [table, f"{self.objective}: {proof}", *told, "", self.mapping.titled()]
 
     def messages(self) -> list[str]:
         """Return a message on the folder, if there is one."""

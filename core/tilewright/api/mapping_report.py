@@ -32,6 +32,7 @@ from tilewright.run.network import MappedLayer
 from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import SPACE, Certificate
+from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload, costed_graph
@@ -135,9 +136,10 @@ class MappingReport(Tabular):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Names in architecture and constraints that match nothing in the workload."""
-        problems = [each.problem for each in self.searched.distinct()]
-        return unmatched(problems, self.configuration.architecture, self.configuration.constraints)
+        """Names in architecture and constraints that match nothing in the workload, and operations that do not fit."""
+        problems, run = [each.problem for each in self.searched.distinct()], self.configuration
+        unfit = operand_warnings(problems, run.architecture)
+        return (*unmatched(problems, run.architecture, run.constraints), *unfit)
 
     @property
     def macs(self) -> int | None:

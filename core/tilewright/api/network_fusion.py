@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from tilewright.api.call_arguments import checked
 from tilewright.api.keywords import settings_of
-from tilewright.api.plan import Plan, Sources, folder_of
+from tilewright.api.plan import Plan, Sources, folder_of, warn_of_operands
 from tilewright.api.settings import MapSettings
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
@@ -364,6 +364,8 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     plan, configuration = Plan.of_one(workload, arch, settings)
     if plan.workload.is_list:
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
+
+    warn_of_operands(plan.workload, configuration.architecture)
 
     def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)

@@ -30,6 +30,7 @@ from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
@@ -220,6 +221,12 @@ def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Wo
     if chosen is None:
         return _mappable(network), found.architecture, found.constraints or NO_CONSTRAINTS
     return _mappable(network), found.architecture, load_constraints(chosen, found.architecture)
+
+
+def warn_of_operands(workload: Workload, architecture: Architecture) -> None:
+    """Log which problems need an operation of more operands, for results without warnings of their own."""
+    for text in operand_warnings([each.problem for each in workload.distinct()], architecture):
+        logging.getLogger("tilewright").warning("warning: %s", text)
 
 
 def _several(source: Sources) -> list[Any]:

@@ -247,6 +247,7 @@ def _all() -> Iterator[Simplification]:
     yield _densities
     yield _in_compute("sparse", None)
     yield _in_compute("fill_drain_cycles", 0)
+    yield _in_compute("operands", 2)
     yield _in_compute("instruction", None)
     yield _whole("constraints")
     yield _in_entries("spatial_order", None)

@@ -33,6 +33,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 
@@ -170,13 +171,14 @@ def explain(
 
 
 def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:
-    """Yield a warning for each part of the inputs that changes no figure."""
+    """Yield a warning for each part of the inputs that the figures leave out."""
     ported = [memory.name for memory in architecture.memories if memory.ports]
     if ported and not model.capabilities.memory_ports:
         yield f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
     if problem.sparse_tensors and not architecture.sparse_parts:
         names = ", ".join(problem.sparse_tensors)
         yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"
+    yield from operand_warnings([problem], architecture)
 
 
 def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
@@ -193,7 +195,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         for problem in group.layers:
             _check_accepted(model, problem, group.architecture)
         if isinstance(model.model, GroupModel):
-            return model.model.explain_group(group)
+            return _with_units(model.model.explain_group(group), group)
         for path in group.paths.values():
             verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
             if not verdict:
@@ -201,9 +203,15 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         from tilewright.run.branches import evaluate_branches  # single mappings need none of it
 
         with compilation_notice(model.name):
-            return evaluate_branches(model.record.name, model.model.bind, group)
+            return _with_units(evaluate_branches(model.record.name, model.model.bind, group), group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
+
+
+def _with_units(report: Report, group: GroupMapping) -> Report:
+    """Return a report with the warnings on the group's unit operations."""
+    warnings = operand_warnings(group.layers, group.architecture)
+    return report.model_copy(update={"warnings": (*report.warnings, *warnings)}) if report.valid else report
 
 
 def _takes_groups(registration: Registration) -> bool:

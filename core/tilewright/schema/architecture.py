@@ -384,6 +384,11 @@ class Compute(Model):
 
     name: Name = "MAC"
     energy_per_operation_pj: Energy
+    operands: Count = 2
+    """Operands that one operation multiplies, before it adds the product to a result; its energy is of all of it.
+
+    Reports on problems with more operands have a warning.
+    """
     cycles_per_operation: Count = 1
     fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
     """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""

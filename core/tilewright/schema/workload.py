@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Content = Literal["network", "layers"]
-"""What a workload consists of: a whole network, or a list of layers to be mapped one by one."""
+"""Contents of a workload: a whole network, or a list of layers without totals."""
 
 
 class Layer(Model):

@@ -162,6 +162,7 @@ def architectures(
         compute = Compute(
             energy_per_operation_pj=0.5,
             cycles_per_operation=draw(st.sampled_from([1, 1, 2])),
+            operands=draw(st.sampled_from([2, 2, 3])),
             fill_drain_cycles=draw(st.sampled_from([0, 0, 5])),
             instruction=draw(
                 st.none()

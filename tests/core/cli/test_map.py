@@ -26,9 +26,7 @@ def test_a_formula_is_mapped_and_its_file_evaluates_to_the_same_figures(tilewrig
 
 
 def test_the_folder_holds_mappings_and_summaries(tilewright: Command, tmp_path: Path) -> None:
-    ran = tilewright(
-        "map", "union_dnn_layers", "--arch", "eyeriss", "--evaluations", 2000, "-o", tmp_path / "out", "--json"
-    )
+    ran = tilewright("map", "bert_base", "--arch", "eyeriss", "--evaluations", 2000, "-o", tmp_path / "out", "--json")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary == ran.data
     with (tmp_path / "out" / "summary.csv").open() as file:

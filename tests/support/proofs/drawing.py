@@ -162,6 +162,7 @@ def draw_architecture(rng: Random, problem: Document, kind: Kind) -> Document:
     compute: Document = {"energy_per_operation_pj": _energy(rng, 0.05, 3)}
     if rng.random() < rare:
         compute["cycles_per_operation"] = rng.choice((2, 3))
+        compute["operands"] = rng.choice((1, 2, 3))
     return {"kind": "architecture", "name": kind, "clusters": clusters, "compute": compute}
 
 

@@ -157,6 +157,9 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
         result.refuse(
             "cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles; Timeloop has 1"
         )
+    if architecture.compute.operands != 2:
+        text = f"an operation multiplies {architecture.compute.operands} operands; Timeloop's files have no such key"
+        result.refuse("operands", architecture.compute.name, text)
     for part in architecture.timed_parts:
         result.refuse("timing", part, "it states a timing; in Timeloop all transfers overlap")
     for part in architecture.distinct_parts(result.problem):

@@ -24,6 +24,7 @@ from tilewright.run.artifacts.summaries import (
     title_of,
 )
 from tilewright.run.configuration import RunConfiguration, acquire
+from tilewright.schema.operands import operand_warnings
 from tilewright.schema.workload import Workload
 from tilewright.tables import SIZES, Table, Tabular, numbers
 
@@ -67,6 +68,12 @@ class FrontReport(Tabular):
     def complete(self) -> bool:
         """Whether every layer has a mapping."""
         return len(self.fronts) == len(self.workload.distinct()) and all(front.points for front in self.fronts)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Operations of the workload that the compute units do not fit."""
+        problems = [each.problem for each in self.workload.distinct()]
+        return operand_warnings(problems, self.configuration.architecture)
 
     def within(self, most_cycles: float) -> BudgetedNetwork:
         """Return the mappings of least energy, among the points, within a total of cycles of the whole network.
@@ -118,6 +125,7 @@ class FrontReport(Tabular):
         return {
             **head_of(self.workload, run),
             "seed": run.seed,
+            "warnings": list(self.warnings),
             "layers": [
                 {
                     "name": front.distinct.problem.name,
@@ -158,7 +166,8 @@ class FrontReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = fallback_message(self.configuration, [front.fastest for front in self.fronts])
+        found = [f"warning: {text}" for text in self.warnings]
+        found += fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
             if front.fastest.error is not None:
