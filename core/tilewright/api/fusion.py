@@ -22,7 +22,7 @@ from tilewright.run.artifacts.summaries import folder_message
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, GroupCertificate
+from tilewright.schema.mapped.fusion import FUSION_PROOFS, GROUP_SPACE, GroupCertificate
 from tilewright.schema.report import Objective, Report, known_objective
 from tilewright.tables import Table, Tabular, numbers
 
@@ -33,7 +33,7 @@ class FusionReport(Tabular):
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
-    model is an object.
+    model is an object. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
     """
 
     mapping: GroupMapping
@@ -45,6 +45,7 @@ class FusionReport(Tabular):
     bound: float | None = None
     folder: Path | None = None
     unwritten: OutputError | None = None
+    unfused_proved: bool = True
 
     def __repr__(self) -> str:
         return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
@@ -82,8 +83,10 @@ class FusionReport(Tabular):
             "schema_version": 1,
             "objective": self.objective,
             "proved": self.proved,
+            "space": GROUP_SPACE,
             "gap": self.gap,
             "bound": self.bound,
+            "unfused_proved": self.unfused_proved,
             "saved_words": self.saved_words,
             "mapping": self.mapping.to_data(),
             "fused": self.fused.model_dump(mode="json"),
@@ -110,12 +113,14 @@ class FusionReport(Tabular):
             peak = row[f"{memories[1]}_peak_words"]
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
         proof = (
-            "proved optimal among mappings whose tiles divide, with halos kept and no recomputation"
+            f"proved optimal among mappings with {GROUP_SPACE}"
             if self.proved
             else "not proved: the model counts other costs than words, such as words that neighbours forward"
             if self.gap is None
-            else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing costs less than {self.bound:,.10g}"
+            else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing of the space costs less than {self.bound:,.10g}"
         )
+        if not self.unfused_proved and self.gap:
+            proof += "; the one without fusion is not proved either"
         told = [f"warning: {text}" for text in self.fused.warnings]
         return [table, f"{self.objective}: {proof}", *told, "", self.mapping.titled()]
 
@@ -179,7 +184,16 @@ def fuse(
         _certificate(searched, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
     )
     bound = (fused.of(objective) if proved else searched.bound) if exact else None
-    found = FusionReport(searched.group, fused, unfused, objective, proved, certificate, bound)
+    found = FusionReport(
+        searched.group,
+        fused,
+        unfused,
+        objective,
+        proved,
+        certificate,
+        bound,
+        unfused_proved=exact and searched.unfused_proved,
+    )
     if files is None:
         return found
     files.write("group.yaml", searched.group.to_yaml())

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.group_report import energy_of
 from tilewright.run.fused_inside import Choice, Inside, Sizes
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, factors, undominated
@@ -67,7 +66,7 @@ class ArrayLayer(FusedLayer):
             total = energy + each.energy_pj + cycles * leakage
             branches.append(ArrayBranch(total, cycles, each.slices, each.nodes, each.choice))
         rows = [(*factors(objective, each.energy_pj, each.cycles), each.slices) for each in branches]
-        return [branches[at] for at in undominated(np.array(rows))] if rows else []
+        return [branches[at] for at in undominated(np.array(rows), self.limits)] if rows else []
 
     def home_is_least(self, objective: Objective) -> bool:
         """Return whether no tensor costs less if it is not at home in the buffer."""
@@ -131,7 +130,7 @@ class ArrayLayer(FusedLayer):
                     demands = memory.demands(each.moved[2 * at], each.moved[2 * at + 1])
                     row += [slices for _, slices, bandwidth in demands if bandwidth is not None]
             rows.append(tuple(row))
-        return map(int, undominated(np.array(rows))) if found else iter(())
+        return map(int, undominated(np.array(rows), self.limits)) if found else iter(())
 
     def _segments(
         self, order: tuple[int, ...], tile: Sizes, used: int, outside: tuple[Segment, ...]
@@ -147,7 +146,8 @@ class ArrayLayer(FusedLayer):
         tensor = order[len(outside)]
         moved = self._inside.moving[order[len(outside) - 1]] if outside else ()
         able = [at for at in self._inside.moving[tensor] if at not in moved]
-        for sizes in itertools.product(*(divisors(tile[at]) for at in able)):
+        for sizes in itertools.product(*(self.limits.divisors(tile[at]) for at in able)):
+            self.limits.check()
             inner = list(tile)
             for at, size in zip(able, sizes, strict=True):
                 inner[at] = size
@@ -176,6 +176,7 @@ class ArrayLayer(FusedLayer):
             energy, moved = energy + more, _sum(moved, their)
         ends = tuple(itertools.accumulate(map(len, segments)))
         for loops, trips in self._ordered(segments, (1,) * len(in_buffer), frozenset(range(len(in_buffer)))):
+            self.limits.check()
             sizes = [(at, n) for at, n, _ in loops]
             nodes = tuple(
                 Node(tensor, tuple(sizes[end - len(segment) : end]))
@@ -222,7 +223,7 @@ class ArrayLayer(FusedLayer):
 
     @cached_property
     def _inside(self) -> Inside:
-        return Inside(self.problem, self.architecture)
+        return Inside(self.problem, self.architecture, self.limits)
 
     @cached_property
     def _stepped(self) -> list[set[int]]:

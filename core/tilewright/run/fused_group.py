@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
+from tilewright.run.fused_limits import Limits, OutOfTime
 from tilewright.run.fused_parts import FusedLayer, factors
 from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
 from tilewright.run.fused_tree import TreeSearch
@@ -21,12 +23,18 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.report import Objective, known_objective
 
+FEW = (2, 4)
+"""Tiles of each dimension that are tried first on arrays, if there is a time limit."""
+
+SHARES = (0.2, 0.5)
+"""Shares of the time limit after which these first searches end."""
+
 
 @dataclass(frozen=True)
 class FusedGroup:
     """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
 
-    `proved`: the search ended, so the mapping is optimal.
+    `proved`: the search ended, so the mapping is optimal. `unfused_proved`: so is that without fusion.
     """
 
     group: GroupMapping
@@ -35,6 +43,7 @@ class FusedGroup:
     unfused: GroupMapping
     bound: float
     proved: bool
+    unfused_proved: bool
 
     def of(self, objective: Objective) -> float:
         """Return the metric of an objective, in pJ x cycles, pJ or cycles."""
@@ -57,22 +66,46 @@ def search_group(group: GroupMapping, objective: Objective = "energy", seconds: 
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the search of fused groups", reasons)
+    shared, limits = list(_shared(group)), Limits()
+    first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
+    known = plain = first.unfused()
+    axes, limits.ends = list[Dimensions](), math.inf if seconds is None else now + seconds
+    try:
+        axes += _axes(group, shared, limits)
+    except OutOfTime:
+        pass
+    except KeyboardInterrupt:
+        mark_result_found()
+        limits.ends = -math.inf
+    if seconds is not None and not fused_inside.has_one_unit(group.architecture):
+        for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
+            found = _search(group, shared, axes, objective, Limits(few)).best(
+                known, min(limits.ends, now + seconds * share)
+            )
+            known, plain = found.best, found.plain or plain
+            limits.ends = -math.inf if found.interrupted else limits.ends
+    search = _search(group, shared, axes, objective, limits)
+    found = search.best(known, limits.ends)
+    return FusedGroup(
+        group=_Built(group, search.layers, found.best.tree).group(),
+        energy_pj=found.best.energy_pj,
+        cycles=found.best.cycles,
+        unfused=_Built(group, search.layers, (found.plain or plain).tree).group(),
+        bound=found.bound,
+        proved=found.proved,
+        unfused_proved=found.plain is not None,
+    )
+
+
+def _search(
+    group: GroupMapping, shared: Sequence[Shared], axes: Sequence[Dimensions], objective: Objective, limits: Limits
+) -> TreeSearch:
     kind = FusedLayer if fused_inside.has_one_unit(group.architecture) else ArrayLayer
     layers = [
-        kind(_problem(group, name), group.architecture, fused_padding.padding(group, name)) for name in _order(group)
+        kind(_problem(group, name), group.architecture, fused_padding.padding(group, name), limits)
+        for name in _order(group)
     ]
-    shared = list(_shared(group))
-    search = TreeSearch(layers, shared, _axes(group, shared), objective)
-    plain = search.unfused()
-    best, bound, proved = search.best(seconds)
-    return FusedGroup(
-        group=_Built(group, layers, best.tree).group(),
-        energy_pj=best.energy_pj,
-        cycles=best.cycles,
-        unfused=_Built(group, layers, plain.tree).group(),
-        bound=bound,
-        proved=proved,
-    )
+    return TreeSearch(layers, shared, axes, objective, limits)
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
@@ -147,7 +180,7 @@ Dimensions = frozenset[Pair]
 """Dimensions of layers that one loop may step."""
 
 
-def _axes(group: GroupMapping, shared: Sequence[Shared]) -> list[Dimensions]:
+def _axes(group: GroupMapping, shared: Sequence[Shared], limits: Limits) -> list[Dimensions]:
     """Return the sets of dimensions that one loop may step.
 
     These step one coordinate of a tensor that several layers use. A layer has one dimension on an axis at most.
@@ -156,10 +189,12 @@ def _axes(group: GroupMapping, shared: Sequence[Shared]) -> list[Dimensions]:
     problems = [_problem(group, name) for name in _order(group)]
     dimensions = [(at, number) for at, each in enumerate(problems) for number in range(len(each.dimensions))]
     links = list(dict.fromkeys(frozenset(steps.items()) for each in shared for steps in each.steps if steps))
-    return list(dict.fromkeys(axis for joined in _largest(dimensions, links) for axis in joined.values()))
+    return list(dict.fromkeys(axis for joined in _largest(dimensions, links, limits) for axis in joined.values()))
 
 
-def _largest(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> Iterator[dict[Pair, Dimensions]]:
+def _largest(
+    dimensions: Sequence[Pair], links: Sequence[Dimensions], limits: Limits
+) -> Iterator[dict[Pair, Dimensions]]:
     """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
     everything = _united(dimensions, links)
     certain = [link for link in links if _is_once(everything[next(iter(link))])]
@@ -167,6 +202,7 @@ def _largest(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> Iterato
     found = list[frozenset[Dimensions]]()
     for count in range(len(others), -1, -1):
         for chosen in map(frozenset, itertools.combinations(others, count)):
+            limits.check()
             joined = _united(dimensions, [*certain, *chosen])
             if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
                 found.append(chosen)

@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_parts import undominated
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.problem import Problem
@@ -145,6 +145,7 @@ class Inside:
 
     problem: Problem
     architecture: Architecture
+    limits: Limits
 
     @cached_property
     def moving(self) -> tuple[Sizes, ...]:
@@ -169,6 +170,7 @@ class Inside:
             in_buffer: for each tensor, whether the buffer keeps it. The outermost memory serves the others.
             trips: for each tensor, those of the innermost loops of the buffer that do not move it.
         """
+        self.limits.check()
         known, output = self._choices(tile), self._output
         stay = np.where(known.stays, np.array(trips), 1)
         near, written = known.near // stay, known.fills // stay
@@ -233,9 +235,10 @@ class Inside:
         whole = tuple(self.problem.dimensions.values())
         found: dict[Sizes, tuple[Sizes, ...]] = {(1,) * len(whole): ()}
         for cluster in self.fanouts:
-            factors = list(_products(whole, cluster.fanout.size))
+            factors = list(_products(whole, cluster.fanout.size, self.limits))
             new: dict[Sizes, tuple[Sizes, ...]] = {}
             for sizes, before in found.items():
+                self.limits.check()
                 for each in factors:
                     product = tuple(a * b for a, b in zip(sizes, each, strict=True))
                     if not any(size % factor for size, factor in zip(whole, product, strict=True)):
@@ -300,8 +303,9 @@ class Inside:
         stepped = [d for d in self.moving[name] if d not in before]
         if last and any(tile[d] > 1 for d in self.moving[name] if d in before):
             return  # it moves in through that loop, too
-        options = [[1] if last else divisors(tile[d]) for d in stepped]
+        options = [[1] if last else self.limits.divisors(tile[d]) for d in stepped]
         for sizes in itertools.product(*options):
+            self.limits.check()
             inner = list(tile)
             for d, size in zip(stepped, sizes, strict=True):
                 inner[d] = size
@@ -358,7 +362,7 @@ class Inside:
             widths = self._widths[number] * (np.array(in_buffer) == number)
             read, written = near @ widths, near[:, self._output] * widths[self._output]
             columns += [each for _, each, bandwidth in memory.demands(read, written) if bandwidth is not None]
-        return map(int, undominated(np.stack(columns, axis=1)))
+        return map(int, undominated(np.stack(columns, axis=1), self.limits))
 
     def entries(self, choice: Choice) -> Iterator[dict[str, Any]]:
         """Yield the entries inside the buffer's loops."""
@@ -388,14 +392,14 @@ class Inside:
             yield {"target": inner, "temporal_tile_sizes": dict.fromkeys(names, 1), "temporal_order": names}
 
 
-def _products(whole: Sizes, most: int) -> Iterator[Sizes]:
+def _products(whole: Sizes, most: int, limits: Limits) -> Iterator[Sizes]:
     """Yield factors that divide some sizes, whose product is at most `most`."""
     if not whole:
         yield ()
         return
-    for factor in divisors(whole[0]):
-        if factor <= most:
-            yield from ((factor, *others) for others in _products(whole[1:], most // factor))
+    limits.check()
+    for factor in limits.divisors(whole[0], most):
+        yield from ((factor, *others) for others in _products(whole[1:], most // factor, limits))
 
 
 def _subsets(names: Sequence[int]) -> Iterator[Sizes]:

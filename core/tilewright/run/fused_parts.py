@@ -11,14 +11,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
@@ -88,12 +88,13 @@ class _Rows:
 class FusedLayer:
     """A layer of a group, on an architecture of two memories. Dimensions and tensors have numbers.
 
-    `padding`: for each tensor, the padded ones of its windows, by number.
+    `padding`: for each tensor, the padded ones of its windows, by number. `limits`: those of the search.
     """
 
     problem: Problem
     architecture: Architecture
     padding: tuple[tuple[tuple[int, PaddedWindow], ...], ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def outer(self) -> Memory:
@@ -229,7 +230,7 @@ class FusedLayer:
         energy, cycles = self.costs(fills, rows.inner)
         figures = np.column_stack([*factors(objective, energy, cycles), rows.slices])
         found = np.flatnonzero(rows.slices <= room)
-        found = found[undominated(figures[found])]
+        found = found[undominated(figures[found], self.limits)]
         return [
             Branch(float(energy[at]), float(cycles[at]), int(rows.slices[at]), self._nodes(rows, int(at), tile))
             for at in found
@@ -397,6 +398,7 @@ class FusedLayer:
         Args:
             tile: the tile of the branch.
         """
+        self.limits.check()
         at = len(block.fills)
         if at == len(order):
             yield block
@@ -411,7 +413,7 @@ class FusedLayer:
                 tiles = tiles.copy()
                 tiles[:, dimension] = 1
             else:
-                options = [divisors(each) for each in tiles[:, dimension].tolist()]
+                options = [self.limits.divisors(each) for each in tiles[:, dimension].tolist()]
                 again = np.repeat(np.arange(len(tiles)), [len(each) for each in options])
                 outside, tiles = outside[again], tiles[again]
                 tiles[:, dimension] = list(itertools.chain.from_iterable(options))
@@ -476,11 +478,12 @@ def factors(objective: Objective, energy: Cost, cycles: Cost) -> tuple[Cost, ...
     return known[objective]
 
 
-def undominated(rows: Floats) -> Ints:
+def undominated(rows: Floats, limits: Limits) -> Ints:
     """Return the indices of the rows [n, k] that no other row is at most in every column; of equal ones the first."""
     left = np.lexsort(rows.T[::-1])
     kept: list[int] = []
     while len(left):
+        limits.check()
         kept.append(int(left[0]))
         left = left[(rows[left] < rows[left[0]]).any(axis=1)]
     return np.array(kept, dtype=np.int64)

@@ -105,6 +105,31 @@ class Solution:
     tree: Tree
 
 
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The first branches of a sequence."""
+
+    energy_pj: float
+    cycles: float
+    slices: int
+    branches: tuple[Leaf | Level, ...]
+    homes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Outcome of a search: the best tree, a lower bound on the objective, and whether the search has ended.
+
+    `plain`: the best sequence of layers that share nothing; None if the search was cut before. `interrupted`: by the user.
+    """
+
+    best: Solution
+    bound: float
+    proved: bool
+    plain: Solution | None
+    interrupted: bool
+
+
 def in_sequence(one: Solution, other: Solution) -> Solution:
     """Return two groups that share nothing with each other, one after the other."""
     homes, branches = list[str](), list[Leaf | Level]()

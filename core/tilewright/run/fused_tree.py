@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,9 +20,9 @@ import numpy as np
 
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.run.fused_limits import Limits, OutOfTime
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, factors
-from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Solution, in_sequence
+from tilewright.run.fused_solution import Axis, Found, Leaf, Level, Row, Sequenced, Shared, Solution, in_sequence
 from tilewright.schema.report import Objective
 
 OPEN = -2
@@ -41,17 +41,6 @@ SHARES = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
 """Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """The first branches of a sequence."""
-
-    energy_pj: float
-    cycles: float
-    slices: int
-    branches: tuple[Leaf | Level, ...]
-    homes: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False, slots=True)
 class _Bounds:
     """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
@@ -61,14 +50,10 @@ class _Bounds:
     cycles: Floats
 
 
-Figures = TypeVar("Figures", Solution, _Row)
+Figures = TypeVar("Figures", Solution, Row)
 
 Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
 """First and last layer, and the tiles and the states of their tensors."""
-
-
-class _OutOfTime(Exception):
-    """The search has used its time."""
 
 
 class TreeSearch:
@@ -76,6 +61,7 @@ class TreeSearch:
 
     Args:
         axes: sets of dimensions (layer, dimension) that one loop may step.
+        limits: those that the layers have, too.
     """
 
     _before: dict[int, tuple[float, float]]
@@ -85,7 +71,6 @@ class TreeSearch:
     known: Solution
     proved: float
     end: float
-    ends: float
     is_cut: bool
     alone: dict[tuple[int, int], Solution]
 
@@ -95,8 +80,9 @@ class TreeSearch:
         shared: Sequence[Shared],
         axes: Sequence[frozenset[tuple[int, int]]],
         objective: Objective,
+        limits: Limits,
     ) -> None:
-        self.layers, self.shared, self.axes = layers, shared, axes
+        self.layers, self.shared, self.axes, self.limits = layers, shared, axes, limits
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
         self.kinds = [
@@ -109,39 +95,52 @@ class TreeSearch:
         self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
         self.home_is_least = [each.home_is_least(objective) for each in layers]
-        self.ends = math.inf
-        self.floor = {(at, at): self._least(at, self.shared) for at in range(len(layers))}
+        self.floor = dict[tuple[int, int], tuple[float, float]]()
 
     def unfused(self) -> Solution:
         """Return the best sequence of layers that share nothing."""
         return self._unfused(0, len(self.layers) - 1, FAR)
 
-    def best(self, seconds: float | None = None) -> tuple[Solution, float, bool]:
-        """Return the best tree of all layers, a lower bound on the objective, and whether the search has ended.
+    def best(self, known: Solution, end: float = math.inf) -> Found:
+        """Return the best tree of all layers, with a lower bound.
 
         If the time ends, or the user interrupts, it is the best tree so far.
 
         Args:
-            seconds: time limit; None: no limit.
+            known: some sequence of layers, or some tree.
+            end: time limit on the clock of the limits.
         """
         last, objective = len(self.layers) - 1, self.objective
-        self.known, self.proved, self.alone, is_cut = self.unfused(), 0.0, {}, True
-        self.end, slices = (math.inf, math.inf) if seconds is None else (time.monotonic() + seconds, seconds * SLICE)
+        self.known, self.proved, self.alone, is_cut, plain, interrupted = known, 0.0, {}, True, None, False
+        self.end = self.limits.ends = end
+        seconds = None if end == math.inf else max(0.0, end - self.limits.now())
+        slices = math.inf if seconds is None else seconds * SLICE
+        whole = self._whole(0, last, HOME)
+        for at, (tile, states) in enumerate(zip(*whole[2:], strict=True)):
+            energy, cycles = self._least_of(at, np.array([tile], dtype=np.int64), states)
+            self.floor[at, at] = float(energy[0]), float(cycles[0])
         try:
+            plain = self.unfused()
+            self.known = self._best([self.known, plain])
+            for at in range(last + 1):
+                self.floor[at, at] = self._least(at, self.shared)
             for length in range(1, last + 1):
                 if length <= ALONE and (seconds is not None or last >= FEW):
                     self._join(length, 2 * slices)
                 if length > 1 and all(self.home_is_least):  # else homes may cost more
                     self._bound_all(length, slices)
-            if time.monotonic() < self.end:
-                self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
-                is_cut = self.is_cut
+            self.limits.check()
+            self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
+            is_cut = self.is_cut
+        except OutOfTime:
+            self.objective = objective
         except KeyboardInterrupt:
             mark_result_found()
-            self.objective = objective
+            self.objective, interrupted = objective, True
         self._sum_floors(0, last, self.floor)
         least = max(self.proved, self._value(*self._after[-1]))
-        return self.known, min(least, self._value(self.known.energy_pj, self.known.cycles)), not is_cut
+        bound = min(least, self._value(self.known.energy_pj, self.known.cycles))
+        return Found(self.known, bound, not is_cut, plain, interrupted or self.end == -math.inf)
 
     def _join(self, length: int, slices: float) -> None:
         """Solve the intervals of some length as groups of their own, and find the best sequence of all solved ones.
@@ -150,15 +149,16 @@ class TreeSearch:
             slices: time limit for each.
         """
         count = len(self.layers)
-        for first in range(count + 1 - length):
-            if time.monotonic() > self.end:
-                break
-            last = first + length - 1
-            parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
-            best = self._best([self._unfused(first, last, FAR), *parts])
-            if self._within(first, last):
-                best, _ = self._solved(first, last, FAR, best, slices)
-            self.alone[first, last] = best
+        with suppress(OutOfTime):
+            for first in range(count + 1 - length):
+                self.limits.check()
+                last = first + length - 1
+                parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
+                best = self._best([self._unfused(first, last, FAR), *parts])
+                if self._within(first, last):
+                    best, _ = self._solved(first, last, FAR, best, slices)
+                self.alone[first, last] = best
+        self.limits.ends = math.inf  # a sequence of what is solved takes no time
         rows = {-1: [Solution(0.0, 0.0, 0, Sequenced((), ()))]}
         for at in range(count):
             starts = [start for start in range(at + 1) if (start, at) in self.alone]
@@ -166,6 +166,7 @@ class TreeSearch:
                 [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
             )
         self.known = self._best([self.known, *rows[count - 1]])
+        self.limits.ends = self.end
 
     def _bound_all(self, length: int, slices: float) -> None:
         """Bound the least energy and cycles of the intervals of some length, wherever the tensors of others are at home.
@@ -177,8 +178,7 @@ class TreeSearch:
         names: tuple[Objective, Objective] = ("energy", "cycles")
         for first in range(len(self.layers) + 1 - length):
             last = first + length - 1
-            if time.monotonic() > self.end:
-                return
+            self.limits.check()
             if self._within(first, last):
                 found = [0.0, 0.0]
                 for at, name in enumerate(names):
@@ -201,17 +201,17 @@ class TreeSearch:
             floors = floors | {(at, at): self._least(at, inside) for at in range(first, last + 1)}
         self._sum_floors(first, last, floors)
         found = known, self._value(*self._after[first - 1])
-        self.ends, self.is_cut = min(self.end, time.monotonic() + seconds), True
+        self.limits.ends, self.is_cut = min(self.end, self.limits.now() + seconds), True
         try:
             for better in self._better(self._whole(first, last, others), *found):
                 found = better
             self.is_cut = False
-        except _OutOfTime:
+        except OutOfTime:
             pass
         except KeyboardInterrupt:
             mark_result_found()
             self.end = -math.inf
-        self.ends = math.inf
+        self.limits.ends = self.end
         return found
 
     def _better(self, place: Place, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
@@ -259,7 +259,7 @@ class TreeSearch:
     def _unfused(self, first: int, last: int, others: int) -> Solution:
         """Return the best sequence of branches, given the state of the tensors of other layers."""
         _, _, tiles, states = self._whole(first, last, others)
-        rows = [_Row(0.0, 0.0, 0, (), ())]
+        rows = [Row(0.0, 0.0, 0, (), ())]
         for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
             own = tuple(FAR if each == OPEN else each for each in opened)
             found = [Solution(each.energy_pj, each.cycles, 0, Leaf(at, each)) for each in self._leaf(at, tile, own)]
@@ -306,8 +306,7 @@ class TreeSearch:
 
     def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
         key = self.kinds[number], tile, states, self.objective
-        if time.monotonic() > self.ends:
-            raise _OutOfTime
+        self.limits.check()
         if key not in self._leaves:
             self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
         return self._leaves[key]
@@ -346,10 +345,10 @@ class TreeSearch:
         able = [
             each for each in self._within(first, last) if states[each.first - first][each.users[each.first]] == OPEN
         ]
-        rows: list[dict[tuple[tuple[tuple[Shared, bool], ...], bool], list[_Row]]] = [
+        rows: list[dict[tuple[tuple[tuple[Shared, bool], ...], bool], list[Row]]] = [
             {} for _ in range(last - first + 2)
         ]
-        rows[0][(), not needs_home] = [_Row(0.0, 0.0, 0, (), ())]
+        rows[0][(), not needs_home] = [Row(0.0, 0.0, 0, (), ())]
         alone = first == last
         for start in range(first, last + 1):
             for (chosen, homed), before in rows[start - first].items():
@@ -387,16 +386,17 @@ class TreeSearch:
         ]
 
     def _extended(
-        self, rows: Iterable[_Row], branches: Iterable[Solution], kept: int, homes: tuple[str, ...]
-    ) -> Iterator[_Row]:
+        self, rows: Iterable[Row], branches: Iterable[Solution], kept: int, homes: tuple[str, ...]
+    ) -> Iterator[Row]:
         """Yield rows with one more branch that fits beside kept slices."""
         for row in rows:
+            self.limits.check()
             for branch in branches:
                 slices = max(row.slices, branch.slices + kept)
                 if slices <= self.capacity:
                     assert not isinstance(branch.tree, Sequenced)
                     costs = row.energy_pj + branch.energy_pj, row.cycles + branch.cycles
-                    yield _Row(*costs, slices, (*row.branches, branch.tree), (*row.homes, *homes))
+                    yield Row(*costs, slices, (*row.branches, branch.tree), (*row.homes, *homes))
 
     def _narrowed(self, place: Place, start: int, end: int, fused: dict[Shared, bool]) -> Place:
         """Return some layers of a place, given which tensors of several branches are fused."""
@@ -465,6 +465,7 @@ class TreeSearch:
                 kept_homes = sum(self._home_slices(each, place) for each in homes)
                 still = [each for each in self._keepable(inner) if not self._moves_in(first, free, *each)]
                 for kept in (each for n in range(len(still) + 1) for each in itertools.combinations(still, n)):
+                    self.limits.check()
                     slices = kept_homes + sum(self._slices(place, *each) for each in kept)
                     if (kept or homes or entry) and slices <= self.capacity:
                         names = tuple(each.name for each in homes)
@@ -582,6 +583,7 @@ class TreeSearch:
                         more += self.layers[layer].words(own, inner[at]) * self.layers[layer].widths[own]
                     there: Place = first, last, inner, tuple(map(tuple, slid))
                     for choice in itertools.product((False, True), repeat=len(homed)):
+                        self.limits.check()
                         known = dict(zip(homed, choice, strict=True))
                         names = tuple(each.name for each, is_fused in known.items() if is_fused)
                         room = slices + more + sum(self._home_slices(each, there) for each in homed if known[each])
@@ -616,7 +618,7 @@ class TreeSearch:
         options = []
         for axis in axes:
             sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
-            options.append([each for each in divisors(math.gcd(*sizes)) if each < min(sizes)])
+            options.append([each for each in self.limits.divisors(math.gcd(*sizes)) if each < min(sizes)])
         every = tuple(itertools.product(*options))
         if not every:
             return
@@ -628,6 +630,7 @@ class TreeSearch:
         energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
         cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
         for row in np.flatnonzero(np.prod(factors(self.objective, energy, cycles), axis=0) <= self.most):
+            self.limits.check()
             found = tuple(each.tiles[row] for each in bounds)
             if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
                 yield every[row], found
@@ -688,6 +691,7 @@ class TreeSearch:
         kept: list[Figures] = []
         front: list[tuple[float, int]] = []
         for _, cycles, slices, at in rows:
+            self.limits.check()
             if not any(other[0] <= cycles and other[1] <= slices for other in front):
                 front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
                 front.append((cycles, slices))

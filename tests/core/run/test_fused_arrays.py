@@ -1,18 +1,22 @@
 """Fused groups on arrays: the optimum is that of brute force, and its costs are those of the cost models."""
 
 import math
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
+from support.clocks import Clock
 from support.fused_arrays import Pair, least
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
+from tilewright.run import fused_limits
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.report import Objective
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
 
@@ -78,6 +82,46 @@ def test_a_search_by_a_model_that_forwards_words_is_not_proved() -> None:
     pair = Pair(19)  # neighbours forward words of its optimum
     forwarded = tw.fuse(pair.group(), objective="energy")
     assert not forwarded.proved and "not proved" in str(forwarded)
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_a_search_on_an_array_that_is_cut_has_a_mapping_and_a_bound(
+    objective: Objective, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, looks = two_products(2, 4), Clock()
+    monkeypatch.setattr(fused_limits, "time", looks)
+    best = search_group(group, objective).of(objective)
+    for at in range(0, looks.now, looks.now // 6):
+        monkeypatch.setattr(fused_limits, "time", Clock())
+        cut = [search_group(group, objective, seconds=at)]
+        monkeypatch.setattr(fused_limits, "time", Clock(interrupt=looks.now - at))
+        with suppress(KeyboardInterrupt):  # as long as there is no mapping
+            cut.append(search_group(group, objective))
+        for found in cut:
+            value = evaluate_group(TIMELOOP, found.group).of(objective)
+            assert value == pytest.approx(found.of(objective), rel=1e-9)
+            assert 0 < found.bound <= best * (1 + 1e-9) and best <= found.of(objective) * (1 + 1e-9)
+            without = evaluate_group(ORACLE, found.unfused).of(objective)
+            assert without is not None and found.of(objective) <= without * (1 + 1e-9)
+
+
+def test_a_limit_holds_where_an_array_has_many_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair(0)
+    pair.siblings, pair.sizes, pair.units, pair.capacity = False, dict.fromkeys("mabc", 5_040), (16,), 4_096
+    pair.layers = [
+        {"T0": ("m", "a"), "W0": ("a", "b"), "T1": ("m", "b")},
+        {"T1": ("m", "b"), "W1": ("b", "c"), "T2": ("m", "c")},
+    ]
+    pair.common, pair.registers, pair.held = "T1", 16, None
+    monkeypatch.setattr(fused_limits, "time", clock := Clock())
+    search_group(pair.group(), "energy", seconds=0)
+    first = clock.now  # until there is a mapping
+    for seconds in (0, 1_000, 10_000):
+        monkeypatch.setattr(fused_limits, "time", clock := Clock())
+        found = search_group(pair.group(), "energy", seconds)
+        assert not found.proved and not found.unfused_proved
+        assert clock.now <= first + seconds + 50
+        assert evaluate_group(TIMELOOP, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
 
 
 @pytest.mark.parametrize(

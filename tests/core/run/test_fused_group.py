@@ -1,8 +1,7 @@
 """Joining partial mappings of a chain is optimal, and its costs are those of the cost models."""
 
-import math
 from contextlib import suppress
-from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
@@ -10,12 +9,13 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from support import EXAMPLE_FILES
+from support.clocks import Clock, Pressed
 from support.fused_graphs import Graph, compared, least, random_graph
-from support.interrupts import heard, press
+from support.interrupts import heard
 from support.profiles import scaled
 from support.random_groups import random_group
 from tilewright.errors import NotConformableError
-from tilewright.run import fused_tree
+from tilewright.run import fused_limits, fused_tree
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
@@ -96,6 +96,15 @@ def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
     assert evaluate_group(ORACLE, group).energy_pj == found.energy_pj
 
 
+def test_a_tile_for_some_readers_of_an_input_is_beyond_the_space_that_is_named() -> None:
+    better = GroupMapping.from_file(Path(__file__).parents[2] / "data" / "groups" / "some_readers_share.yaml")
+    found = tw.fuse(better, objective="energy")
+    assert [evaluate_group(model, better).energy_pj for model in (ORACLE, TIMELOOP)] == [4_676, 4_676]
+    assert found.fused.energy_pj == 5_224 and found.certificate is not None
+    for told in (str(found), found.data()["space"], found.certificate.to_yaml()):
+        assert "tiles that divide, each for one layer or all users of a tensor" in told
+
+
 def test_parts_that_are_not_covered_are_refused() -> None:
     data = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml").to_data()
     data["layers"][0]["tensors"][0]["projection"][0] = "2*P + R"
@@ -157,20 +166,6 @@ def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyP
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
 
 
-@dataclass
-class Clock:
-    """A clock that goes on by one with each look, and may interrupt."""
-
-    interrupt: float = math.inf
-    now: int = 0
-
-    def monotonic(self) -> float:
-        self.now += 1
-        if self.now == self.interrupt:
-            raise KeyboardInterrupt
-        return self.now
-
-
 @pytest.mark.parametrize("seed", [3, 22, 51])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
@@ -180,12 +175,12 @@ def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
     whole = search_group(group, objective)
     best = evaluate_group(TIMELOOP, whole.group).of(objective) or 0.0
     looks = Clock()
-    monkeypatch.setattr(fused_tree, "time", looks)
+    monkeypatch.setattr(fused_limits, "time", looks)
     assert whole.proved and search_group(group, objective).proved
     for at in range(0, looks.now, max(1, looks.now // 20)):
-        monkeypatch.setattr(fused_tree, "time", Clock())
+        monkeypatch.setattr(fused_limits, "time", Clock())
         cut = [search_group(group, objective, seconds=at)]
-        monkeypatch.setattr(fused_tree, "time", Clock(interrupt=looks.now - at))
+        monkeypatch.setattr(fused_limits, "time", Clock(interrupt=looks.now - at))
         with suppress(KeyboardInterrupt):  # as long as there is no mapping
             cut.append(search_group(group, objective))
         for found in cut:
@@ -194,21 +189,11 @@ def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
             assert not found.proved or found.bound == pytest.approx(value)
 
 
-class _Pressed(Clock):
-    """A clock at which the user presses Ctrl-C."""
-
-    def monotonic(self) -> float:
-        self.now += 1
-        if self.now == self.interrupt:
-            press()
-        return self.now
-
-
 def test_a_user_who_interrupts_gets_the_mapping_and_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     group, looks = random_graph(22).group(), Clock()
-    monkeypatch.setattr(fused_tree, "time", looks)
+    monkeypatch.setattr(fused_limits, "time", looks)
     search_group(group, "energy")
-    monkeypatch.setattr(fused_tree, "time", _Pressed(interrupt=looks.now))
+    monkeypatch.setattr(fused_limits, "time", Pressed(interrupt=looks.now))
     with heard(), pytest.warns(UserWarning, match="interrupted"):
         report = tw.fuse(group, objective="energy")
     assert not report.proved and report.gap is not None and report.gap >= 0.0 and report.fused.valid

@@ -70,6 +70,10 @@ class FusionCertificate(Printed, FileModel):
         )
 
 
+GROUP_SPACE = "layers in the file's order, tiles that divide, each for one layer or all users of a tensor, halos kept, no recomputation"
+"""Space of group mappings that a proof covers; docs/fusion.md ("Search") states all of it."""
+
+
 class GroupCertificate(FusionCertificate):
     """A statement on the group mappings that `map GROUP --fuse` searches, by the cost model `model`."""
 
@@ -77,6 +81,9 @@ class GroupCertificate(FusionCertificate):
     kind: Literal["group_certificate"] = "group_certificate"
     model: PluginRecord
     group: GroupMapping
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\nthe space: {GROUP_SPACE}"
 
     @property
     def subject(self) -> str:

@@ -1,0 +1,43 @@
+"""Limits of the search of fused groups: the time, and the tiles of a dimension that are tried."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from tilewright.mapspace.factoring.cuts import divisors
+
+
+class OutOfTime(Exception):
+    """The search has used its time."""
+
+
+class Limits:
+    """Limits that all parts of one search share.
+
+    `ends`: time on the monotonic clock. `few`: sizes of a dimension's tiles that are tried; None: all that divide.
+    """
+
+    def __init__(self, few: int | None = None) -> None:
+        self.ends, self.few = math.inf, few
+
+    def now(self) -> float:
+        """Return the time in seconds."""
+        return time.monotonic()
+
+    def check(self) -> None:
+        """Raise OutOfTime if the time has ended."""
+        if self.now() > self.ends:
+            raise OutOfTime
+
+    def divisors(self, size: int, most: float = math.inf) -> list[int]:
+        """Return the divisors of a size up to a largest one; with `few`, evenly spread ones with the first and the last."""
+        able = [each for each in divisors(size) if each <= most]
+        return able if self.few is None else _spread(able, self.few)
+
+
+def _spread(able: Sequence[int], count: int) -> list[int]:
+    if len(able) <= count:
+        return list(able)
+    return [able[round(at * (len(able) - 1) / (count - 1))] for at in range(count)]
