@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,7 +79,7 @@ class TimeloopAdapter:
         """Read documents like `parse`; `warnings` come first among its warnings. Raises InputError."""
         sections = Sections.of(documents, self.options.dense, self.options.set, warnings, self.options.one_energy)
         ours = sections.found.pop(OURS, None)
-        plain = _read(sections)
+        plain = replace(_read(sections), objective=sections.objective)
         if ours is None:
             return plain
         whole = _replaced(ours, plain)
@@ -119,7 +120,7 @@ def _replaced(section: Cursor, plain: InputSet) -> InputSet:
     parts: dict[str, Any] = {name: getattr(plain, name) for name in sidecar.ALL}
     for name, cursor in fields.items():
         parts[name] = None if cursor.value is None else validate(sidecar.ALL[name], cursor.document.at(*cursor.path))
-    return InputSet(**parts, warnings=plain.warnings, origin=plain.origin)
+    return InputSet(**parts, objective=plain.objective, warnings=plain.warnings, origin=plain.origin)
 
 
 def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str]]:

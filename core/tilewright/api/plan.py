@@ -8,7 +8,7 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from tilewright.api.call_arguments import at_least, budget_of, objective_of, one_of, options_by_name
 from tilewright.api.keywords import settings_of
@@ -79,18 +79,18 @@ class Plan:
         at_least(0, seed=words["seed"])
         is_shown(words["progress"])
         budget = budget_of(words["seconds"], words["evaluations"], words["patience"])
-        objective = objective_of(words["objective"])
+        chosen = None if words["objective"] is None else objective_of(words["objective"])
         for_model = options_by_name(words["model_options"], [name_of(model) for model in models])
         for_mapper = options_by_name(words["mapper_options"], [name_of(each) for each in mappers], "mapper_options")
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
         built_mappers = {name_of(each): _built(each, for_mapper[name_of(each)]) for each in mappers}
-        network, architecture, constraints = _given(workload, arch, words)
+        network, architecture, constraints, stated = _given(workload, arch, words)
         named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
         return cls(
             workload=network,
             architecture=architecture,
             constraints=with_factors(constraints, words["factors"], words["uneven"]),
-            objective=objective,
+            objective=_stated(stated) if chosen is None else chosen,
             budget=budget,
             seed=words["seed"],
             jobs=words["jobs"],
@@ -190,8 +190,19 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
     return _BuiltMapper(built, record_of(registration, options), registration.spec)
 
 
-def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Workload, Architecture, Constraints]:
-    """Return workload, architecture and constraints.
+def _stated(word: str | None) -> Objective:
+    """Return the objective of a search for which none is given: the one that the files state, else edp. Raises InputError."""
+    if word is not None and word not in get_args(Objective):
+        raise InputError(
+            f"these files minimise {word}, which is no objective here", hint="give --objective edp, energy or cycles"
+        )
+    return "edp" if word is None else cast(Objective, word)
+
+
+def _given(
+    work: Sources, arch: Sources, words: MappingOf[str, Any]
+) -> tuple[Workload, Architecture, Constraints, str | None]:
+    """Return workload, architecture, constraints, and the objective that files of other tools state.
 
     Hardware files of other tools are read together with each problem. Their mapping rules apply
     unless constraints are given.
@@ -209,18 +220,20 @@ def _given(work: Sources, arch: Sources, words: MappingOf[str, Any]) -> tuple[Wo
     if not foreign_hardware:
         architecture = load_architecture(hardware[0])
         constraints = load_constraints(chosen, architecture)
-        return _network(works, notation, reading), architecture, constraints
+        network, objective = _network(works, notation, reading)
+        return network, architecture, constraints, objective
     if all(map(is_foreign, works)):
-        network = None
+        layers = None
         found = foreign(works, hardware, notation, reading)
     else:
-        network = _network(works, notation, reading)
-        found = foreign(network if chosen is None else None, hardware, notation, reading)
-    network = found.workload or network
-    assert network is not None and found.architecture is not None  # both sources were given
-    if chosen is None:
-        return _mappable(network), found.architecture, found.constraints or NO_CONSTRAINTS
-    return _mappable(network), found.architecture, load_constraints(chosen, found.architecture)
+        layers, _ = _network(works, notation, reading)
+        found = foreign(layers if chosen is None else None, hardware, notation, reading)
+    layers = found.workload or layers
+    assert layers is not None and found.architecture is not None  # both sources were given
+    rules = found.constraints or NO_CONSTRAINTS
+    if chosen is not None:
+        rules = load_constraints(chosen, found.architecture)
+    return _mappable(layers), found.architecture, rules, found.objective
 
 
 def warn_of_operands(workload: Workload, architecture: Architecture) -> None:
@@ -244,21 +257,23 @@ def _several(source: Sources) -> list[Any]:
     return list(source)
 
 
-def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None) -> Workload:
-    """Return the layers of one source, or of several files, as a workload.
+def _network(
+    works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None
+) -> tuple[Workload, str | None]:
+    """Return the layers of one source, or of several files, as a workload, and the objective that the files state.
 
     Raises:
         InputError: A source is invalid, or Tilewright's files are mixed with those of another tool.
     """
     if all(map(is_foreign, works)):
-        found = foreign(works, [], notation, reading).workload
-        assert found is not None
-        return _mappable(found)
+        found = foreign(works, [], notation, reading)
+        assert found.workload is not None
+        return _mappable(found.workload), found.objective
     if any(map(is_foreign, works)):
         raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
     parts = [load_workload(each) for each in works]
     if len(parts) == 1:
-        return _mappable(parts[0])
+        return _mappable(parts[0]), None
     layers = tuple(layer for part in parts for layer in part.layers)
     names = [layer.name for layer in layers]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -268,7 +283,7 @@ def _network(works: list[Any], notation: str | None, reading: MappingOf[str, Any
         )
     unmapped = tuple(each for part in parts for each in part.unmapped)
     name, content = "+".join(part.name for part in parts), Workload.content_of(parts)
-    return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped))
+    return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped)), None
 
 
 def _mappable(workload: Workload) -> Workload:

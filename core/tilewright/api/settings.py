@@ -25,8 +25,9 @@ MARKED = "the one marked in `tilewright plugins`"
 class Searches(TypedDict, total=False):
     """Settings of every search."""
 
-    objective: Annotated["str", Setting(
-        "edp", "metric to minimise: edp (energy x cycles), energy or cycles", "edp|energy|cycles")]
+    objective: Annotated["str | None", Setting(
+        None, "metric to minimise: edp (energy x cycles), energy or cycles", "edp|energy|cycles",
+        unset="that of another tool's files, else edp")]
     constraints: Annotated["Source | None", Setting(
         None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",
         unset="the dataflow published for the architecture")]

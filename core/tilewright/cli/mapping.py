@@ -101,7 +101,7 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     if len(workload) != 1 or len(arch) != 1 or odd:
         what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
-    found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used})
+    found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
     print_result(found, flags.json, flags.quiet, found.messages())
     raise typer.Exit(_code(True, [found.unwritten]))
 

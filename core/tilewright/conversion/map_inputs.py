@@ -6,7 +6,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +30,15 @@ _PLACE = re.compile(r"^[^\s:]++(?::\d++){1,2}: ")
 class MapInputs:
     """Inputs of a run; absent parts are None.
 
-    `constraints` is None if the files do not constrain mappings, or were read without a problem.
+    `constraints` is None if the files do not constrain mappings, or were read without a problem. `objective` is the
+    metric that the files state, if they do.
     """
 
     workload: Workload | None = None
     architecture: Architecture | None = None
     constraints: Constraints | None = None
     warnings: tuple[str, ...] = ()
+    objective: str | None = None
 
 
 def read_map_inputs(
@@ -86,6 +88,7 @@ class _Reading:
     rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
     paths: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    objective: str | None = None
 
     def add(self, name: str, path: Path) -> None:
         """Read one layer together with the hardware."""
@@ -106,6 +109,12 @@ class _Reading:
         """Record the problem, architecture and constraints of one input set."""
         self.warnings += inputs.warnings
         self.layers.append(problem)
+        if inputs.objective not in (None, self.objective) and self.objective is not None:
+            raise InputError(
+                f"{problem.name}: its files minimise {inputs.objective}, those of the layers before {self.objective}",
+                hint="map them in two calls",
+            )
+        self.objective = inputs.objective or self.objective
         if not self.hardware:
             return
         self.machines.append((problem, self._architecture(inputs)))
@@ -120,7 +129,7 @@ class _Reading:
     def alone(self) -> MapInputs:
         """Read the hardware without a problem."""
         inputs = self.adapter.parse(self.hardware)
-        return MapInputs(None, self._architecture(inputs), None, _once(inputs.warnings))
+        return MapInputs(None, self._architecture(inputs), None, _once(inputs.warnings), inputs.objective)
 
     def around(self, work: Workload) -> MapInputs:
         """Read the hardware, and its constraints for each problem of the workload."""
@@ -133,21 +142,19 @@ class _Reading:
                 said[distinct.problem.content_key] = problem
         setup = self.finished(work.name)
         if setup.constraints is None:
-            return MapInputs(work, setup.architecture, None, setup.warnings)
+            return replace(setup, workload=work)
         layers = tuple(
             layer.model_copy(
                 update={"problem": said[layer.problem.content_key].model_copy(update={"name": layer.name})}
             )
             for layer in work.layers
         )
-        return MapInputs(
-            work.model_copy(update={"layers": layers}), setup.architecture, setup.constraints, setup.warnings
-        )
+        return replace(setup, workload=work.model_copy(update={"layers": layers}))
 
     def finished(self, name: str) -> MapInputs:
         workload = Workload(name=name, layers=tuple(self._connected()), unmapped=tuple(self.unmapped))
         architecture = joined(self.machines) if self.machines else None
-        return MapInputs(workload, architecture, _combined(self.rules), _once(self.warnings))
+        return MapInputs(workload, architecture, _combined(self.rules), _once(self.warnings), self.objective)
 
     def _connected(self) -> Iterator[Layer]:
         """Yield the layers with the edges that their files state. Between layers of different files, these are unknown."""
@@ -176,7 +183,8 @@ class _Reading:
             why = f"this notation cannot express {problem.name}: {verdict.reasons[0]}"
             told = f"{why}; the files' constraints do not apply to it"
             inputs = self.adapter.parse(self.hardware)
-            return InputSet(problem, inputs.architecture, warnings=(*inputs.warnings, told))
+            warnings = (*inputs.warnings, told)
+            return InputSet(problem, inputs.architecture, warnings=warnings, objective=inputs.objective)
         files = []
         for name, text in self.adapter.render(alone).items():
             if name != SIDECAR:
@@ -188,7 +196,8 @@ class _Reading:
             own = self.adapter.parse(self.hardware)  # retry without the problem, to find out which file is wrong
             if own.problem is not None:
                 told = f"the problem in these files, {own.problem.name}, is ignored together with their constraints"
-                return InputSet(problem, own.architecture, warnings=(*own.warnings, told))
+                warnings = (*own.warnings, told)
+                return InputSet(problem, own.architecture, warnings=warnings, objective=own.objective)
             hint = f"{error.hint}; " if error.hint else ""
             hint += "--constraints none ignores the files' constraints"
             raise InputError(f"{problem.name}: {error.message}", location=error.location, hint=hint) from None

@@ -30,7 +30,8 @@ class InputSet:
     `warnings` lists everything that was lost while reading. `directives` are a whole program in the
     tool's notation, for models that accept it unchanged. `group` is a group mapping with its layers
     and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
-    problem in the files. Equality ignores it.
+    problem in the files, and `objective` the metric that the tool's own search would minimise: edp, energy, cycles,
+    or the tool's word for another one. Equality ignores both.
     """
 
     problem: Problem | None = None
@@ -42,6 +43,7 @@ class InputSet:
     warnings: tuple[str, ...] = ()
     model_options: MappingOf[str, object] = field(default_factory=dict)
     origin: Origin | None = field(default=None, compare=False)
+    objective: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,13 @@ _SILENT = {
     *("verbose", "version", "action_counts"),
 }
 _UNUSED = {
-    "mapper": "settings of Timeloop's own search",
     "evaluator": "settings of Timeloop's model",
     "model": "settings of Timeloop's model",
     "compound_components": "Accelergy's component descriptions",
     "components": "Accelergy's component descriptions",
 }
+_METRICS = {"edp": "edp", "energy": "energy", "delay": "cycles"}
+"""Timeloop's metrics -> objectives. Others are kept by their name."""
 SPARSE = {
     "sparse_optimizations": "sparse hardware",
     "densities": "sparse tensors",
@@ -60,7 +61,7 @@ def is_timeloop(document: Document) -> bool:
     if not isinstance(document.data, dict):
         return not document.data
     names = {str(key).replace("-", "_") for key in document.data}
-    known = {*_SECTIONS, *_UNUSED, *SPARSE, "layout"}
+    known = {*_SECTIONS, *_UNUSED, *SPARSE, "layout", "mapper"}
     return not names or any(name in known or (name != "version" and _is_silent(name)) for name in names)
 
 
@@ -97,6 +98,8 @@ class Sections:
     """Whether sparse content is omitted."""
     one_energy: bool = False
     """Whether the dearest action of a component's energy table is the energy of all."""
+    objective: str | None = None
+    """Metric that Timeloop's mapper would minimise."""
     sparse_nodes: list[tuple[str, Cursor]] = field(default_factory=list)
     """Names of v4's nodes with their `sparse_optimizations`."""
     given: Mapping[str, object] = field(default_factory=dict)
@@ -147,6 +150,9 @@ class Sections:
         place = cursor.document.locate(cursor.path)
         if _is_silent(key):
             return
+        if key == "mapper":
+            self._mapper(cursor)
+            return
         if key in _UNUSED:
             self.warnings.append(f"{place}: {ignored(key)}")
             return
@@ -158,7 +164,7 @@ class Sections:
                 raise cursor.error("layout (data layouts) is not supported: it could change results")
             return
         if key not in _SECTIONS:
-            known = sorted({*_SECTIONS, *_SILENT, *_UNUSED} - {OURS})
+            known = sorted({*_SECTIONS, *_SILENT, *_UNUSED, "mapper"} - {OURS})
             raise cursor.error(
                 f"Timeloop has no section '{key}'{suggestion(key, known)}", hint=f"known: {', '.join(known)}"
             )
@@ -167,3 +173,26 @@ class Sections:
             self.found[_SECTIONS[key]] = cursor
         elif cursor.value and cursor.value != first.value:
             raise cursor.error(f"{key} is repeated; the first is at {first.document.locate(first.path)}")
+
+    def _mapper(self, cursor: Cursor) -> None:
+        """Read the objective of Timeloop's own search: its first metric, since the others decide ties only. Raises InputError."""
+        told = f"{cursor.document.locate(cursor.path)}: mapper (settings of Timeloop's own search) is ignored"
+        fields = cursor.fields("mapper") if cursor.value else {}
+        given = fields.get("optimization_metric", fields.get("optimization_metrics"))
+        if given is None or not given.value:
+            self.warnings.append(told)
+            return
+        several = isinstance(given.value, list)
+        words = [each.text("a metric") for each in (given.items("metrics") if several else [given])]
+        names = [_METRICS.get(word, word) for word in words]
+        if self.objective not in (None, names[0]):
+            raise given.error(f"optimization_metrics is repeated: {names[0]} after {self.objective}")
+        self.objective = names[0]
+        ties = (
+            f"; {', '.join(names[1:])}, which would decide ties, {'are' if names[2:] else 'is'} ignored"
+            if names[1:]
+            else ""
+        )
+        self.warnings.append(
+            f"{told} but for its objective: searches minimise {names[0]} unless --objective is given{ties}"
+        )

@@ -1,6 +1,7 @@
 """Attributes of memories: which figures they change, and which are refused."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,3 +173,57 @@ def test_templates_of_sections_that_are_not_read_need_no_values(tmp_path: Path) 
         beside.write_text(COMPONENTS + read)
         with pytest.raises(InputError, match=r"needs a value|there is no file"):
             TimeloopAdapter().parse([tmp_path])
+
+
+def mapper_file(folder: Path, metrics: str) -> Path:
+    path = folder / "all.yaml"
+    path.write_text(MATMUL.replace("ATTRIBUTES", "n_banks: 2") + f"mapper: {{algorithm: random, {metrics}}}\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("metrics", "objective", "told"),
+    [
+        ("timeout: 1", None, "search) is ignored"),
+        (
+            "optimization-metrics: [delay, energy]",
+            "cycles",
+            "searches minimise cycles unless --objective is given; energy",
+        ),
+        ("optimization_metric: energy", "energy", "searches minimise energy"),
+        ("optimization-metrics: [edp]", "edp", "searches minimise edp"),
+        ("optimization-metrics: [last-level-accesses]", "last-level-accesses", "searches minimise last-level-accesses"),
+    ],
+)
+def test_the_first_metric_of_a_mapper_is_the_objective(
+    tmp_path: Path, metrics: str, objective: str | None, told: str
+) -> None:
+    found = TimeloopAdapter().parse([mapper_file(tmp_path, metrics)])
+    assert found.objective == objective and found.mapping is not None
+    assert any(told in text for text in found.warnings)
+
+
+def test_a_second_mapper_with_another_metric_is_refused(tmp_path: Path) -> None:
+    path, other = mapper_file(tmp_path, "optimization-metrics: [edp]"), tmp_path / "other.yaml"
+    other.write_text("mapper: {optimization-metrics: [delay]}\n")
+    with pytest.raises(InputError, match="optimization_metrics is repeated: cycles after edp"):
+        TimeloopAdapter().parse([path, other])
+
+
+def test_map_takes_the_objective_of_the_files_unless_one_is_given(tmp_path: Path) -> None:
+    path = mapper_file(tmp_path, "optimization-metrics: [delay]")
+    settings: dict[str, Any] = {
+        "mapper": "timeloop_random",
+        "evaluations": 20,
+        "notation": "timeloop",
+        "cache": False,
+        "progress": False,
+    }
+    assert tw.map([path], [path], **settings).configuration.objective == "cycles"
+    assert tw.map([path], [path], objective="energy", **settings).configuration.objective == "energy"
+    mapper_file(tmp_path, "optimization-metrics: [last-level-accesses]")
+    with pytest.raises(InputError, match="minimise last-level-accesses, which is no objective") as raised:
+        tw.map([path], [path], **settings)
+    assert raised.value.hint == "give --objective edp, energy or cycles"
+    mapper_file(tmp_path, "timeout: 1")
+    assert tw.map([path], [path], **settings).configuration.objective == "edp"
