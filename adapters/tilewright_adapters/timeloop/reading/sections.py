@@ -194,5 +194,5 @@ class Sections:
             else ""
         )
         self.warnings.append(
-            f"{told} but for its objective: searches minimise {names[0]} unless --objective is given{ties}"
+            f"{told}, except its objective: searches minimise {names[0]} unless --objective is given{ties}"
         )
