@@ -617,17 +617,19 @@ class ResidentNetwork:
 def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
     """Return the group mapping of a network: residents are at home above all layers.
 
-    None if no result is resident, a layer has no mapping, or a group cannot express which words are read.
+    None if no result is resident, a layer has no mapping, or a group cannot express which words are read, or how wide
+    values are.
     """
     mappings = dict[str, Mapping]()
     for layer, cost in zip(network.workload.layers, placed.costs, strict=True):
         if cost.layer is None or cost.layer.result is None or cost.layer.result.best is None:
             return None
         mappings[layer.name] = cost.layer.result.best
-    if network.home is None or not placed.residents:
+    first, *others = [network.configuration.architecture_for(each.problem) for each in network.workload.layers]
+    if network.home is None or not placed.residents or any(each != first for each in others):
         return None
     makers = [each.maker for each in placed.residents]
-    return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
+    return resident_group(network.workload, first, network.home, makers, mappings)
 
 
 def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:

@@ -198,6 +198,11 @@ def test_values_as_wide_as_the_network_states_take_their_own_room() -> None:
     network = prepared(data, machine({"capacity_words": 6}), "energy", value_bits="network")
     placed = network.place()
     assert placed.value == pytest.approx(3728.0, rel=1e-9) and placed.residents[0].words == 4.5
+    group = group_of(network, placed)
+    assert group is not None and evaluate_group(ORACLE, group).energy_pj == pytest.approx(3728.0, rel=1e-9)
+    data["layers"][0]["problem"]["tensors"][1]["bits"] = 8  # layers whose values differ under one name
+    other = prepared(data, machine({"capacity_words": 6}), "energy", value_bits="network")
+    assert group_of(other, other.place()) is None
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 6))
