@@ -219,10 +219,11 @@ def test_files_are_written_and_checked_by_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tilewright: Command = command(monkeypatch, capsys)
-    tw.fuse(random_graph(22).group(), objective="energy", folder=tmp_path)
-    tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", progress=False, folder=tmp_path)
-    for name in ("group", "network"):
-        file = tmp_path / f"{name}.certificate.yaml"
+    folders = {name: tmp_path / name for name in ("group", "network")}  # a folder has one owner
+    tw.fuse(random_graph(22).group(), objective="energy", folder=folders["group"])
+    tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", progress=False, folder=folders["network"])
+    for name, folder in folders.items():
+        file = folder / f"{name}.certificate.yaml"
         ran = tilewright("verify", "--certificate", file, "--samples", "20", "--limit", "0")
         assert ran.code == 0 and "proved again" in ran.out
         text = file.read_text(encoding="utf-8")
