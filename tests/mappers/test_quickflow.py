@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,27 @@ from tilewright.testing.strategies import problems
 from tilewright_mappers.quickflow.orders import Indexing, OneShot, equi_reuse_orders
 
 few = scaled(0.4)
+POINTWISE = {
+    "name": "c1024k256p14", "operation": "conv2d",
+    "dimensions": {"N": 1, "K": 256, "C": 1024, "P": 14, "Q": 14, "R": 1, "S": 1},
+    "tensors": [
+        {"name": "I", "role": "input", "projection": ["N", "C", "P + R", "Q + S"]},
+        {"name": "W", "role": "weight", "projection": ["K", "C", "R", "S"]},
+        {"name": "O", "role": "output", "projection": ["N", "K", "P", "Q"]},
+    ],
+}  # fmt: skip
+ENERGIES = {"word_bits": 8, "read_energy_pj": 1, "write_energy_pj": 1}
+NVDLA = {
+    "name": "nvdla2048",
+    "clusters": [
+        {"name": "DRAM", "memories": [{"name": "DRAM", "shared_bandwidth_words_per_cycle": 10, **ENERGIES}]},
+        {"name": "Core", "memories": [{"name": "CBUF", "capacity_words": 524288, "holds": ["input", "weight"], **ENERGIES}], "fanout": {"size": 128}},
+        {"name": "Cell", "memories": [{"name": "Acc", "holds": ["output"], **ENERGIES}], "fanout": {"size": 16, "axis": "Y"}},
+        {"name": "MAC", "memories": [{"name": "WReg", "holds": ["weight"], "capacity_words": 1, **ENERGIES}]},
+    ],
+    "compute": {"energy_per_operation_pj": 0.2, "word_bits": 8},
+}  # fmt: skip
+"""2,048 units, and a memory that is slow for them: without tiles on chip, a layer takes 5 times the cycles."""
 CONVOLUTIONS = [layer.problem for layer in library.workload("quickflow_convs").layers]
 
 
@@ -174,3 +196,30 @@ def test_it_draws_where_nothing_may_stand_outside() -> None:
         tw.map(layer, "union_edge", mapper=name, model="maestro", cache=False) for name in ("quickflow", "random")
     )
     assert found.edp is not None and drawn.edp is not None and found.edp <= 1.1 * drawn.edp
+
+
+@pytest.mark.parametrize(("evaluations", "times"), [(300, 1.5), (1000, 1.1), (3000, 1.0)])
+def test_a_small_budget_is_shared_by_the_rounds(evaluations: int, times: float) -> None:
+    """Without shares, the unrolling takes 3,000 mappings, and all tiles stay in the outermost memory: 5 times the cycles."""
+    problem = Problem.model_validate(POINTWISE)
+    words: dict[str, Any] = {"mapper": "quickflow", "objective": "cycles", "cache": False, "progress": False}
+    whole = tw.map(problem, Architecture.model_validate(NVDLA), **words).layers[0]
+    assert whole.result is not None and whole.result.stop == "finished"
+    cut = tw.map(problem, Architecture.model_validate(NVDLA), evaluations=evaluations, **words).layers[0]
+    assert cut.result is not None and cut.result.evaluated == evaluations and cut.result.stop == "evaluations"
+    assert whole.cycles and cut.cycles and cut.cycles <= times * whole.cycles
+    ample = tw.map(
+        problem, Architecture.model_validate(NVDLA), evaluations=10 * whole.result.evaluated, **words
+    ).layers[0]
+    assert ample.result is not None and ample.result.best == whole.result.best
+    assert (ample.result.evaluated, ample.result.stop) == (whole.result.evaluated, "finished")
+
+
+def test_a_search_whose_rounds_were_cut_uses_all_of_its_budget() -> None:
+    """So that it says that its budget ended it."""
+    words: dict[str, Any] = {"mapper": "quickflow", "cache": False, "progress": False}
+    whole = tw.map("nk,km->nm; n=16 k=32 m=64", "eyeriss", **words).layers[0].result
+    assert whole is not None
+    for count in range(20, whole.evaluated, whole.evaluated // 7):
+        found = tw.map("nk,km->nm; n=16 k=32 m=64", "eyeriss", evaluations=count, **words).layers[0].result
+        assert found is not None and (found.evaluated, found.stop) == (count, "evaluations")

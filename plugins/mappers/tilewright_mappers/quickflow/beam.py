@@ -88,10 +88,21 @@ class Round:
     follow: int
 
 
+@dataclass
+class Share:
+    """Share of a limited budget for the present round, so that the later ones have theirs.
+
+    `until`: fraction of the budget at which the round ends. `cut`: some round ended by its share.
+    """
+
+    until: float = 1.0
+    cut: bool = False
+
+
 class Beam:
     """Rounds of local beam search; one round visits each state once."""
 
-    def __init__(self, task: Task, run: Run, orders: OneShot, objective: SearchObjective) -> None:
+    def __init__(self, task: Task, run: Run, orders: OneShot, objective: SearchObjective, share: Share) -> None:
         self.task, self.space, self.run, self.orders, self.objective = task, task.space, run, orders, objective
         # any fixed odd numbers make a hash, and the search's random numbers stay unchanged
         chance = np.random.default_rng(0)
@@ -99,6 +110,23 @@ class Beam:
         self.hashing = tuple(2 * chance.integers(1, 2**62, size).astype(np.uint64) + np.uint64(1) for size in sizes)
         self.seen = np.zeros(0, dtype=np.uint64)
         self.moves = Moves.of(self.space)
+        self.share = share
+
+    @property
+    def over(self) -> bool:
+        """Whether the round has used up its share of the budget."""
+        run, budget, until = self.run, self.run.budget, self.share.until
+        by_count = budget.evaluations is not None and run.evaluated >= int(until * budget.evaluations)
+        by_time = budget.seconds is not None and run.elapsed_seconds >= until * budget.seconds
+        self.share.cut |= until < 1 and (by_count or by_time)
+        return run.exhausted or by_count or by_time
+
+    def within_share(self, count: int) -> Ints:
+        """Return the indices of the mappings of `count` that the round may still evaluate, evenly spaced."""
+        most, until = self.run.budget.evaluations, self.share.until
+        left = count if most is None or until >= 1 else max(0, int(until * most) - self.run.evaluated)
+        self.share.cut |= left < count
+        return np.arange(count) if left >= count else np.arange(left) * count // max(1, left)
 
     def _begin(self, rules: Round) -> None:
         """Begin a round: forget all visited states."""
@@ -110,7 +138,7 @@ class Beam:
         self._begin(rules)
         best = start.best(1)
         self._unseen(best.rows)
-        while not self.run.exhausted:
+        while not self.over:
             found = yield from self._local(best, best.least, rules)
             for _ in range(rules.repeats):
                 if found.least < best.least * BETTER or not len(found):
@@ -126,7 +154,7 @@ class Beam:
         """Move all states to their best neighbours in parallel until none is better; return the ends."""
         self._begin(rules)
         going, ended = start.best(len(start)), [start.take(slice(0, 0))]
-        while len(going) and not self.run.exhausted:
+        while len(going) and not self.over:
             reached = (yield from self._hop(going)).best_of_each()
             least = np.full(len(going), np.inf)
             least[reached.origin] = reached.values
@@ -144,7 +172,7 @@ class Beam:
         found = [sources.take(slice(0, 0))]
         for hop in range(rules.hops):
             reached = yield from self._hop(sources)
-            if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.run.exhausted:
+            if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.over:
                 return BeamStates.join([*found, reached])
             rank = np.argsort(reached.values, kind="stable")
             sources = reached.take(rank[: rules.follow])
@@ -180,11 +208,13 @@ class Beam:
         return np.sort(first[new])
 
     def evaluated(self, rows: Candidates, origin: Ints | None = None) -> Search:
-        """Return the valid states with their best orders; states beyond the budget are dropped.
+        """Return the valid states with their best orders; states beyond the round's share of the budget are dropped.
 
         Without `origin` each state is its own origin.
         """
+        origin, index = np.arange(len(rows)) if origin is None else origin, self.within_share(len(rows))
+        rows, origin = rows.take(index), origin[index]
         values = yield from objectives(replace(rows, order=self.orders.order(rows)), self.task, self.run)
         busy = used(rows) if self.objective == "over_utilization" else 1
-        states = BeamStates(rows, values / busy, np.arange(len(rows)) if origin is None else origin)
+        states = BeamStates(rows, values / busy, origin)
         return states.take(np.isfinite(values))
