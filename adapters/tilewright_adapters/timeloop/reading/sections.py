@@ -188,11 +188,7 @@ class Sections:
         if self.objective not in (None, names[0]):
             raise given.error(f"optimization_metrics is repeated: {names[0]} after {self.objective}")
         self.objective = names[0]
-        ties = (
-            f"; {', '.join(names[1:])}, which would decide ties, {'are' if names[2:] else 'is'} ignored"
-            if names[1:]
-            else ""
-        )
+        ties = f"; {', '.join(names[1:])} would decide ties: --pareto N shows energy and cycles" if names[1:] else ""
         self.warnings.append(
             f"{told}, except its objective: searches minimise {names[0]} unless --objective is given{ties}"
         )
