@@ -17,6 +17,7 @@ from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
+from tilewright.mapspace.factoring.cuts import divisors, has_few_divisors
 from tilewright.plugin.result import percent
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer, spec_of
 from tilewright.run.artifacts.summaries import (
@@ -333,6 +334,20 @@ class MappingReport(Tabular):
         told = "have values of other widths than the memories count; --value-bits network counts those of the network"
         return [f"note: {names[0]}{more} {told}"] if names else []
 
+    def _indivisible(self) -> list[str]:
+        """Return a note on each size without useful divisors, if tiles must divide."""
+        if self.configuration.constraints.factors == "ragged":
+            return []
+        sizes: dict[int, str] = {}
+        for layer in self.layers:
+            for name, size in layer.problem.dimensions.items():
+                if has_few_divisors(size):
+                    sizes.setdefault(size, f"{name} of {layer.name}")
+        return [
+            f"note: tiles that divide {size} ({which}) are {', '.join(map(str, divisors(size)))}; --factors ragged allows others"
+            for size, which in sizes.items()
+        ]
+
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
         found = [f"warning: {warning}" for warning in self.warnings]
@@ -343,6 +358,7 @@ class MappingReport(Tabular):
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
         found += self._letters()
+        found += self._indivisible()
         found += self._uncounted_bits()
         found += fallback_message(self.configuration, self.layers)
         failed: dict[str, list[str]] = {}
