@@ -8,6 +8,12 @@ from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import AdapterSpec, Options, lazy
 from tilewright.schema.frozen import FrozenDict
 
+TIMELOOP = (
+    *("architecture.subtree", "architecture.nodes", "problem.shape", "problem.instance"),
+    *("mapspace_constraints", "architecture_constraints", "sparse_optimizations", "compound_components", "ERT", "ART"),
+)
+"""Keys of Timeloop's files."""
+
 
 class TimeloopFiles(Options):
     """Options for reading Timeloop's files."""
@@ -22,6 +28,7 @@ class TimeloopFiles(Options):
     set: FrozenDict[str, str | int | float | bool] = Field(
         default=FrozenDict(), description="values of template variables"
     )
+    folders: tuple[str, ...] = Field(default=(), description="folders from which templates may include files")
 
 
 class AccelForgeFiles(Options):
@@ -30,6 +37,7 @@ class AccelForgeFiles(Options):
     set: FrozenDict[str, str | int | float | bool] = Field(
         default=FrozenDict(), description="values of template variables"
     )
+    folders: tuple[str, ...] = Field(default=(), description="folders from which templates may include files")
 
 
 class MaestroFiles(Options):
@@ -44,11 +52,13 @@ def tilewright_plugins() -> list[AdapterSpec]:
     return [
         AdapterSpec(
             name="tilewright",
+            signs=("kind", "clusters", "tensors", "layers", "entries"),
             summary="Tilewright's own YAML files.",
             factory=lazy("tilewright_adapters.native", "NativeAdapter"),
         ),
         AdapterSpec(
             name="timeloop",
+            signs=TIMELOOP,
             default_for=("reports",),
             summary="Timeloop's input files; writes v0.3.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
@@ -56,6 +66,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="timeloop_v4",
+            signs=TIMELOOP,
             summary="Timeloop's input files; writes v4.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v4"),
             options=TimeloopFiles,
@@ -68,11 +79,13 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="zigzag",
+            signs=("memories", "operational_array", "-.loop_dims", "-.operator_type", "-.spatial_mapping"),
             summary="ZigZag's accelerator, workload and mapping files.",
             factory=lazy("tilewright_adapters.zigzag", "ZigZagAdapter"),
         ),
         AdapterSpec(
             name="accelforge",
+            signs=("arch.nodes", "workload", "renames"),
             summary="AccelForge's architecture, workload and mapping of one einsum.",
             factory=lazy("tilewright_adapters.accelforge", "AccelForgeAdapter"),
             options=AccelForgeFiles,
@@ -84,6 +97,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
         ),
         AdapterSpec(
             name="union",
+            signs=("problem.data_spaces", "problem.dataspaces", "architecture.clusters"),
             summary="Union's abstractions, laid out as in the paper's figures.",
             factory=lazy("tilewright_adapters.union", "UnionAdapter"),
         ),

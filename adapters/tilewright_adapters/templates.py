@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +30,8 @@ SECONDS, MEMORY = 2, 256 * 2**20
 """Maximum CPU time in seconds and memory in bytes for rendering a template."""
 MAX_FILES = 1000
 """Maximum number of files that a template includes, with repetitions."""
+MAX_WANTED = 20
+"""Maximum number of variables without a value that a message names."""
 MAX_DEPTH = 20
 """Maximum nesting of templates."""
 PART = "!part"
@@ -86,12 +88,12 @@ def is_template(text: str) -> bool:
     return _MARKS.search(text) is not None
 
 
-def folders_of(paths: Iterable[Path]) -> tuple[str, ...]:
-    """Return the folders that may be read for these files: theirs, and the current one.
+def folders_of(paths: Iterable[Path], others: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the folders that may be read for these files: theirs, others, and the current one.
 
     The current folder is excluded if it is the root or the user's home.
     """
-    found = [path if os.path.isdir(path) else path.parent for path in paths]
+    found = [*(path if os.path.isdir(path) else path.parent for path in paths), *map(Path, others)]
     here = os.getcwd()
     real = dict.fromkeys(os.path.realpath(folder) for folder in found)
     if os.path.dirname(here) != here and here != os.path.expanduser("~"):
@@ -120,9 +122,41 @@ def render(path: str, name: str, folders: tuple[str, ...], values: dict[str, obj
     Raises:
         InputError: the template is invalid.
     """
-    renderer = _Renderer(folders, inherits, Rendered(""))
-    renderer.result.text = renderer.text(path, name, (), values, 0)
-    return renderer.result
+    wanted, first = dict[str, int](), None
+    while True:
+        renderer = _Renderer(folders, inherits, Rendered(""))
+        try:
+            renderer.result.text = renderer.text(path, name, (), values | wanted, 0)
+        except _Wanted as error:  # find out what else is wanted, with a number in its place
+            first = first or error
+            if error.word in wanted or len(wanted) == MAX_WANTED:
+                break
+            wanted[error.word] = 1
+        except (InputError, MemoryError):
+            if first is None:
+                raise
+            break
+        else:
+            if first is None:
+                return renderer.result
+            break
+    raise _all_wanted(first, list(wanted))
+
+
+class _Wanted(InputError):
+    """A template uses a variable without a value; `word` is its name."""
+
+    word = ""
+
+
+def _all_wanted(first: _Wanted, words: Sequence[str]) -> InputError:
+    """Return the error that names all variables without a value."""
+    if len(words) < 2:
+        return InputError(first.message, location=first.location, hint=first.hint)
+    options = " ".join(f"--set {word}=VALUE" for word in words)
+    return InputError(
+        f"the template needs a value for {', '.join(words)}", location=first.location, hint=f"give them ({options})"
+    )
 
 
 @dataclass
@@ -194,9 +228,14 @@ class _Template:
             return "".join(self._bounded(environment.from_string(text).generate(self.values)))
         except jinja2.UndefinedError as error:
             match = re.search(r"'(\w+)' is undefined", str(error))
-            word = match[1] if match else "NAME"
+            if match is None:
+                raise self.fault(f"the template cannot be rendered: {error}", error) from None
+            word = match[1]
             hint = f"give it (--set {word}=VALUE), or at the top of the file: {{% set {word} = VALUE %}}"
-            raise self.fault(f"the template needs a value for {word}", error, hint) from None
+            fault = self.fault(f"the template needs a value for {word}", error, hint)
+            wanted = _Wanted(fault.message, location=fault.location, hint=hint)
+            wanted.word = word
+            raise wanted from None
         except (InputError, MemoryError) as error:
             if isinstance(error, InputError) and error.location is None:
                 raise self.fault(error.message, error, error.hint) from None

@@ -65,7 +65,7 @@ class AccelForgeAdapter:
         named = [file_and_member(path) for path in files]
         einsum = next((member for _, member in reversed(named) if member), None)
         paths = [Path(name) for name, _ in named]
-        folders = folders_of(paths)
+        folders = folders_of(paths, self.options.folders)
         for path in files_of(paths, SUFFIXES, "AccelForge"):
             document = self._document(path, folders)
             sections = document.data if isinstance(document.data, dict) else {}
@@ -103,14 +103,14 @@ class AccelForgeAdapter:
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """Return the names of a workload's einsums. Raises InputError."""
-        document = self._document(file, folders_of([file]))
+        document = self._document(file, folders_of([file], self.options.folders))
         if not isinstance(document.data, dict) or "workload" not in document.data:
             return ()
         return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
 
     def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
         """Return the edges between einsums: a tensor is read by its name. Raises InputError."""
-        document = self._document(file, folders_of([file]))
+        document = self._document(file, folders_of([file], self.options.folders))
         data = validate(WorkloadData, document.at("workload"))
         with placed(document.locate(("workload",))):
             return edges_by_name([operation(each, problems.get(name_of(each))) for each in data.einsums])
@@ -188,7 +188,7 @@ def _narrowest(
         return {}
     least = dict[str, int]()
     for each in einsums:
-        with suppress(InputError):
+        with suppress(InputError, NotConformableError):
             machine = read_hardware(nodes, "accelforge", each.scope, each.problem, common).architecture
             words = {memory.name: memory.word_bits for memory in machine.memories}
             words[machine.compute.name] = machine.compute.word_bits
@@ -248,7 +248,7 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
     renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
     with placed(document.locate(())):
         names = [name_of(each) for each in data.einsums]
-        chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
+    chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
     if chosen.is_copy_operation:
         reason = Reason(code="copy", where=name_of(chosen), message="it is a copy operation and computes nothing")
         raise NotConformableError("a problem", [reason])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tilewright.errors import InputError
+from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.estimation.architectures import records, rounded
 from tilewright.estimation.asking import Answer
 from tilewright.expressions import ExpressionError
@@ -138,9 +138,7 @@ class _Walk:
             if isinstance(data, ComponentData) and not self.scope.truth(data.enabled):
                 return
             if self.compute is not None:
-                raise ExpressionError(
-                    f"{data.name} follows the compute node {self.compute[1].name}; expected it to be last"
-                )
+                self.follows(data.name, self.compute[1].name)
             named = data.name if not isinstance(data, ComputeData) else None
             for number, spatial in enumerate(data.spatial, 1):
                 inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
@@ -153,6 +151,14 @@ class _Walk:
         except ExpressionError as error:
             missing = None if self.problem else "tensor names are known only with the workload; add its file"
             raise InputError(f"{data.name}: {error}", location=node.locate(()), hint=missing) from None
+
+    def follows(self, name: str, compute: str) -> None:
+        """Raise an error on a node behind the compute node; one on the einsum, if another einsum may use another node."""
+        text = f"{name} follows the compute node {compute}; expected it to be last"
+        if self.problem is None:
+            raise ExpressionError(text)
+        reason = Reason(code="compute", where=self.problem.name, message=text)
+        raise NotConformableError("an architecture", [reason])
 
     def fanout(self, node: str, data: SpatialData) -> bool:
         """Add a fanout to the innermost cluster; return whether its size exceeds 1."""

@@ -65,7 +65,7 @@ class TimeloopAdapter:
             InputError: the files are invalid, or the schemas cannot express content that affects
                 results; with file and line.
         """
-        return self.read(*read_files(files, self.options.set))
+        return self.read(*read_files(files, self.options.set, self.options.folders))
 
     def layers(self, file: Path) -> tuple[str, ...]:
         """Return the layers of a list of file names, as CoSA writes it; `parse` reads FILE/LAYER.

@@ -15,12 +15,13 @@ from tilewright.api.load import Source, load_architecture, load_evaluable, load_
 from tilewright.api.load.kinds import is_file_name, is_foreign
 from tilewright.api.plots import NetworkPlots, report_plots
 from tilewright.conversion.recognition import read
+from tilewright.conversion.signs import owners
 from tilewright.errors import InputError, UnsupportedError
 from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import CostModelSpec
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.run.evaluation import FAILED, build_model, evaluate_directives, evaluate_group
 from tilewright.run.evaluation import evaluate as evaluate_mapping
 from tilewright.run.network import MappedLayer
@@ -347,6 +348,8 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
 def _is_other_tools(mapping: Source, files: Sequence[str | os.PathLike[str]]) -> bool:
     """Return whether the files are those of another tool, even if a part is missing."""
     if is_foreign(mapping):
+        if owners(paths_of(files), installed().of_kind(AdapterSpec)):
+            return True
         with suppress(InputError):
             read(paths_of(files), None, installed())
             return True

@@ -229,11 +229,13 @@ def _given(
         layers, _ = _network(works, notation, reading)
         found = foreign(layers if chosen is None else None, hardware, notation, reading)
     layers = found.workload or layers
-    assert layers is not None and found.architecture is not None  # both sources were given
+    assert layers is not None  # both sources were given
+    layers = _mappable(layers)
+    assert found.architecture is not None  # some layer was read together with it
     rules = found.constraints or NO_CONSTRAINTS
     if chosen is not None:
         rules = load_constraints(chosen, found.architecture)
-    return _mappable(layers), found.architecture, rules, found.objective
+    return layers, found.architecture, rules, found.objective
 
 
 def warn_of_operands(workload: Workload, architecture: Architecture) -> None:

@@ -52,7 +52,8 @@ def read_map_inputs(
 
     Args:
         work: files with one or more layers, a folder of such files, or `FILE/LAYER`. A workload is rendered in the
-            notation, so that constraints in the hardware files are read for its problems.
+            notation, so that constraints in the hardware files are read for its problems. A folder above other given
+            files is only searched for files that these include.
         hardware: files that are read together with each problem.
         registry: the plugins to choose from.
         notation: notation of the files; None to detect it.
@@ -62,6 +63,12 @@ def read_map_inputs(
         InputError: no adapter reads the files, several do with different results, or layers yield
             different architectures.
     """
+    given = [] if work is None or isinstance(work, Workload) else list(work)
+    searched = _searched([*given, *hardware])
+    if searched:  # a notation without templates searches no folders
+        options = {**(options or {}), "folders": tuple(map(str, searched))}
+        work = [each for each in given if each not in searched] if given else work
+        hardware = [each for each in hardware if each not in searched]
     paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
 
     def read(adapter: Adapter) -> MapInputs:
@@ -77,7 +84,13 @@ def read_map_inputs(
 
 @dataclass
 class _Reading:
-    """Content read so far; `machines` are the layers' architectures, `rules` the constraints, `paths` select the layers."""
+    """Content read so far.
+
+    Attributes:
+        machines: the layers' architectures; `mixed`: they differ.
+        rules: problems with their constraints.
+        paths: layer -> the path that selects it.
+    """
 
     adapter: Adapter
     hardware: list[Path]
@@ -85,6 +98,7 @@ class _Reading:
     origins: dict[str, Origin] = field(default_factory=dict)
     unmapped: list[Unmapped] = field(default_factory=list)
     machines: list[tuple[Problem, Architecture]] = field(default_factory=list)
+    mixed: bool = False
     rules: list[tuple[Problem, Constraints]] = field(default_factory=list)
     paths: dict[str, Path] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -106,9 +120,11 @@ class _Reading:
         self.include(problem, inputs)
 
     def include(self, problem: Problem, inputs: InputSet) -> None:
-        """Record the problem, architecture and constraints of one input set."""
+        """Record the problem, architecture and constraints of one input set.
+
+        A layer that sees another architecture is listed as not mapped.
+        """
         self.warnings += inputs.warnings
-        self.layers.append(problem)
         if inputs.objective not in (None, self.objective) and self.objective is not None:
             raise InputError(
                 f"{problem.name}: its files minimise {inputs.objective}, those of the layers before {self.objective}",
@@ -116,13 +132,22 @@ class _Reading:
             )
         self.objective = inputs.objective or self.objective
         if not self.hardware:
+            self.layers.append(problem)
             return
-        self.machines.append((problem, self._architecture(inputs)))
-        if self.machines[-1][1] != self.machines[0][1] and joined(self.machines) is None:
-            raise InputError(
-                f"{problem.name}: these files give it another architecture than the layers before",
-                hint="the width of words may differ; map it by itself, FILE/LAYER",
+        seen = problem, self._architecture(inputs)
+        mixed = self.mixed or bool(self.machines) and seen[1] != self.machines[0][1]
+        if mixed and joined([*self.machines, seen]) is None:
+            told = "these files give it another architecture than the layers before; map it by itself, FILE/LAYER"
+            origin = self.origins.get(problem.name)
+            self.unmapped.append(
+                Unmapped(
+                    name=problem.name, operator="architecture", reason=told, operations=problem.macs, origin=origin
+                )
             )
+            return
+        self.mixed = mixed
+        self.layers.append(problem)
+        self.machines.append(seen)
         if inputs.constraints is not None:
             self.rules.append((problem, inputs.constraints))
 
@@ -140,6 +165,9 @@ class _Reading:
                 problem = _problem(inputs, distinct.problem.name)
                 self.include(problem, inputs)
                 said[distinct.problem.content_key] = problem
+        for each in self.unmapped:
+            hint = "the width of words may differ; map it by itself"
+            raise InputError(f"{each.name}: these files give it another architecture than the layers before", hint=hint)
         setup = self.finished(work.name)
         if setup.constraints is None:
             return replace(setup, workload=work)
@@ -153,7 +181,8 @@ class _Reading:
 
     def finished(self, name: str) -> MapInputs:
         workload = Workload(name=name, layers=tuple(self._connected()), unmapped=tuple(self.unmapped))
-        architecture = joined(self.machines) if self.machines else None
+        architecture = self.machines[0][1] if self.machines else None
+        architecture = joined(self.machines) if self.mixed else architecture
         return MapInputs(workload, architecture, _combined(self.rules), _once(self.warnings), self.objective)
 
     def _connected(self) -> Iterator[Layer]:
@@ -208,6 +237,16 @@ class _Reading:
         if inputs.directives is not None:
             return converted(inputs.directives, Architecture, inputs.directives.architecture)
         raise InputError(f"{', '.join(map(str, self.hardware))}: no architecture in these files")
+
+
+def _searched(paths: Sequence[Path]) -> list[Path]:
+    """Return the folders that other given files are below: files may include what is in them."""
+    real = {path: os.path.realpath(file_and_member(path)[0]) for path in paths}
+    return [
+        path
+        for path in paths
+        if os.path.isdir(path) and any(each.startswith(real[path] + os.sep) for each in real.values())
+    ]
 
 
 def _spread(paths: Sequence[Path]) -> Iterator[Path]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tilewright.conversion.signs import owners
 from tilewright.errors import InputError, OptionError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text
 from tilewright.plugin.adapter import Adapter, InputSet
+from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import Registration, Registry, check_options
 from tilewright.plugin.specs import AdapterSpec, FrontendSpec
 
@@ -24,6 +25,8 @@ NOT_YAML = ": not valid YAML"
 START = "`tilewright library show eyeriss` prints an architecture to start from"
 MAX_LIKELY = 3
 """Maximum number of complaints that are shown."""
+Reach = tuple[int, int, bool]
+"""How far an adapter gets: line, index of the file, and whether the adapter is a built-in one."""
 FAILED = (-2, 0)
 """How far an adapter gets that cannot be built."""
 SHOWN = 6
@@ -77,9 +80,13 @@ def read_detected(
         InputError: no adapter reads the files (the likeliest notation is named), or several do with different results.
     """
     if notation is not None:
-        _refuse_others(files, registry)
         registration = registry.find(AdapterSpec, notation)
-        return registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))
+        adapter = registry.make(AdapterSpec, registration.long_name, options or {})
+        try:
+            return registration, read(adapter)
+        except InputError:
+            _refuse_others(files, registry)
+            raise
     here = [
         path for path in files if is_file(path) or os.path.isdir(path) or file_and_member(path)[1] is not None
     ]  # FILE/LAYER counts as a file
@@ -89,23 +96,35 @@ def read_detected(
     bare = [path for path in here if os.path.isdir(path) and not os.listdir(path)]
     if bare:
         raise InputError(f"the folder {bare[0]} is empty", hint="check the path")
-    _refuse_others(files, registry)
     fits: list[tuple[Registration, R]] = []
     complaints: dict[str, list[str]] = {}
     hints: dict[str, set[str | None]] = {}
-    reached: dict[str, tuple[int, int]] = {}
-    known: UnsupportedError | None = None
-    for registration in _taking(options or {}, registry):
+    reached: dict[str, Reach] = {}
+    refusals: list[tuple[Registration, UnsupportedError]] = []
+    taking = _taking(options or {}, registry)
+    for registration in taking:
         try:
             fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
         except TilewrightError as error:
-            known = error if known is None and isinstance(error, UnsupportedError) else known
+            refusals += [(registration, error)] if isinstance(error, UnsupportedError) else []
             said = str(error).partition("\n")[0]
             complaints.setdefault(said, []).append(registration.spec.name)
             hints.setdefault(said, set()).add(error.hint)
-            reached[said] = _reached(error, files)
+            reach = (*_reached(error, files), registration.distribution == BUILTIN)
+            reached[said] = max(reach, reached.get(said, reach))
+    owning = owners(here, taking) if complaints else []
+    fits = [fit for fit in fits if fit[0] in owning] or fits
     if not fits:
-        _refuse_unreadable(here, complaints)
+        _refuse_others(files, registry)
+        knowing = {each.spec.name for each in owning}
+        own = {said: told for said, told in complaints.items() if knowing & set(told) and NOT_YAML not in said}
+        if own:
+            complaints = {said: [name for name in told if name in knowing] for said, told in own.items()}
+            reached = {said: reached[said] for said in own}
+            refusals = [(each, error) for each, error in refusals if each in owning]
+        else:
+            _refuse_unreadable(here, complaints)
+    known = next((error for _, error in refusals), None)
     named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
     if known is not None and not fits:
         names = complaints[str(known).partition("\n")[0]]
@@ -205,15 +224,15 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[
 def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
     """Return how far a reader got: line, and index of the file. Readers of other notations stop at a first line.
 
-    A complaint without a place is about the whole: the reader got to the end. A reader of YAML that finds none got
-    nowhere.
+    A complaint without a place may be about the number of files, before one was read. A reader of YAML that finds none
+    got nowhere.
     """
     if not isinstance(error, InputError):
         return FAILED
     if NOT_YAML in str(error):
         return -1, 0
     if error.location is None:
-        return sys.maxsize, 0
+        return 0, -2
     names = [file_and_member(path)[0] for path in files]
     source = error.location.source
     return error.location.line or 0, names.index(source) if source in names else -1
@@ -223,7 +242,7 @@ def _unread(
     named: str,
     complaints: dict[str, list[str]],
     hints: dict[str, set[str | None]],
-    reached: dict[str, tuple[int, int]],
+    reached: dict[str, Reach],
 ) -> InputError:
     """Return the error for files that no notation reads.
 
@@ -231,10 +250,10 @@ def _unread(
     at the first line, it only names the notations.
     """
     furthest = max(reached.values())
-    failed = [complaint for complaint in complaints if reached[complaint] == FAILED]
+    failed = [complaint for complaint in complaints if reached[complaint][:2] == FAILED]
     likeliest = [complaint for complaint in complaints if reached[complaint] == furthest]
     other = "--from NAME says what a notation expects (notation= in Python)"
-    if len(likeliest) > MAX_LIKELY or furthest == FAILED:  # all stop at the first line
+    if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
         names = ", ".join(sorted(name for each in complaints.values() for name in each))
         other, likeliest = f"{other}; installed: {names}", []
     lines = [f"{shortened(each)} (read as {' and '.join(complaints[each])})" for each in likeliest]

@@ -190,10 +190,17 @@ class FrontendSpec(PluginSpec["Frontend"]):
 
 @dataclass(frozen=True)
 class AdapterSpec(PluginSpec["Adapter"]):
-    """Declaration of another tool's notation; `--from` and `--to` accept its name."""
+    """Declaration of another tool's notation; `--from` and `--to` accept its name.
+
+    Attributes:
+        signs: Keys that only files of this notation have, at the top (`arch`), below (`architecture.subtree`), or in the
+            items of a list (`-.loop_dims`). If no adapter reads a file, the one with such a key says why.
+    """
 
     kind: ClassVar[str] = "adapter"
     methods: ClassVar[tuple[str, ...]] = ("expressible", "render", "parse")
+
+    signs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

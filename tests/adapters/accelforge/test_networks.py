@@ -133,3 +133,43 @@ def test_a_memory_scales_the_widths_of_values(scale: float, bits: int, tmp_path:
     work, machine = written(tmp_path, CHAIN, arch)
     report = tw.map(f"{work}/Y", machine, objective="energy", progress=False)
     assert report.configuration.architecture.memories[1].word_bits == bits
+
+
+def test_a_folder_above_a_file_is_searched_and_all_wanted_values_are_named(tmp_path: Path) -> None:
+    """The network includes sizes from a folder above its own one, as AccelForge's examples do."""
+    inner = tmp_path / "nets" / "small"
+    inner.mkdir(parents=True)
+    (tmp_path / "nets" / "_sizes.yaml").write_text("rank_sizes: {M: {{ROWS}}, K: {{DEPTH}}, N: 6, L: 2}\n")
+    text = "{% set SIZES = include('../_sizes.yaml') %}\n" + CHAIN.replace(
+        "{M: 8, K: 4, N: 6, L: 2}", "{<<: {{SIZES}}.rank_sizes}"
+    )
+    work, arch = written(inner, text)
+    values = {"set": {"ROWS": 8, "DEPTH": 4}}
+    with pytest.raises(tw.errors.InputError, match="is outside the given folders"):
+        tw.map(work, arch, progress=False, reading=values)
+    with pytest.raises(tw.errors.InputError, match="needs a value for ROWS, DEPTH") as raised:
+        tw.map([work, tmp_path / "nets"], arch, progress=False)
+    assert raised.value.hint is not None and "--set ROWS=VALUE --set DEPTH=VALUE" in raised.value.hint
+    report = tw.map([work, tmp_path / "nets"], arch, objective="energy", progress=False, reading=values)
+    assert [layer.problem.macs for layer in report.layers] == [192, 96]
+
+
+def test_an_einsum_of_another_unit_or_another_memory_is_no_layer(tmp_path: Path) -> None:
+    """The scalar unit computes einsums of one operand, and a register is as large as the einsum's result."""
+    unit = (
+        "  - !Compute {name: Scalar, enabled: len(All) == 2, actions: [{name: compute, energy: 0, throughput: 1e9}]}\n"
+    )
+    text = CHAIN.replace("bits_per_value: {All: 8}", "bits_per_value: {All: 8, Z: 16}").replace(
+        "  - {name: Copied", '  - "S[m, n] = Y[m, n]"\n  - {name: Copied'
+    )
+    arch = ARCH.replace("  - !Compute", unit + "  - !Compute").replace(
+        "size: 8192", "size: 512 * output.bits_per_value"
+    )
+    work, machine = written(tmp_path, text, arch)
+    report = tw.map(work, machine, objective="energy", progress=False)
+    assert [layer.name for layer in report.layers] == ["Y"]
+    assert {each.name: each.operator for each in report.workload.unmapped} == {
+        "S": "compute",
+        "Copied": "copy",
+        "Z": "architecture",
+    }

@@ -21,19 +21,22 @@ _COPIES = "flattened_architecture"
 """Part of the names of Accelergy's copies of the architecture, which lack its tree."""
 
 
-def read_files(paths: Sequence[Path], values: Mapping[str, object]) -> tuple[list[Document], list[str]]:
+def read_files(
+    paths: Sequence[Path], values: Mapping[str, object], searched: Sequence[str] = ()
+) -> tuple[list[Document], list[str]]:
     """Return all documents, including those in folders, and warnings.
 
     Args:
         paths: files, folders, or LIST/LAYER. Files of a folder without any section of Timeloop are
             left out, with a warning.
         values: values of template variables.
+        searched: folders from which templates may include files.
 
     Raises:
         InputError: a file is invalid, or a folder has no such files; with file and line.
     """
     paths = [_named(path) for path in paths]
-    folders = folders_of(paths)
+    folders = folders_of(paths, searched)
     found = files_of(paths, SUFFIXES, "Timeloop")
     copies = [path for path in found if _COPIES in path.name and path not in paths]
     documents, warnings = [], []

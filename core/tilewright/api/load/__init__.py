@@ -18,6 +18,7 @@ from tilewright.api.load.kinds import (
     file_suffixes,
     frontend_suffixes,
     is_file_name,
+    is_for_frontend,
     is_foreign,
     sign_of,
 )
@@ -193,7 +194,7 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
             return foreign_workload(source)
         if layer is not None:
             return load_workload(file, options).only(layer, file)
-    document = _document(source)
+    document = None if is_for_frontend(source) else _document(source)
     if document is not None or not isinstance(source, str | os.PathLike):
         _no_options(given, _words(source))
         return _load(Workload, "workload", source) if document is None else _from_document(document)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
 from tilewright import library
-from tilewright.errors import InputError
+from tilewright.conversion.map_inputs import read_map_inputs
+from tilewright.errors import InputError, TilewrightError
 from tilewright.files import file_and_member, is_file
+from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
@@ -67,26 +70,51 @@ def is_foreign(source: object) -> bool:
     if os.path.isdir(source):
         return os.fspath(source) not in {*library.names("architectures"), *library.names("workloads")}
     file = file_and_member(source)[0]
-    if not is_file(file) or file.endswith(frontend_suffixes()):
+    if not is_file(file) or file.endswith(frontend_suffixes(builtin=True)) or _is_ours(file):
         return False
+    return not file.endswith(frontend_suffixes()) or _is_read_by_an_adapter(file)
+
+
+def is_for_frontend(source: object) -> bool:
+    """Return whether the source is a file that a frontend reads by its suffix, and no adapter."""
+    if not isinstance(source, str | os.PathLike) or not is_file(source):
+        return False
+    file = os.fspath(source)
+    if file.endswith(frontend_suffixes(builtin=True)):
+        return True
+    return file.endswith(frontend_suffixes()) and not _is_ours(file) and not _is_read_by_an_adapter(file)
+
+
+def _is_ours(file: str) -> bool:
+    """Return whether a file is a document of Tilewright."""
     try:
         data = read_document(file).data
     except InputError:
-        return True
-    return not isinstance(data, dict) or not (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
+        return False
+    return isinstance(data, dict) and (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
+
+
+def _is_read_by_an_adapter(file: str) -> bool:
+    """Return whether an adapter reads the file, as layers or as hardware."""
+    for work, hardware in (([Path(file)], []), (None, [Path(file)])):
+        with contextlib.suppress(TilewrightError):
+            read_map_inputs(work, hardware, installed())
+            return True
+    return False
 
 
 def is_group_file(source: str) -> bool:
     """Return whether the text names a file with a group mapping."""
-    if not is_file_name(source) or not is_file(source):
+    if not is_file_name(source) or not is_file(source) or is_foreign(source):
         return False
     data = read_document(source).data
     return isinstance(data, dict) and (data.get("kind") == "group_mapping" or "tree" in data)
 
 
-def frontend_suffixes() -> tuple[str, ...]:
-    """Return the suffixes of the files that frontends read."""
-    specs = [registration.spec for registration in installed().of_kind(FrontendSpec)]
+def frontend_suffixes(builtin: bool = False) -> tuple[str, ...]:
+    """Return the suffixes of the files that frontends read, or only those of built-in ones."""
+    known = installed().of_kind(FrontendSpec)
+    specs = [each.spec for each in known if not builtin or each.distribution == BUILTIN]
     return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
 
 

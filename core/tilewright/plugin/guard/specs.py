@@ -119,6 +119,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "components": (_are_examples, "names of components, each with attributes of an example"),
     "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),
     "priority": (lambda each: each is None or _is_number(each), "a number or None"),
+    "signs": (_names(lambda key: key.strip(".")), "keys of files, such as ('arch', 'architecture.subtree')"),
     "suffixes": (
         _names(lambda each: re.fullmatch(r"\.[^./\\]+(\.[^./\\]+)*", each)),
         "a tuple of suffixes such as '.onnx'",

@@ -1,0 +1,68 @@
+"""Keys by which an adapter knows its files, read from the text alone: the file may be a template, or no valid YAML."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tilewright.errors import InputError
+from tilewright.files import file_and_member, is_file, read_text
+from tilewright.plugin.registry import Registration
+from tilewright.plugin.specs import AdapterSpec
+
+MAX_LISTED = 50
+"""Maximum number of files of a folder that are looked at."""
+_KEY = re.compile(
+    r"(?P<space>\s*+)(?P<items>(?:-\s++)*+)[\"']?(?P<key>[\w$-]++)[\"']?\s*+(?:::|[:=])(?:\s(?P<rest>.*+)|$)"
+)
+_INLINE = re.compile(r"[{,]\s*+[\"']?([\w-]++)[\"']?\s*+:")
+
+
+def keys_in(text: str) -> set[str]:
+    """Return the keys at the top of a YAML or JSON text, and those below them as `top.key`; `-` is an item of a list.
+
+    >>> sorted(keys_in("arch:\\n  nodes: []\\n- id: 0"))
+    ['-.id', 'arch', 'arch.nodes']
+    """
+    found, top, below = set[str](), "", -1
+    if re.match(r"\s*+\{(?![{%#])", text):
+        return set(_INLINE.findall(text[:2000]))
+    for line in text.splitlines():
+        match = _KEY.match(line)
+        if match is None or line.lstrip().startswith(("#", "{%")):
+            continue
+        depth = len(match["space"])
+        if depth == 0:
+            top, below = ("-" if match["items"] else match["key"]), -1
+            found.add(f"-.{match['key']}" if match["items"] else top)
+            found |= {f"{top}.{key}" for key in _INLINE.findall(match["rest"] or "")}
+        elif top and below in (-1, depth):
+            below = depth
+            found.add(f"{top}.{match['key']}")
+    return found
+
+
+def owners(files: Sequence[Path], registrations: Sequence[Registration]) -> list[Registration]:
+    """Return the adapters whose signs most of the files have; empty if no file has any."""
+    keys = [keys_in(text) for text in _texts(files)]
+    counts = Counter[str]()
+    for registration in registrations:
+        if isinstance(registration.spec, AdapterSpec):
+            signs = set(registration.spec.signs)
+            counts[registration.long_name] = sum(bool(signs & each) for each in keys)
+    most = max(counts.values(), default=0)
+    return [each for each in registrations if most and counts[each.long_name] == most]
+
+
+def _texts(files: Sequence[Path]) -> Iterator[str]:
+    for path in files:
+        inside = sorted(path.iterdir())[:MAX_LISTED] if os.path.isdir(path) else [Path(file_and_member(path)[0])]
+        for file in inside:
+            if is_file(file):
+                try:
+                    yield read_text(file)
+                except InputError:  # no text
+                    continue
