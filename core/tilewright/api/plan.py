@@ -18,7 +18,7 @@ from tilewright.api.load.kinds import is_foreign
 from tilewright.api.progress import is_shown
 from tilewright.api.settings import ExploreSettings, FrontSettings, MapSettings, Searches, Settings
 from tilewright.errors import InputError, OutputError, PluginError
-from tilewright.files import RunFolder, cache_folder
+from tilewright.files import RunFolder, cache_folder, file_and_member, is_file
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper
@@ -32,7 +32,7 @@ from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report import Objective
-from tilewright.schema.workload import Workload
+from tilewright.schema.workload import Layer, Workload
 
 Sources = Source | Sequence[str | os.PathLike[str]]
 """One source, or several files of one tool that are read together."""
@@ -276,7 +276,8 @@ def _network(
     parts = [load_workload(each) for each in works]
     if len(parts) == 1:
         return _mappable(parts[0]), None
-    layers = tuple(layer for part in parts for layer in part.layers)
+    connected = _connected(works, parts)
+    layers = tuple(connected.get(layer.name, layer) for part in parts for layer in part.layers)
     names = [layer.name for layer in layers]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -286,6 +287,20 @@ def _network(
     unmapped = tuple(each for part in parts for each in part.unmapped)
     name, content = "+".join(part.name for part in parts), Workload.content_of(parts)
     return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped)), None
+
+
+def _connected(works: Sequence[Any], parts: Sequence[Workload]) -> dict[str, Layer]:
+    """Return the layers that are picked from one network, NAME/LAYER, with the edges that they have there."""
+    picked = dict[str, list[str]]()
+    for work, part in zip(works, parts, strict=True):
+        if isinstance(work, str | os.PathLike):
+            base, member = file_and_member(work)
+            if not is_file(base):
+                base, _, member = os.fspath(work).partition("/")
+            if member:
+                picked.setdefault(base, []).append(part.layers[0].name)
+    several = {base: names for base, names in picked.items() if len(names) > 1}
+    return {layer.name: layer for base, names in several.items() for layer in load_workload(base).picked(names)}
 
 
 def _mappable(workload: Workload) -> Workload:

@@ -160,6 +160,34 @@ class Workload(FileModel):
             for read in reads
         )
 
+    def picked(self, names: Sequence[str]) -> tuple[Layer, ...]:
+        """Return these layers with the edges between them, in the workload's order.
+
+        Words that another layer makes, too, or reads, too, are unknown: they come from outside, or have to go there.
+        """
+        chosen = set(names)
+        others = {name: layer.name for layer in self.layers if layer.name not in chosen for name in layer.after or ()}
+
+        def kept(reads: tuple[Read, ...]) -> tuple[Read, ...]:
+            outer = next((read.maker for read in reads if read.maker not in chosen), None)
+            inner = [read for read in reads if read.maker in chosen]
+            reasons = [outer or others.get(read.maker) for read in inner]
+            return tuple(
+                read if read.cut or other is None else Read(maker=read.maker, cut=f"{other} is not among the layers")
+                for read, other in zip(inner, reasons, strict=True)
+            )
+
+        return tuple(
+            layer.model_copy(
+                update={
+                    "after": None if layer.after is None else tuple(name for name in layer.after if name in chosen),
+                    "reads": FrozenDict({tensor: kept(reads) for tensor, reads in layer.reads.items()}),
+                }
+            )
+            for layer in self.layers
+            if layer.name in chosen
+        )
+
     @cached_property
     def unknown(self) -> tuple[str, ...]:
         """Layers that may read any result before them, in order: the workload does not state which ones they read."""

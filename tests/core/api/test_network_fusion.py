@@ -1,5 +1,7 @@
 """`fuse_network` and `fusion_gain`: results that stay on chip, and the bound on what they save."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +116,19 @@ def test_repeated_layers_may_read_their_own_results() -> None:
         data["layers"][0]["reads"] = reads
         gains.append(tw.fusion_gain(data, arch, objective="energy", progress=False).gain or 0.0)
     assert gains[0] < gains[1]  # without a statement, the matrix could be a result, too
+
+
+def test_layers_that_are_picked_from_a_network_keep_their_edges(tmp_path: Path) -> None:
+    """L1 reads the result of L0. L2 reads that of L1, and L3, which is not picked, reads that of L2."""
+    (tmp_path / "mlp.json").write_text(json.dumps(products(M, (8, 32, 8, 32, 8), (0, 1, 2))), encoding="utf-8")
+    words = [f"{tmp_path / 'mlp.json'}/L{number}" for number in range(3)]
+    found = tw.fuse_network(words, "eyeriss", objective="energy", progress=False)
+    assert found.gain.unknown == () and found.gain.may_stay == ("L0", "L1")
+    apart = tw.fuse_network([words[0], words[2]], "eyeriss", objective="energy", progress=False)
+    assert apart.gain.may_stay == ()
+    names = ["bert_base/encoder.attention.scores", "bert_base/encoder.attention.context"]
+    attention = tw.fusion_gain(names, "eyeriss", objective="energy", progress=False)
+    assert attention.may_stay == ("encoder.attention.scores",) and attention.unknown == ()
 
 
 def test_hardware_without_a_home_says_so() -> None:
