@@ -239,6 +239,7 @@ def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
 def _all() -> Iterator[Simplification]:
     yield _attribute("problem", "source", None)
     yield _attribute("architecture", "source", None)
+    yield _attribute("architecture", "dataflow", None)
     yield _model_options
     yield _attribute("problem", "operation", None)
     yield _attribute("architecture", "clock_ghz", None)

@@ -83,6 +83,26 @@ def default_constraints(architecture_name: str) -> Constraints | None:
     return next((each for each in constraints_for(architecture_name).values() if each.default), None)
 
 
+def dataflow_of(architecture: Architecture) -> Constraints | None:
+    """Return the constraints that apply to an architecture by default; None if there are none.
+
+    Raises:
+        UnknownNameError: The architecture names a dataflow that is not in the library.
+    """
+    if architecture.dataflow is None:
+        return default_constraints(architecture.name)
+    return constraints(*architecture.dataflow.split(".", 1))
+
+
+def twin(machine: Architecture) -> str | None:
+    """Return the name of a dataflow that does not apply, because its hardware has another name here."""
+    for name in names("architectures") if dataflow_of(machine) is None else ():
+        dataflow = default_constraints(name)
+        if dataflow is not None and architecture(name).has_hardware_of(machine):
+            return f"{name}.{dataflow.name}"
+    return None
+
+
 def constraints(architecture_name: str, name: str) -> Constraints:
     """Return the named constraints of an architecture, or raise UnknownNameError."""
     known = constraints_for(architecture_name)
@@ -105,11 +125,16 @@ def _constraints(name: str) -> Constraints:
 def text(name: str) -> str | None:
     """Return the text of a library file, or None if there is no file of that name.
 
-    `name` is an architecture, constraints (`eyeriss.row_stationary`), a space or a workload.
+    An architecture names its dataflow. `name` is an architecture, constraints (`eyeriss.row_stationary`), a space or a workload.
     """
     for folder in ("architectures", "constraints", "spaces", "workloads"):
         if name in names(folder):
-            return (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
+            found = (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
+            dataflow = default_constraints(name) if folder == "architectures" else None
+            if dataflow is None:
+                return found
+            line = f"name: {name}\n"  # a copy may get another name, and keeps its dataflow
+            return found.replace(line, f"{line}dataflow: {name}.{dataflow.name}\n", 1)
     return None
 
 

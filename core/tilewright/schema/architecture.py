@@ -410,6 +410,11 @@ class Architecture(FileModel):
     name: Name
     source: str | None = None
     """Origin of the numbers."""
+    dataflow: Annotated[str, Field(pattern=r"^[^.\s]+\.[^\s]+$")] | None = None
+    """Constraints of the library that apply by default, such as `eyeriss.row_stationary`.
+
+    None: those of the library's architecture with this name, if it has some.
+    """
     clock_ghz: Rate | None = None
     technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None
     """Technology node in nanometres, for components without one of their own."""
@@ -454,6 +459,16 @@ class Architecture(FileModel):
                 f"the outermost cluster {self.clusters[0].name} has no memory; tensors must live somewhere"
             )
         return self
+
+    @property
+    def family(self) -> str:
+        """Name of the library's architecture whose constraints apply to this one."""
+        return self.name if self.dataflow is None else self.dataflow.partition(".")[0]
+
+    def has_hardware_of(self, other: Architecture) -> bool:
+        """Return whether all but name, source and dataflow are equal."""
+        told = {"name": other.name, "source": other.source, "dataflow": other.dataflow}
+        return self.model_copy(update=told) == other
 
     @cached_property
     def memories(self) -> tuple[Memory, ...]:

@@ -120,11 +120,23 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
     if source == "none":
         return NO_CONSTRAINTS
     if source is None:
-        return library.default_constraints(architecture.name) or NO_CONSTRAINTS
+        if (twin := library.twin(architecture)) is not None:
+            warn_once(
+                f"note: {architecture.name} is the library's {twin.partition('.')[0]} under another name, so its published "
+                f"dataflow does not apply; write `dataflow: {twin}` in the file, or give --constraints {twin} or none"
+            )
+        dataflow = library.dataflow_of(architecture)
+        if dataflow is not None and architecture.dataflow is not None:
+            dataflow.check_names(architecture)
+        return dataflow or NO_CONSTRAINTS
     if isinstance(source, str) and not is_file_name(source):
-        return library.constraints(architecture.name, source.removeprefix(f"{architecture.name}."))
+        if source in library.names("constraints"):
+            found = _named_constraints(source)
+            found.check_names(architecture)
+            return found
+        return library.constraints(architecture.family, source.removeprefix(f"{architecture.family}."))
     found = _load(Constraints, "constraints", source)
-    if found.architecture not in (None, architecture.name):
+    if found.architecture not in (None, architecture.name, architecture.family):
         raise InputError(
             f"{_words(source)} is for {found.architecture}, not for {architecture.name}",
             hint="without 'architecture:' it is for all",
