@@ -57,6 +57,8 @@ class Pair:
         self.energies = [random.choice(able) for able in ([8, 100], [8, 100], [2, 6], [2, 8], [0.5, 1], [0.5, 3])]
         self.bandwidths = [random.choice([None, None, 0.5, 1, 4]) for _ in range(6)]
         self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        leaking = Random(f"{seed} leakage")
+        self.leakage = [leaking.choice([0.0, 0.0, 0.0, 1.0, 8.0]) for _ in range(2)]
         first = {"T0": tuple("ma"), "W0": tuple("ab"), "T1": tuple("mb")}
         second = {"T1": tuple("mb"), "W1": tuple("bc"), "T2": tuple("mc")}
         if self.siblings:
@@ -87,6 +89,8 @@ class Pair:
             for name, at in (("DRAM", 0), ("Buffer", 2), ("Register", 4))
         ]
         memories[1]["capacity_words"] = self.capacity
+        for memory, leakage in zip(memories, self.leakage, strict=False):
+            memory["leakage_pj_per_cycle"] = leakage
         memories[2] |= {"capacity_words": self.registers, "holds": self.held}
         clusters: list[dict[str, Any]] = [{"name": each["name"], "memories": [each]} for each in memories[:2]]
         clusters += [{"name": f"Row{at}"} for at in range(1, len(self.units))]
@@ -333,7 +337,8 @@ class Layer:
                 for at, (words, rate) in enumerate(zip(total, self.pair.bandwidths, strict=True))
                 if rate is not None
             ]
-            found.add((energy, max([self.macs // count, *ports])))
+            cycles = max([self.macs // count, *ports])
+            found.add((energy + cycles * sum(self.pair.leakage), cycles))
         return thinned(found, self.pair.objective)
 
 

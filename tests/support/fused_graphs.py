@@ -19,7 +19,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from random import Random
 from typing import Any
@@ -91,6 +91,7 @@ class Graph:
         notation: of each layer, tensor -> coordinates, such as `m+r k`. The first dimension of a window is the result's.
         sizes: of each layer, dimension -> size.
         energies, bandwidths: of reads and writes, of the outermost memory and then of the buffer.
+        widths: words of one value by tensor or role, if not 1. A shared tile has room for its widest use.
     """
 
     notation: list[dict[str, str]]
@@ -99,6 +100,7 @@ class Graph:
     energies: list[int]
     bandwidths: list[float | None]
     objective: Objective
+    widths: dict[str, int] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -140,6 +142,8 @@ class Graph:
             for name, at in (("DRAM", 0), ("Buffer", 2))
         ]
         memories[1]["capacity_words"] = self.capacity
+        for each in memories:
+            each |= {"word_bits": 8, "bits_per_value": {name: 8 * width for name, width in self.widths.items()}}
         alone = {
             "entries": [{"target": "DRAM", "keep": [self.name(each) for each in self.users]}],
             "branches": [{"layer": f"L{i}", "entries": [self.units(i)]} for i in range(self.count)],
@@ -171,6 +175,11 @@ class Graph:
             for name, ranks in self.layers[number].items()
         ]
         return {"name": f"L{number}", "dimensions": self.sizes[number], "tensors": tensors}
+
+    def width(self, number: int, tensor: str) -> int:
+        """Return the words of one value in a layer."""
+        role = "output" if tensor == f"M{number}" else "input"
+        return self.widths.get(tensor, self.widths.get(role, 1))
 
     def name(self, tensor: str) -> str:
         """Return the group's name of a tensor."""
@@ -209,7 +218,7 @@ class Graph:
         return list(found.values())
 
 
-def random_graph(seed: int, chain: bool = False, windows: bool = False) -> Graph:
+def random_graph(seed: int, chain: bool = False, windows: bool = False, widths: bool = False) -> Graph:
     """Return the graph of a seed.
 
     By default, a layer is the product of an earlier result or input, and of a weight `W{i}`. Others multiply two tensors,
@@ -218,9 +227,14 @@ def random_graph(seed: int, chain: bool = False, windows: bool = False) -> Graph
     Args:
         chain: each layer reads the result before, and a weight.
         windows: products with weights may be convolutions of rows, with two or three taps.
+        widths: values of roles and of some tensors take several words.
     """
     drawn = _Drawn(Random(f"{seed} {chain}{' windows' if windows else ''}"), chain, windows)
-    return Graph(drawn.notation, drawn.sizes, drawn.capacity, drawn.energies, drawn.bandwidths, drawn.objective)
+    wide = Random(f"{seed} widths")
+    names = ["input", "output", wide.choice(list(drawn.shapes)), "W0"]
+    chosen = {name: wide.choice([1, 2, 3]) for name in names if widths and wide.random() < 0.6}
+    capacity = drawn.capacity * (2 if chosen else 1)
+    return Graph(drawn.notation, drawn.sizes, capacity, drawn.energies, drawn.bandwidths, drawn.objective, chosen)
 
 
 class _Drawn:
@@ -395,6 +409,7 @@ class Judge:
         for node in nodes:
             loops = prefixes[node.users[0]][: node.depth]
             words = max(self.boxes(i, node.tensor, loops) for i in node.users)
+            words *= max(graph.width(i, node.tensor) for i in node.users)
             first, last = node.part.first, node.part.last
             halo = (
                 loops and self.graph.makers.get(node.tensor) in node.users and self._is_uneven(node.users, loops[-1][0])
@@ -476,16 +491,16 @@ class Judge:
             for name, filled in at_home:
                 depth, apart = filled or (0, 0)
                 moved = self.moved(number, name, None if filled is None else loops[:depth], apart, True)
-                options.append([(moved, 0, 0, -1)])
+                options.append([(self._wide(number, name, moved), 0, 0, -1)])
             for name, first in alone:
-                each = [(self.moved(number, name, None, 0, False), 0, 0, -1)]
+                each = [(self._wide(number, name, self.moved(number, name, None, 0, False)), 0, 0, -1)]
                 for level, part in list(enumerate(path))[first:]:
                     for depth in range(part.start, (part.end if level < len(path) - 1 else len(loops)) + 1):
                         if not self._is_covered(number, name, loops[outside:depth]):
                             continue
-                        words = self.boxes(number, name, loops[:depth])
+                        words = self.boxes(number, name, loops[:depth]) * graph.width(number, name)
                         moved = self.moved(number, name, loops[:depth], part.start, False)
-                        each.append((moved, level, words, depth))
+                        each.append((self._wide(number, name, moved), level, words, depth))
                 options.append(each)
             names = [name for name, _ in (*at_home, *alone)]
             for chosen in itertools.product(*options):
@@ -510,6 +525,11 @@ class Judge:
             if not any(_at_most(other, key) for other in best):
                 best.append(key)
         return [found[key] for key in best]
+
+    def _wide(self, number: int, name: str, moved: Words) -> Words:
+        """Return the words that some values take."""
+        width = self.graph.width(number, name)
+        return (moved[0] * width, moved[1] * width, moved[2] * width, moved[3] * width)
 
     def _is_covered(self, number: int, name: str, loops: Loops) -> bool:
         """Return whether one dimension of each window at most has loops inside the tiles that layers share.
@@ -637,9 +657,9 @@ def least(graph: Graph, beyond: bool = False) -> tuple[float | None, GroupMappin
     return (None if found is None else best), found
 
 
-def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool = False) -> str:
-    """Return the outcome of one graph."""
-    graph = random_graph(seed, chain, windows)
+def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool = False, widths: bool = False) -> str:
+    """Return the outcome of one graph. Its optimum costs the same in a buffer that it fills exactly."""
+    graph = random_graph(seed, chain, windows, widths)
     brute, mapping = least(graph, beyond)
     try:
         found = search_group(graph.group(), graph.objective)
@@ -660,6 +680,11 @@ def compared(seed: int, chain: bool = False, windows: bool = False, beyond: bool
         return f"WRONG: {brute} by brute force, {confirmed} counted"
     if abs(executed - confirmed) > 1e-9 * confirmed:
         return f"WRONG: {'BETTER' if executed < confirmed else 'worse'}: {executed} found, {brute} by brute force"
+    filled = next(each.used_words for each in evaluate_group(ORACLE, found.group).levels if each.name == "Buffer")
+    tight = replace(graph, capacity=filled or 1)
+    full = search_group(tight.group(), graph.objective).of(graph.objective)
+    if abs(full - confirmed) > 1e-9 * confirmed:
+        return f"WRONG: {confirmed} by brute force, {full} found in the {filled} words that it needs"
     kind = "fused" if found.group != found.unfused else "unfused"
     halo = " with a halo" if any(keeps_halo(found.group, each) for each in found.group.users) else ""
     return f"equal, {kind}{halo}, {graph.count} layers"
@@ -672,10 +697,11 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="first seed")
     parser.add_argument("--chains", action="store_true", help="each layer reads the result before")
     parser.add_argument("--windows", action="store_true", help="convolutions, whose words timeloop counts")
+    parser.add_argument("--widths", action="store_true", help="values of several words, by role and by tensor")
     parser.add_argument("--beyond", action="store_true", help="list what docs/fusion.md excludes, too")
     arguments = parser.parse_args()
     return tally(
-        lambda seed: compared(seed, arguments.chains, arguments.windows, arguments.beyond),
+        lambda seed: compared(seed, arguments.chains, arguments.windows, arguments.beyond, arguments.widths),
         range(arguments.start, arguments.start + arguments.count),
         "graphs",
     )

@@ -55,7 +55,7 @@ def two_products(units: int, registers: int) -> GroupMapping:
         {"T0": ("m", "a"), "W0": ("a", "b"), "T1": ("m", "b")},
         {"T1": ("m", "b"), "W1": ("b", "c"), "T2": ("m", "c")},
     ]
-    pair.common, pair.registers, pair.held = "T1", registers, None
+    pair.common, pair.registers, pair.held, pair.leakage = "T1", registers, None, [0.0, 0.0]
     pair.energies, pair.bandwidths = [128, 128, 6, 8, 0.5, 0.5], [4, 4, 16, 16, None, None]
     return pair.group()
 
@@ -82,6 +82,16 @@ def test_a_search_by_a_model_that_forwards_words_is_not_proved() -> None:
     pair = Pair(19)  # neighbours forward words of its optimum
     forwarded = tw.fuse(pair.group(), objective="energy")
     assert not forwarded.proved and "not proved" in str(forwarded)
+
+
+@pytest.mark.parametrize("path", ["DRAM", "Buffer"])
+def test_memories_leak_during_all_cycles(path: str) -> None:
+    group = two_products(2, 4)
+    leaking = group.architecture.replace({f"{path}.leakage_pj_per_cycle": 100.0})
+    data = group.model_copy(update={"architecture": leaking}).to_data()
+    found = search_group(GroupMapping.model_validate(data), "energy")
+    assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+    assert found.cycles == 32 and found.energy_pj >= 8_976 + 32 * 100
 
 
 @pytest.mark.parametrize("objective", ["energy", "edp"])

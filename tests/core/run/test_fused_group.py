@@ -63,6 +63,17 @@ def test_graphs_cost_what_brute_force_finds(seed: int, chain: bool, windows: boo
     assert compared(seed, chain, windows).startswith(("equal", "refused by both"))
 
 
+@pytest.mark.parametrize("seed", [14, 16])
+def test_a_home_has_room_for_the_halo_of_its_windows(seed: int) -> None:
+    assert compared(seed, chain=True, windows=True) == "equal, unfused, 2 layers"  # the halo does not fit
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("chain", [False, True])
+def test_graphs_of_several_widths_cost_what_brute_force_finds(seed: int, chain: bool) -> None:
+    assert compared(seed, chain, widths=True).startswith(("equal", "refused by both"))
+
+
 @pytest.mark.parametrize(("seed", "cost"), [(22, 64), (51, 234), (68, 54_234)])
 def test_layers_share_loops_of_any_tensor_where_two_tensors_differ(seed: int, cost: float) -> None:
     graph = random_graph(seed)  # a residual connection: columns are one axis of its start, or of its end
