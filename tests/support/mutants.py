@@ -49,8 +49,7 @@ class Area:
 AREAS = {
     "optimal": Area(
         ("plugins/mappers/tilewright_mappers/optimal/**/*.py",),
-        "tests/mappers/test_worked_example.py tests/mappers/test_optimal.py tests/mappers/test_proofs.py",
-        plain=True,
+        "tests/mappers/test_worked_example.py tests/mappers/test_inherited_bounds.py tests/mappers/test_proof_samples.py",
     ),
     "fused": Area(
         ("core/tilewright/run/fused_*.py", "core/tilewright/run/resident*.py"),

@@ -485,8 +485,9 @@ def test_einsums_in_sequence_are_read_one_at_a_time(sample: Path) -> None:
     assert [entry.keep for entry in read.mapping.entries if entry.keep] == [("X", "V", "Y"), ("X", "Y"), ("V",)]
     assert any("einsums in sequence: Window ignored" in text for text in read.warnings)
     edit(sample / "mapping.yaml", "einsum: Y", "einsum: Yy")
-    with pytest.raises(InputError, match="0 branches compute Y; expected one"):
+    with pytest.raises(InputError, match="0 branches compute Y; expected one") as caught:
         parse(sample)
+    assert caught.value.hint == "branches exist for Window, Yy"
 
 
 def test_the_least_usage_falls_back_to_what_can_be_had(sample: Path) -> None:
