@@ -297,8 +297,7 @@ class Judge:
 
     Args:
         beyond: list what docs/fusion.md excludes, too. Some of a tensor's readers may share a tile, and others not. Loops
-            outside a shared tile of an input need not step it. And a layer's own tile of such a tensor may be in a
-            shared part.
+            outside a shared tile of an input need not step it.
     """
 
     def __init__(self, graph: Graph, axes: Axes, beyond: bool = False) -> None:
@@ -470,8 +469,6 @@ class Judge:
     def _is_alone(self, number: int, name: str, part: Part) -> bool:
         """Return whether a part may hold a tile of a tensor for one layer only."""
         users = self.graph.users[name]
-        if len(users) > 1 and not self.beyond:
-            return part.first == part.last
         return [i for i in users if part.first <= i <= part.last] == [number]
 
     def _rows(

@@ -74,6 +74,10 @@ def test_graphs_of_several_widths_cost_what_brute_force_finds(seed: int, chain: 
     assert compared(seed, chain, widths=True).startswith(("equal", "refused by both"))
 
 
+def test_a_shared_part_keeps_a_result_for_its_only_reader_there() -> None:
+    assert compared(8_300_041, widths=True) == "equal, fused, 3 layers"  # its maker is in another part
+
+
 @pytest.mark.parametrize(("seed", "cost"), [(22, 64), (51, 234), (68, 54_234)])
 def test_layers_share_loops_of_any_tensor_where_two_tensors_differ(seed: int, cost: float) -> None:
     graph = random_graph(seed)  # a residual connection: columns are one axis of its start, or of its end
