@@ -139,12 +139,16 @@ def _search(instance: SearchInstance, task: Task, run: Run, options: OptimalOpti
 
 
 def _explain_gap(run: Run, best: float, bound: float, why: str) -> None:
-    """Record the gap under the name of its cause. If an earlier pass has proved more, its cause stays."""
+    """Record the gap under the name of its cause.
+
+    If an earlier pass has proved more, its cause stays, unless a limit of the run ended this one.
+    """
     if not math.isfinite(best):  # without a mapping there is no gap
         return
     proved = max(bound, run.lower_bound or 0.0)
     causes = [name for name in run.figures if name.startswith(GAP_BY)]
-    if proved > bound and proved < best * ROUNDING_FACTOR**2 and causes:
+    limited = why in ("time", "evaluations")
+    if proved > bound and proved < best * ROUNDING_FACTOR**2 and causes and not limited:
         return
     for name in causes:
         del run.figures[name]
