@@ -151,12 +151,9 @@ class _Wanted(InputError):
 
 def _all_wanted(first: _Wanted, words: Sequence[str]) -> InputError:
     """Return the error that names all variables without a value."""
-    if len(words) < 2:
-        return InputError(first.message, location=first.location, hint=first.hint)
     options = " ".join(f"--set {word}=VALUE" for word in words)
-    return InputError(
-        f"the template needs a value for {', '.join(words)}", location=first.location, hint=f"give them ({options})"
-    )
+    hint = first.hint if len(words) < 2 else f"give them ({options})"
+    return InputError(f"the template needs a value for {', '.join(words)}", location=first.location, hint=hint)
 
 
 @dataclass
@@ -233,7 +230,7 @@ class _Template:
             word = match[1]
             hint = f"give it (--set {word}=VALUE), or at the top of the file: {{% set {word} = VALUE %}}"
             fault = self.fault(f"the template needs a value for {word}", error, hint)
-            wanted = _Wanted(fault.message, location=fault.location, hint=hint)
+            wanted = _Wanted("no value", location=fault.location, hint=hint)
             wanted.word = word
             raise wanted from None
         except (InputError, MemoryError) as error:
