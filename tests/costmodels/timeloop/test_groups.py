@@ -105,9 +105,11 @@ def test_random_padded_groups_count_as_executed(seed: int) -> None:
 
 @given(st.integers(0, 2**32))
 def test_random_groups_with_inputs_or_results_on_chip_count_what_execution_counts(seed: int) -> None:
-    outcome = compared(seed, inner=1)
-    assume("on chip" in outcome or "WRONG" in outcome)
-    assert outcome.startswith("equal")
+    # one group in seven is legal and has such a tensor, so each example looks at groups until one does
+    outcomes = (compared(20 * seed + number, inner=1) for number in range(20))
+    outcome = next((outcome for outcome in outcomes if "on chip" in outcome or "WRONG" in outcome), None)
+    assume(outcome is not None)
+    assert outcome is not None and outcome.startswith("equal")
 
 
 @scaled(1)
