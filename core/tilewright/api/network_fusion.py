@@ -127,7 +127,7 @@ class FusionGain(Tabular):
             return "no single on-chip memory may hold both operands and results: none can stay"
         saves = f"fusion in {self.home} saves at most {100 * self.gain:.1f} %"
         if not self.may_stay:
-            return f"{saves}; no result may stay whole: the workload states none that layers read whole (reads)"
+            return f"{saves}; no result may stay whole: the workload states none that layers read whole (reads), and that only layers read"
         return f"{saves}; {len(self.may_stay)} results may stay"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Index, Read, shape_of
+from tilewright.schema.workload import Layer
 
 Edges = Mapping[str, Mapping[str, tuple[Read, ...]]]
 """Layer -> its operands, with the layers that make them. A layer that is absent has unknown makers."""
@@ -88,6 +89,20 @@ def edges_by_name(operations: Sequence[Operation]) -> Edges:
             made = tuple(replace(one, cut=f"{each.result.value} is written more than once") for one in (*before, *made))
         values[each.result.value] = tuple({one.maker: one for one in made}.values())
     return _without_uses_elsewhere(found, operations, values)
+
+
+def with_returned(layers: Sequence[Layer], names: Collection[str]) -> tuple[Layer, ...]:
+    """Return the layers, marked where the network returns a result that layers read, too.
+
+    Args:
+        layers: all layers of the network.
+        names: layers whose results, or values of them, are outputs of the network.
+    """
+    read = {maker for layer in layers for maker in layer.after or ()}
+    return tuple(
+        layer.model_copy(update={"returned": True}) if layer.name in names and layer.name in read else layer
+        for layer in layers
+    )
 
 
 def _without_uses_elsewhere(

@@ -145,7 +145,8 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
 
     A single result is a sum of one. A result that only a later sum reads has no readers.
     """
-    sums, unknown = dict[frozenset[str], dict[str, list[str]]](), set[str]()
+    sums = dict[frozenset[str], dict[str, list[str]]]()
+    unknown = {layer.name for layer in workload.layers if layer.returned}
     for number, layer in enumerate(workload.layers):
         before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
         unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}

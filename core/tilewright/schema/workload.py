@@ -42,6 +42,8 @@ class Layer(Model):
 
     Words of the other layers of `after` are unknown, and in which operand they are.
     """
+    returned: bool = Field(default=False, strict=True)
+    """Whether the network returns the result, or values of it, although layers read it: it has to leave the chip."""
     origin: Origin | None = None
     """Place in the file of the network; None: the workload's own file names it."""
 
@@ -164,17 +166,22 @@ class Workload(FileModel):
         """Return these layers with the edges between them, in the workload's order.
 
         Words that another layer makes, too, or reads, too, are unknown: they come from outside, or have to go there.
+        So are results that the network returns.
         """
         chosen = set(names)
         others = {name: layer.name for layer in self.layers if layer.name not in chosen for name in layer.after or ()}
+        others = {name: f"{other} is not among the layers" for name, other in others.items()}
+        others |= {
+            layer.name: f"the network returns the result of {layer.name}" for layer in self.layers if layer.returned
+        }
 
         def kept(reads: tuple[Read, ...]) -> tuple[Read, ...]:
-            outer = next((read.maker for read in reads if read.maker not in chosen), None)
+            outer = next((f"{read.maker} is not among the layers" for read in reads if read.maker not in chosen), None)
             inner = [read for read in reads if read.maker in chosen]
             reasons = [outer or others.get(read.maker) for read in inner]
             return tuple(
-                read if read.cut or other is None else Read(maker=read.maker, cut=f"{other} is not among the layers")
-                for read, other in zip(inner, reasons, strict=True)
+                read if read.cut or reason is None else Read(maker=read.maker, cut=reason)
+                for read, reason in zip(inner, reasons, strict=True)
             )
 
         return tuple(

@@ -266,3 +266,14 @@ def test_unknown_objectives_are_refused_everywhere() -> None:
     ):
         with pytest.raises(InputError, match="objective is 'latency'"):
             refused()
+
+
+def test_a_result_that_the_network_returns_does_not_stay() -> None:
+    """The first result has to reach the outermost memory, so the network costs as much as its two parts apart."""
+    arch, data = machine({"capacity_words": 32}, beside=True), products(4, (4, 4, 4, 4))
+    first, others = (prepared(products(4, (4,) * count), arch, "energy").place() for count in (2, 3))
+    assert prepared(data, arch, "energy").place().value == 8880
+    data["layers"][0]["returned"] = True
+    placed = prepared(data, arch, "energy").place()
+    assert [each.maker for each in placed.residents] == ["L1"]
+    assert placed.value == 12096 == first.value + others.value

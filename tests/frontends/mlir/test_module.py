@@ -327,3 +327,21 @@ func.func @f(%a: tensor<8x65536xf32>, %o: tensor<8x1048576xf32>) {{
 """)
     assert found.macs == 8 * 2**36
     assert not found.unmapped
+
+
+@pytest.mark.parametrize(("ends", "returned"), [("%y", []), ("%y, %a", ["a"]), ("%y, %b", ["a"]), ("%c", ["c"])])
+def test_a_result_that_a_module_returns_is_marked(ends: str, returned: list[str]) -> None:
+    kind, dims = (
+        "tensor<8x8xf32>",
+        "contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>",
+    )
+    kinds = ", ".join([kind] * len(ends.split()))
+    text = f"""func.func @main(%x: {kind}, %w: {kind}) -> ({kinds}) {{
+  %a = stablehlo.dot_general %x, %w, {dims}
+  %b = stablehlo.tanh %a : {kind}
+  %c = stablehlo.dot_general %b, %w, {dims}
+  %y = stablehlo.dot_general %c, %w, {dims}
+  return {ends} : {kinds}
+}}"""
+    found = read_workload(parse(text, "small.mlir"), "small", "small.mlir", None, {})
+    assert ["acy"[number] for number, layer in enumerate(found.layers) if layer.returned] == returned

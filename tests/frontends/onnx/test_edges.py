@@ -81,3 +81,33 @@ def test_a_window_with_stride_and_padding(tmp_path: Path) -> None:
     assert read.through == ("b",)
     assert [str(each) for each in read.made or ()] == ["0", "k", "p", "q"]
     assert [str(each) for each in read.read or ()] == ["0", "k", "p + 1", "q + 1"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "returned"),
+    [
+        ("y", []),
+        ("y a", ["a"]),
+        ("y b", ["a"]),
+        ("y a c", ["a", "c"]),
+        ("c", ["c"]),
+        ("y s", ["a"]),
+    ],
+)
+def test_a_result_that_the_network_returns_is_marked(ends: str, returned: list[str], tmp_path: Path) -> None:
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("Relu", "a", "b"),
+        node("ReduceSum", "b", "s"),
+        node("MatMul", "b w", "c"),
+        node("MatMul", "c w", "y"),
+    ]
+    model = model_of(nodes, {"x": (4, 8)}, "y", constants={"w": np.zeros((8, 8), np.float32)}, opset=17)
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(each, 1, None) for each in ends.split())
+    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    assert [layer.name for layer in found.layers if layer.returned] == returned
+    assert all(read.cut is None for _, _, read in found.edges)
+    (read,) = found.picked(["a", "c"])[1].reads["A"]
+    assert read.cut == ("the network returns the result of a" if "a" in returned else None)
+    assert Workload.from_yaml(found.to_yaml()) == found

@@ -284,3 +284,18 @@ def test_nothing_is_unpickled_and_damaged_programs_are_refused_or_read(tmp_path:
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError):
         Pt2Options.model_validate({"sizes": {"s0": 0}})
+
+
+@pytest.mark.parametrize(("ends", "returned"), [("y", []), ("y a", ["a"]), ("y b", ["a"]), ("c", ["c"])])
+def test_a_result_that_the_program_returns_is_marked(ends: str, returned: list[str], tmp_path: Path) -> None:
+    shapes = {"x": (4, 8), "w": (8, 8)} | dict.fromkeys("abcy", (4, 8))
+    nodes = [
+        node("aten.mm.default", "a", self="%x", mat2="%w"),
+        node("aten.relu.default", "b", self="%a"),
+        node("aten.mm.default", "c", self="%b", mat2="%w"),
+        node("aten.mm.default", "y", self="%c", mat2="%w"),
+    ]
+    data = program(["x"], shapes, nodes)
+    data["graph_module"]["graph"]["outputs"] = [{"as_tensor": {"name": each}} for each in ends.split()]
+    found = read_file(Path(save(data, tmp_path / "small.pt2")), "small.pt2", None, {})
+    assert [layer.name for layer in found.layers if layer.returned] == returned

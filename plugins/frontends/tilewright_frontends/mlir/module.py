@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewright.errors import InputError
+from tilewright.plugin.edges import with_returned
 from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
@@ -62,8 +63,12 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
     entries = [each for each in uncalled if each.attributes.get("sym_visibility") != "private"] or uncalled
     reader = _Reader(source, functions)
     shapes = _argument_shapes(source, entries, batch, sizes)
+    returned = set[str]()
     for entry in entries:
-        reader.run(entry.regions[0], _Call(shapes=dict(shapes)), (entry.text("sym_name"),))
+        call, block = _Call(shapes=dict(shapes)), entry.regions[0]
+        reader.run(block, call, (entry.text("sym_name"),))
+        ends = (*block.operations[-1].operands, *block.arguments) if block.operations else ()
+        returned.update(call.before(ends))
     if not entries:
         reader.run(top, _Call(), ())
     if not reader.layers:
@@ -72,7 +77,7 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
     return Workload(
         name=name,
         source=f"{Path(source).name}: MLIR module",
-        layers=tuple(reader.layers),
+        layers=with_returned(reader.layers, returned),
         unmapped=tuple(reader.unmapped),
     )
 

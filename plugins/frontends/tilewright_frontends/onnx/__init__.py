@@ -19,6 +19,7 @@ from onnx import NodeProto
 
 from tilewright.errors import InputError
 from tilewright.files import is_file
+from tilewright.plugin.edges import with_returned
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends import OnnxOptions
@@ -104,6 +105,7 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
     origin: dict[str, int] = {}  # value -> bit set of the layers it depends on, through unmapped operators
     views: dict[str, tuple[View, ...]] = {}
     taken: set[str] = set()
+    ends, returned, copied = frozenset(graph.ends), set[str](), 0  # `copied`: bit set of layers
     named = frozenset(node.name for node in graph.nodes)
     for index, (node, times) in enumerate(zip(graph.nodes, graph.times, strict=True)):
         name = unique_name(node.name or "_".join([node.op_type, *node.output[:1]]) or f"operator_{index}", taken, named)
@@ -112,6 +114,8 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         few = before.bit_count() <= MAX_MAKERS
         inner: tuple[View, ...] = ()  # of the result of the part before
         parts = read_operator(graph, node, name)
+        products = {part.values[-1] for part in parts if isinstance(part, Product)}
+        copied |= before if products and {*node.output} & ends - products else 0  # such as keys for a cache
         for number, part in enumerate(parts):
             found = part if isinstance(part, Unmapped) else part.problem
             label = found.name if found.name == name and not number else unique_name(found.name, taken, named)
@@ -134,7 +138,11 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 inner = edges.result(graph, part, problem, times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}
         origin |= {value: before for value in node.output if value}
-    return Workload(name=graph.name, source=source, layers=tuple(layers), unmapped=tuple(unmapped))
+    for value in ends:
+        makers = [view.maker for view in views.get(value, ())] or [layers[n].name for n in _ones(origin.get(value, 0))]
+        returned.update(makers)
+    returned.update(layers[number].name for number in _ones(copied))
+    return Workload(name=graph.name, source=source, layers=with_returned(layers, returned), unmapped=tuple(unmapped))
 
 
 def _ones(number: int) -> Iterator[int]:

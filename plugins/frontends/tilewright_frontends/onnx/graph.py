@@ -52,6 +52,7 @@ class Graph:
         values: value -> data, if known and small.
         opset: version of ONNX's operators.
         fractions: weights -> fraction of nonzero values, if asked for; None: they are stored in another file.
+        ends: the outputs of the network.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Graph:
     values: Mapping[str, TensorProto] = field(default_factory=dict)
     opset: int = 0
     fractions: Mapping[str, float | None] = field(default_factory=dict)
+    ends: tuple[str, ...] = ()
 
     @cached_property
     def makers(self) -> Mapping[str, NodeProto]:
@@ -304,7 +306,8 @@ def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Gr
     elements = {value: each.tensor_type.elem_type for value, each in found.types.items()}
     opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
     nodes, times = tuple(found.nodes), tuple(found.times)
-    return Graph(name, nodes, shapes, partial, open_sizes, elements, times, values=found.values, opset=opset)
+    ends = tuple(each.name for each in model.graph.output)
+    return Graph(name, nodes, shapes, partial, open_sizes, elements, times, values=found.values, opset=opset, ends=ends)
 
 
 # -- another batch size for a model with a fixed one

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.errors import InputError
+from tilewright.plugin.edges import with_returned
 from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
@@ -57,7 +58,10 @@ def read_workload(
         raise InputError(f"{source}: it has no tensor product; its operators are {operators or 'none'}")
     version = program.get("torch_version", "unknown")
     told = f"{source}: program of torch.export, torch {str(version)[:40]}"
-    return Workload(name=name, source=told, layers=tuple(reader.layers), unmapped=tuple(reader.unmapped))
+    ends = _tensors([each["as_tensor"] for each in graph.get("outputs", ()) if "as_tensor" in each])
+    returned = {layer for value in ends for layer in reader.origins.get(value, ())}
+    layers = with_returned(reader.layers, returned)
+    return Workload(name=name, source=told, layers=layers, unmapped=tuple(reader.unmapped))
 
 
 def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Mapping[str, int]) -> dict[str, int]:
