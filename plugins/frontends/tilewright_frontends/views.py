@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Index, Read, shape_of
+from tilewright.schema.workload import Layer
 from tilewright_frontends.nests import Shape
+
+MAX_MAKERS = 64
+"""Maximum number of layers behind one operand; with more, its reads are left out as unknown."""
+REPEATED = "the layer is executed several times"
+Operands = Mapping[str, tuple["Layout | None", Sequence["View"]]]
+"""Operand -> its layout in the value, None if it has other words, and the views of the value."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +246,51 @@ class Layout:
         return None if found is None else found.read()
 
 
+def layer_of(problem: Problem, operands: Operands, before: Sequence[str], count: int, alone: bool = True) -> Layer:
+    """Return a layer with its reads.
+
+    Args:
+        problem: its problem, with the name in the workload.
+        operands: the values of its operands.
+        before: layers whose results reach the operator.
+        count: how often the layer is executed.
+        alone: whether the operator has no other layer, which may read their results.
+    """
+    if len(before) > MAX_MAKERS:
+        operands, alone = {}, False
+    found: dict[str, tuple[Read, ...]] = {}
+    for tensor, (layout, made) in operands.items():
+        if count > 1:
+            made = [view.without(REPEATED) for view in made]
+        elif layout is None:
+            made = [view.without(f"{problem.name} reads {tensor} in another order") for view in made]
+        each = [(layout or Layout()).read(view, problem, tensor) for view in made]
+        kept = tuple(read for read in each if read is not None)
+        if kept:
+            found[tensor] = kept
+    makers = dict.fromkeys(read.maker for reads in found.values() for read in reads)
+    lost = tuple(
+        Read(maker=each, cut=f"no operand of {problem.name} has words of it")
+        for each in (before if alone else ())
+        if each not in makers
+    )
+    if lost:
+        first = problem.operands[0].name
+        found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
+    after = (*before, *(each for each in makers if each not in before))
+    return Layer(problem=problem, after=after, count=count, reads=FrozenDict(found))
+
+
+def result_of(problem: Problem, layout: Layout | None, shape: Shape | None, count: int) -> View:
+    """Return the view of a layer's result in a value of that shape; None: that of the problem's tensor."""
+    words = shape_of(problem, problem.output.name)
+    if count > 1:
+        return View.of(problem, words).without(REPEATED)
+    if layout is None:
+        return View.of(problem, words).without(f"{problem.name} writes its result in another order")
+    return layout.result(problem, words if shape is None else shape)
+
+
 def joined(views: Iterable[View]) -> tuple[View, ...]:
     """Return views without repetitions: one with the same words has the operators of both."""
     found: dict[object, View] = {}
@@ -249,6 +301,12 @@ def joined(views: Iterable[View]) -> tuple[View, ...]:
         extra = () if old is None else tuple(each for each in view.through if each not in old.through)
         found[key] = view if old is None else replace(old, through=(*old.through, *extra), whole=old.whole | view.whole)
     return tuple(found.values())
+
+
+def passed(found: Iterable[View]) -> tuple[View, ...]:
+    """Return the views of a result without repetitions; none if it has words of too many makers."""
+    views = joined(found)
+    return views if len({view.maker for view in views}) <= MAX_MAKERS else ()
 
 
 def _is_full(view: View, axis: Axis) -> bool:

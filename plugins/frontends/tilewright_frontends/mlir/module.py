@@ -13,23 +13,18 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends.mlir import affine, aten, loops, onnx_dialect
+from tilewright_frontends.mlir import affine, aten, loops, onnx_dialect, reads
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
 from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
+from tilewright_frontends.views import View
 
 MAX_OPERATIONS = 200_000
 """Maximum number of operations over all calls."""
 SHOWN = 20
 """Maximum number of reasons in a message."""
-ELEMENTWISE = frozenset(
-    "add addv2 biasadd subtract sub multiply mul divide div maximum max minimum min power pow negate neg abs sign exponential "
-    "exp log log_plus_one sqrt rsqrt tanh logistic sigmoid relu relu6 gelu erf floor ceil round clamp clip convert cast identity "
-    "select selectv2 compare and or xor not softmax optimization_barrier".split()
-)
-"""Operators whose result has the shape of its operands of equal rank."""
 
 
 def read_workload(module: Operation, name: str, source: str, batch: int | None, sizes: Mapping[str, int]) -> Workload:
@@ -146,13 +141,14 @@ class _Call:
     `origins` maps a value to the layers that it depends on, looking through unmapped operations.
     `shapes` holds shapes that the types leave open. `makers` maps a value to the operation that
     produces it. `times` is how often the operations are executed, in loops with a known number of
-    iterations.
+    iterations. `views` maps a value to its words that layers make; buffers have none.
     """
 
     origins: dict[Value, tuple[str, ...]] = field(default_factory=dict)
     shapes: dict[Value, OpenShape] = field(default_factory=dict)
     makers: dict[Value, Operation] = field(default_factory=dict)
     times: int = 1
+    views: dict[Value, tuple[View, ...]] = field(default_factory=dict)
 
     def shape(self, value: Value) -> OpenShape | None:
         return self.shapes.get(value, value.shape)
@@ -162,7 +158,7 @@ class _Call:
 
     def learn(self, operation: Operation) -> None:
         """Infer shapes of an elementwise operation's results from its operands."""
-        if operation.kind.lower() not in ELEMENTWISE:
+        if operation.kind.lower() not in reads.ELEMENTWISE:
             return
         for result in operation.results:
             shape = self.shape(result)
@@ -210,7 +206,9 @@ class _Reader:
 
     def _loop(self, operation: Operation, iterations: int, call: _Call, stack: tuple[str, ...]) -> None:
         """Read the body of a loop once; its layers count as often as it has iterations."""
-        inner = _Call(dict(call.origins), dict(call.shapes), dict(call.makers), call.times * iterations)
+        inner = _Call(
+            dict(call.origins), dict(call.shapes), dict(call.makers), call.times * iterations, dict(call.views)
+        )
         self._inside(operation.regions[-1], inner, operation, call, stack)
 
     def _inside(self, block: Block, inner: _Call, operation: Operation, call: _Call, stack: tuple[str, ...]) -> None:
@@ -221,6 +219,7 @@ class _Reader:
             arguments = arguments[len(arguments) - len(operands) :]
         for argument, operand in zip(arguments, operands, strict=False):
             inner.origins[argument] = call.origins.get(operand, ())
+            inner.views[argument] = call.views.get(operand, ())
             shape = call.shape(operand)
             if shape is not None and argument.shape is not None and len(shape) == len(argument.shape):
                 inner.shapes[argument] = tuple(
@@ -230,6 +229,7 @@ class _Reader:
         ends = block.operations[-1:]
         for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
             call.origins[result] = inner.origins.get(returned, ())
+            call.views[result] = inner.views.get(returned, ())
             found = inner.shape(returned)
             if found is not None:
                 call.shapes[result] = found
@@ -240,46 +240,68 @@ class _Reader:
         call.learn(operation)
         call.makers |= dict.fromkeys(operation.results, operation)
         if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
+            call.views |= reads.passed(operation, operation.title, operation.operands, call.views, call.shape)
             before = self._onnx(operation, call, before)
             call.origins |= dict.fromkeys(operation.results, before)
             return
-        problems, reason = list[Problem](), None
+        problems, reason, name = list[Problem](), None, operation.title
         with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
             try:
                 problems = self._problems(operation, call)
             except Unsupported as error:
                 reason = str(error)
+        known = reads.values_of(operation) if len(problems) == 1 else None
         for problem in with_widths(problems, operation, call.makers.get) if problems else ():
-            before = self._layer(operation, problem, before, call.times)
+            before = self._layer(operation, problem, before, call, known)
         if not problems and is_listed(operation):
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             said, operations = explain(operation, shapes)
             if operations is None and (inside := self._products_within(operation)):
                 said = f"{said}; they have {', '.join(inside)}"
-            self._leave(operation, reason or said, operations, call)
+            name = self._leave(operation, reason or said, operations, call)
+        if not problems:
+            call.views |= reads.passed(operation, name, [*operation.operands, *inner], call.views, call.shape)
         for value in (*operation.results, *_written(operation)):
             call.origins[value] = before
 
     def _origin(self, operation: Operation) -> Origin:
         return Origin(node=operation.said, file=Path(self.source).name, line=operation.line, column=operation.column)
 
-    def _layer(self, operation: Operation, problem: Problem, before: tuple[str, ...], count: int) -> tuple[str, ...]:
-        """Add a layer. Return its name, as that of the layers before the next one."""
+    def _layer(
+        self,
+        operation: Operation,
+        problem: Problem,
+        before: tuple[str, ...],
+        call: _Call,
+        known: Sequence[Value] | None = None,
+        count: int = 1,
+    ) -> tuple[str, ...]:
+        """Add a layer. Return its name, as that of the layers before the next one.
+
+        Args:
+            known: values of its operands with the words of the problem's tensors in the same order; None: not known.
+            count: how often the operation executes it.
+        """
         name = unique_name(problem.name, self.taken)
-        problem = problem.model_copy(update={"name": name})
-        self.layers.append(Layer(problem=problem, after=before, count=count, origin=self._origin(operation)))
+        problem, times = problem.model_copy(update={"name": name}), call.times * count
+        layer = reads.layer(operation, problem, known, call.views, before, times)
+        self.layers.append(layer.model_copy(update={"origin": self._origin(operation)}))
+        call.views |= reads.results(operation, problem, known, call.shape, times)
         return (name,)
 
-    def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call, part: str = "") -> None:
+    def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call, part: str = "") -> str:
+        """Note an operation that is no layer. Return its name."""
+        name = unique_name(part or operation.title, self.taken)
         self.unmapped.append(
             Unmapped(
-                name=unique_name(part or operation.title, self.taken),
+                name=name,
                 operator=operation.name,
                 reason=f"{operation.at}: {reason}",
                 operations=None if operations is None else operations * call.times,
                 origin=self._origin(operation),
             )
         )
+        return name
 
     def _onnx(self, operation: Operation, call: _Call, before: tuple[str, ...]) -> tuple[str, ...]:
         """Read an operator of ONNX, and the shapes of its results. Return the layers behind the results."""
@@ -299,7 +321,7 @@ class _Reader:
             if isinstance(part, Unmapped):
                 self._leave(operation, part.reason, part.operations, call, part.name)
             else:
-                before = self._layer(operation, part[0], before, call.times * part[1])
+                before = self._layer(operation, part[0], before, call, count=part[1])
         return before
 
     def _products_within(self, operation: Operation) -> list[str]:

@@ -32,10 +32,8 @@ from tilewright_frontends.onnx.node import operator_of, values_read
 from tilewright_frontends.onnx.operators import Product, builder_of
 from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.widths import with_widths
-from tilewright_frontends.views import View
+from tilewright_frontends.views import MAX_MAKERS, View
 
-MAX_MAKERS = 64
-"""Maximum number of layers behind one operand; with more, its reads are left out as unknown."""
 FILES = {
     "resnet50": "light_resnet50.onnx",
     "vgg19": "light_vgg19.onnx",

@@ -7,16 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from onnx import NodeProto, numpy_helper
 
-from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
-from tilewright.schema.read import Read, shape_of
 from tilewright.schema.workload import Layer
 from tilewright_frontends.nests import Shape, Unsupported
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.node import attributes_of, operator_of, values_read
 from tilewright_frontends.onnx.operators import Product
 from tilewright_frontends.onnx.unmapped import WORK
-from tilewright_frontends.views import Layout, View, joined
+from tilewright_frontends.views import View, joined, layer_of, result_of
 
 Views = Mapping[str, tuple[View, ...]]
 """Value -> its words that layers make."""
@@ -32,8 +30,6 @@ OTHER = frozenset("Upsample Resize CumSum CumProd RotaryEmbedding LRN SwiGLU Dyn
 """Operators with a known amount of work that need words in other places, too."""
 WORDWISE = frozenset(WORK) - OTHER | {"BatchNormalization", "Cast", "CastLike"}
 """Operators whose results depend on the operands' words in the same place."""
-
-REPEATED = "the layer is executed several times"
 
 
 def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str) -> Views:
@@ -76,39 +72,17 @@ def layer(
         times: how often the operator is executed.
         alone: whether the operator has no other layer, which may read their results.
     """
-    found: dict[str, tuple[Read, ...]] = {}
-    for tensor, value in zip(problem.operands, product.values, strict=False):
-        layout, made = product.layouts.get(tensor.name), views.get(value, ()) if value else ()
-        if times * product.count > 1:
-            made = tuple(view.without(REPEATED) for view in made)
-        elif layout is None:
-            made = tuple(view.without(f"{problem.name} reads {tensor.name} in another order") for view in made)
-        each = [(layout or Layout()).read(view, problem, tensor.name) for view in made]
-        kept = tuple(read for read in each if read is not None)
-        if kept:
-            found[tensor.name] = kept
-    makers = dict.fromkeys(read.maker for reads in found.values() for read in reads)
-    lost = tuple(
-        Read(maker=each, cut=f"no operand of {problem.name} has words of it")
-        for each in (before if alone else ())
-        if each not in makers
-    )
-    if lost:
-        first = problem.operands[0].name
-        found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
-    after = (*before, *(each for each in makers if each not in before))
-    return Layer(problem=problem, after=after, count=times * product.count, reads=FrozenDict(found))
+    operands = {
+        tensor.name: (product.layouts.get(tensor.name), views.get(value, ()) if value else ())
+        for tensor, value in zip(problem.operands, product.values, strict=False)
+    }
+    return layer_of(problem, operands, before, times * product.count, alone)
 
 
 def result(graph: Graph, product: Product, problem: Problem, times: int) -> tuple[View, ...]:
     """Return the view of a layer's result in the operator's value."""
-    value, layout = product.values[-1], product.layouts.get(problem.output.name)
-    words = shape_of(problem, problem.output.name)
-    if times * product.count > 1:
-        return (View.of(problem, words).without(REPEATED),)
-    if layout is None:
-        return (View.of(problem, words).without(f"{problem.name} writes its result in another order"),)
-    return (layout.result(problem, graph.shapes.get(value, words)),)
+    layout, shape = product.layouts.get(problem.output.name), graph.shapes.get(product.values[-1])
+    return (result_of(problem, layout, shape, times * product.count),)
 
 
 def _told(operator: str, reason: str) -> str:

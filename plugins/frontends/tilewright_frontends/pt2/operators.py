@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.schema.problem import Problem
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, Unsupported, equal
+from tilewright_frontends.views import Layout
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,24 @@ BUILDERS: Mapping[str, Builder] = {
     "einsum": _einsum,
     "scaled_dot_product_attention": _attention,
 }
+
+IN_ORDER: Mapping[str, tuple[str, str]] = {
+    "linear": ("input", "weight"),
+    "mm": ("self", "mat2"),
+    "bmm": ("self", "mat2"),
+    "addmm": ("mat1", "mat2"),
+    "baddbmm": ("batch1", "batch2"),
+    "matmul": ("self", "other"),
+    "mv": ("self", "vec"),
+}
+"""Products whose operands and result have the words of the problem's tensors in the same order, but weights of `linear`."""
+
+
+def layouts_of(node: Node, problem: Problem) -> dict[str, tuple[str, Layout]]:
+    """Return operand -> its tensor in the program and its layout there; empty: the order of the words is not known."""
+    pairs = zip(problem.operands, IN_ORDER.get(node.operator, ()), strict=False)
+    turned = {"weight": Layout(order=(1, 0))}
+    return {tensor.name: (node.arguments[key], turned.get(key, Layout())) for tensor, key in pairs}
 
 
 def builder_of(operator: str) -> Builder | None:

@@ -13,8 +13,9 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
-from tilewright_frontends.pt2.operators import Node, builder_of, names_of
+from tilewright_frontends.pt2.operators import Node, builder_of, layouts_of, names_of
 from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
+from tilewright_frontends.views import Layout, Operands, View, layer_of, passed, result_of
 
 MAX_NODES = 200_000
 MOVES = frozenset(
@@ -28,6 +29,15 @@ REDUCTIONS = frozenset(
     "adaptive_avg_pool3d _adaptive_avg_pool2d max_pool1d max_pool2d max_pool3d max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d "
     "cumsum".split()
 )
+
+WORDWISE = frozenset(
+    "relu gelu silu sigmoid tanh add sub mul div neg exp log sqrt rsqrt abs clamp erf hardswish".split()
+)
+"""Operators whose results depend on the operands' words in the same place, if all have one shape."""
+RESHAPES = frozenset(
+    "view _unsafe_view reshape flatten unflatten squeeze unsqueeze clone contiguous alias detach dropout _to_copy to".split()
+)
+"""Operators whose result has the words of the first operand in the same order."""
 
 
 def read_workload(
@@ -111,6 +121,7 @@ class _Reader:
         self.unmapped: list[Unmapped] = []
         self.taken: set[str] = set()
         self.origins: dict[str, tuple[str, ...]] = {}
+        self.views: dict[str, tuple[View, ...]] = {}
 
     def read(self, index: int, raw: Mapping[str, Any]) -> None:
         """Read one node."""
@@ -130,11 +141,16 @@ class _Reader:
             with refusing(f"{self.source}: {target} '{label}' is malformed"):
                 node = Node(operator, overload, arguments, self._shapes(label, target, (*read, *results)), results)
                 try:
-                    for problem in builder(node, label):
+                    problems = builder(node, label)
+                    layouts = layouts_of(node, problems[0]) if len(problems) == 1 else {}
+                    for problem in problems:
                         name = unique_name(problem.name, self.taken)
                         problem = problem.model_copy(update={"name": name})
-                        self.layers.append(Layer(problem=problem, after=before, origin=place))
+                        layer = layer_of(problem, self._operands(layouts, read), before, 1)
+                        self.layers.append(layer.model_copy(update={"origin": place}))
                         before = (name,)
+                        exact = Layout() if layouts else None
+                        self.views |= {each: (result_of(problem, exact, node.shapes.get(each), 1),) for each in results}
                 except Unsupported as error:
                     reason = str(error)
         if builder is None or reason is not None:
@@ -142,7 +158,43 @@ class _Reader:
             name = unique_name(label, self.taken)
             told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
             self.unmapped.append(told)
+            self._pass(operator if space == "aten" else "", name, read, results)
         self.origins |= dict.fromkeys(results, before)
+
+    def _operands(self, layouts: Mapping[str, tuple[str, Layout]], read: Sequence[str]) -> Operands:
+        """Return the operands of a layer. Makers that the operator reads in another way, too, are cut."""
+        taken = {value for value, _ in layouts.values()}
+        lost = {view.maker for value in read if value not in taken for view in self.views.get(value, ())}
+
+        def seen(value: str) -> list[View]:
+            found = self.views.get(value, ())
+            return [
+                view.without("the operator reads it as a parameter, too") if view.maker in lost else view
+                for view in found
+            ]
+
+        return {tensor: (layout, seen(value)) for tensor, (value, layout) in layouts.items()}
+
+    def _pass(self, operator: str, name: str, read: Sequence[str], results: Sequence[str]) -> None:
+        """Note the views of the results of an operator that is no layer."""
+        shapes = {each: self._known_shape(each) for each in (*read, *results)}
+        sizes = shapes[results[0]] if len(results) == 1 else None
+
+        def after(value: str, view: View) -> View:
+            if sizes is not None and operator in WORDWISE and shapes[value] == sizes:
+                return view.via(name)
+            if sizes is not None and operator in RESHAPES and value == read[0]:
+                return view.reshaped(sizes)
+            return view.without(f"{operator or 'an operator'} '{name}' has coordinates that are not known")
+
+        found = passed(after(value, view) for value in read for view in self.views.get(value, ()))
+        self.views |= dict.fromkeys(results, found)
+
+    def _known_shape(self, name: str) -> Shape | None:
+        try:
+            return shape_of(self.values[name], self.sizes) if name in self.values else None
+        except (OpenSizeError, Unsupported):
+            return None
 
     def _shapes(self, label: str, target: str, names: Sequence[str]) -> dict[str, Shape]:
         """Return the shapes of tensors. Raises InputError if a size is open."""
