@@ -373,7 +373,7 @@ class MappingReport(Tabular):
                 more = "more --evaluations or --seconds, another mapper"
                 first = "--mapper random" if layer.result.stop == "finished" else more
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
-            found.extend(f"warning: {warning}" for warning in layer.warnings)
+            found.extend(f"warning: {warning}" for warning in layer.warnings if warning not in self.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")

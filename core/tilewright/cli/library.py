@@ -56,7 +56,7 @@ def show_command(
     found = tw.load(name)
     shipped = tw.library.text(name)
     if json:
-        print_json(found.to_data())
+        print_json((found if shipped is None else type(found).from_yaml(shipped)).to_data())
         return
     text = found.to_yaml() if shipped is None else shipped
     if output is None:

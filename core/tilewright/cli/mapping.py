@@ -120,13 +120,33 @@ def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
     from tilewright.cli.common import note
     from tilewright.run.artifacts.layers import layer_file
 
+    words: list[str] | None
     for number, layer in enumerate(report.layers, start=1):
         if layer.report is not None:
-            words = [_of_layer(word, layer.name) if [word] == workload else word for word in sys.argv[1:]]
             if report.folder is not None:
                 words = ["evaluate", str(report.folder / layer_file(number, layer))]
-            note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
+            else:
+                words = _of_one(sys.argv[1:], workload, layer.name)
+            if words is None:
+                note("with -o FOLDER, the mapping of each layer is in a file")
+            else:
+                note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
             return
+
+
+def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | None:
+    """Return the words of a call for one layer; None if it is unknown which source has the layer.
+
+    The layer is the one that a source picks, or a part of the only source that is no folder of further files.
+    """
+    picked = [each for each in workload if each.endswith(f"/{layer}") and not os.path.exists(each)]
+    files = [each for each in workload if not os.path.isdir(each)]
+    source = [workload, picked, files][0 if len(workload) == 1 else 1 if picked else 2]
+    if len(source) != 1:
+        return None
+    dropped = {each for each in files if each != source[0]}
+    part = source[0] if picked else _of_layer(source[0], layer)
+    return [part if word == source[0] else word for word in words if word not in dropped]
 
 
 def _of_layer(workload: str, layer: str) -> str:

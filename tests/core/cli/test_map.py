@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command, interrupted
+from tilewright.cli.mapping import _of_one
 from tilewright.schema.mapped import MappedProblem
 
 GEMM = "nk,km->nm; n=8 k=12 m=6"
@@ -183,3 +184,24 @@ def test_other_letters_of_constraints_are_told(tilewright: Command, tmp_path: Pa
     ran = tilewright(*words, "--constraints", tmp_path / "own.yaml")
     assert "letters in constraints 'own' for encoder.mlp.up: M is N, N is M" in ran.err
     assert "letters" not in tilewright(*words).err
+
+
+def test_the_closing_hint_selects_one_layer_of_several_sources(
+    tilewright: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A layer is picked already, or is a part of the only file beside folders; otherwise its source is unknown."""
+    (tmp_path / "folder").mkdir()
+    assert _of_one(["map", "net/a", "net/b", "--fuse"], ["net/a", "net/b"], "a") == ["map", "net/a", "--fuse"]
+    work, folder = str(tmp_path / "work.yaml"), str(tmp_path / "folder")
+    assert _of_one(["map", work, folder], [work, folder], "Y") == ["map", f"{work}/Y", folder]
+    assert _of_one(["map", "net"], ["net"], "a") == ["map", "net/a"]
+    assert _of_one(["map", "net", "other"], ["net", "other"], "a") is None
+    words = ["map", "quickflow_convs/I", "quickflow_convs/II", "--arch", "eyeriss", "--evaluations", "30"]
+    monkeypatch.setattr("sys.argv", ["tilewright", *words])
+    said = tilewright(*words).err.splitlines()[-1]
+    assert said == "a layer with its mapping: tilewright map quickflow_convs/I --arch eyeriss --evaluations 30"
+
+
+def test_a_warning_is_said_once(tilewright: Command) -> None:
+    ran = tilewright("map", "ijk,jr,kr->ir; i=4 j=4 k=4 r=4", "--arch", "eyeriss", "--evaluations", 30)
+    assert ran.code == 0 and ran.err.count("3 operands are multiplied") == 1
