@@ -1,6 +1,7 @@
 """Whatever a plugin does, one line names it, and nobody else's results suffer."""
 
 import logging
+import re
 from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_a_bad_spec_harms_itself_alone(run: Sick, sick: str) -> None:
 def test_a_slow_import_is_told_with_its_seconds(run: Sick, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(time_limits.SECONDS, "60")
     ran = run("import slow", "plugins", "list", "--json")
-    assert "took 1.2 s to import" in ran.err
+    assert re.search(r"took [1-9]\d*\.\d s to import", ran.err)  # it sleeps for 1.2 s, and a busy host adds to that
     named(ran)
 
 
