@@ -10,8 +10,10 @@ from pathlib import Path
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.files import file_and_member
 from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.edges import Edges
 from tilewright.schema.document import Document, parse_document, read_document, validate
 from tilewright.schema.origin import Origin
+from tilewright.schema.problem import Problem
 from tilewright_adapters import members, sidecar
 from tilewright_adapters.faults import placed
 from tilewright_adapters.zigzag.accelerator import ROLES, Accelerator, Precision, mixed, read_accelerator
@@ -29,7 +31,7 @@ from tilewright_adapters.zigzag.mapping import (
     unrolled,
     within_reach,
 )
-from tilewright_adapters.zigzag.workload import Layer, name_of, read_layer
+from tilewright_adapters.zigzag.workload import Layer, edges_of, name_of, read_layer
 from tilewright_adapters.zigzag.write import FILES, texts, written
 from tilewright_notations.operand_loops import MEMORY_OPERANDS
 
@@ -82,6 +84,11 @@ class ZigZagAdapter:
         if _kind(document) != "problem":
             return ()
         return tuple(name_of(each) for each in validate(WorkloadFile, document).root)
+
+    def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
+        """Return the makers of the layers' operands; which words they make is unknown. Raises InputError."""
+        document = read_document(file, repeated_keys=True)
+        return edges_of(validate(WorkloadFile, document).root, problems) if _kind(document) == "problem" else {}
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return every construct that ZigZag's files cannot express."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tilewright.plugin.edges import Edges
 from tilewright.schema.document import suggestion
 from tilewright.schema.problem import Problem
+from tilewright.schema.read import Read
 from tilewright_adapters.zigzag.accelerator import ROLES
 from tilewright_adapters.zigzag.allocation import Stored, Term, distinct
 from tilewright_adapters.zigzag.files import LayerData
@@ -30,6 +32,27 @@ class Layer:
 
 def name_of(data: LayerData) -> str:
     return data.name or f"Layer{data.id}"
+
+
+def edges_of(layers: Sequence[LayerData], problems: Mapping[str, Problem]) -> Edges:
+    """Return the edges between layers: `operand_source` names the maker of each operand, or the layer itself for none.
+
+    It does not name the words. A layer without a source for an operand that is not constant is left out, as are
+    layers with a maker that is not among the problems.
+    """
+    names, found = {each.id: name_of(each) for each in layers}, dict[str, dict[str, tuple[Read, ...]]]()
+    if len(set(names.values())) < len(layers):
+        return {}
+    for each in layers:
+        name, constant = name_of(each), each.constant_operands or ()
+        sources = {operand: source for operand, source in each.operand_source.items() if operand not in constant}
+        makers = {operand: names.get(source) for operand, source in sources.items() if source != each.id}
+        operands = {tensor.name for tensor in problems[name].operands} if name in problems else set[str]()
+        stated = operands <= {*each.operand_source, *constant} and makers.keys() <= operands
+        if operands and stated and all(maker in problems for maker in makers.values()):
+            cut = "operand_source names the maker of an operand, not its words"
+            found[name] = {operand: (Read(maker=maker, cut=cut),) for operand, maker in makers.items() if maker}
+    return found
 
 
 def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
