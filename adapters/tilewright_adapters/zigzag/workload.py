@@ -37,8 +37,8 @@ def name_of(data: LayerData) -> str:
 def edges_of(layers: Sequence[LayerData], problems: Mapping[str, Problem]) -> Edges:
     """Return the edges between layers: `operand_source` names the maker of each operand, or the layer itself for none.
 
-    It does not name the words. A layer without a source for an operand that is not constant is left out, as are
-    layers with a maker that is not among the problems.
+    It does not name the words. Absent are layers with an operand that has no source and is not constant.
+    Absent are layers with a maker that is not among the problems, too.
     """
     names, found = {each.id: name_of(each) for each in layers}, dict[str, dict[str, tuple[Read, ...]]]()
     if len(set(names.values())) < len(layers):
