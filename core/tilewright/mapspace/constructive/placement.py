@@ -137,7 +137,7 @@ class Placement:
         found = [each for each in choices if each.start.fits()[0]]
         if not found:
             raise NoValidMappingError(
-                f"{space.problem.name} on {space.architecture.name}: no start mapping fits; the tiles exceed the memories with "
+                f"{space.problem.name} on {space.architecture.name}: no start mapping fits: the tiles exceed the memories with "
                 "all factors in the outermost loops that the rules allow, and in all unrollings that were tried",
                 hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
