@@ -10,7 +10,7 @@ import typer
 from tilewright.cli import compare, convert, evaluate, library, mapping, plot, plugins, schema, verify
 from tilewright.cli.common import exit_with_code, named_estimators
 from tilewright.cli.hardware import calibrate, estimate, explore, export, report, space
-from tilewright.cli.options import GroupedCommand, first_line, names_of, with_traceback
+from tilewright.cli.options import Command, GroupedCommand, first_line, names_of, with_traceback
 from tilewright.cli.streams import stdout_for_results
 from tilewright.version import __version__
 
@@ -39,7 +39,7 @@ for _name, _run in _COMMANDS.items():
     app.command(_name, cls=GroupedCommand, short_help=first_line(_run))(with_traceback(_run))
 app.add_typer(plugins.app, name="plugins", short_help=plugins.app.info.help)
 app.add_typer(library.app, name="library", short_help=library.app.info.help)
-app.command("schema", short_help=first_line(schema.schema_command))(schema.schema_command)
+app.command("schema", cls=Command, short_help=first_line(schema.schema_command))(schema.schema_command)
 
 
 def _print_version(asked: bool) -> None:

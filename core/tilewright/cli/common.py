@@ -84,7 +84,7 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
     Numbers with leading zeros stay text, because they are names (`layer=007`).
 
     Raises:
-        InputError: An argument is not of this form.
+        InputError: An argument is not of this form, or a key occurs twice.
     """
     from tilewright.errors import InputError
     from tilewright.schema.document import parse_document
@@ -94,6 +94,8 @@ def key_values(items: Iterable[str] | None, option: str) -> dict[str, Any]:
         key, sign, value = item.partition("=")
         if not sign or not key:
             raise InputError(f"{option} takes KEY=VALUE, not '{item}'")
+        if key in result:
+            raise InputError(f"{option} has {key} twice", hint=f"keep one of them: {option} {key}=VALUE")
         is_name = len(value) > 1 and value.isdecimal() and value[0] == "0"
         result[key] = value if is_name else parse_document(value, source=f"{option} {item}").data
     return result

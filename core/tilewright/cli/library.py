@@ -23,19 +23,19 @@ def library_command(context: typer.Context, json: options.Json = False) -> None:
         _list(json)
 
 
-@app.command("archs")
+@app.command("archs", cls=options.Command)
 def archs_command(json: options.Json = False) -> None:
     """List architectures, their constraints, and fitting cost models."""
     _list(json, workloads=False)
 
 
-@app.command("workloads")
+@app.command("workloads", cls=options.Command)
 def workloads_command(json: options.Json = False) -> None:
     """List workloads, including those of frontends."""
     _list(json, archs=False)
 
 
-@app.command("show")
+@app.command("show", cls=options.Command)
 def show_command(
     name: Annotated[
         str,
@@ -67,7 +67,7 @@ def show_command(
         note(f"written to {output}")
 
 
-@app.command("layers")
+@app.command("layers", cls=options.Command)
 def layers_command(
     workload: options.Workload,
     output: Annotated[

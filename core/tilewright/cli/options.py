@@ -37,7 +37,23 @@ def _hush(quiet: bool) -> bool:
     return quiet
 
 
-class GroupedCommand(TyperCommand):
+class Command(TyperCommand):
+    """Command that refuses a second value for an option that takes one, instead of dropping the first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, list(args))
+        order: list[Any] = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
+        for each in order:
+            if each.param_type_name == "option" and not each.multiple and not each.is_flag and order.count(each) > 1:
+                from tilewright.errors import CallError
+
+                form = f"{each.opts[0]} {each.metavar or 'VALUE'}"
+                once = f"separate its values by commas: {form}" if "," in form else f"keep one of them: {form}"
+                raise CallError(f"{ctx.command_path}: {each.opts[0]} is given {order.count(each)} times", hint=once)
+        return rest
+
+
+class GroupedCommand(Command):
     """Command whose `--help` lists options under the headings of `PANELS`."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -25,7 +25,7 @@ def plugins_command(context: typer.Context, json: options.Json = False) -> None:
         list_command(json)
 
 
-@app.command("list")
+@app.command("list", cls=options.Command)
 def list_command(json: options.Json = False) -> None:
     """List installed plugins, and those that failed to load."""
     from tilewright.cli.common import print_json
@@ -40,7 +40,7 @@ def list_command(json: options.Json = False) -> None:
         _print_list(rows, broken)
 
 
-@app.command("show")
+@app.command("show", cls=options.Command)
 def show_command(name: Name, json: options.Json = False) -> None:
     """Show the options and limits of a plugin."""
     from tilewright.cli.common import print_json
@@ -54,7 +54,7 @@ def show_command(name: Name, json: options.Json = False) -> None:
             _print_details(_details(registration))
 
 
-@app.command("fit")
+@app.command("fit", cls=options.Command)
 def fit_command(
     arch: Annotated[list[str], typer.Argument(help="architecture: library name, YAML file, or another tool's files")],
     workload: Annotated[
@@ -81,7 +81,7 @@ def fit_command(
     raise typer.Exit(0 if any(each.fits for each in report.fits) else 3)
 
 
-@app.command("check")
+@app.command("check", cls=options.Command)
 @options.with_traceback
 def check_command(
     name: Name,
@@ -96,7 +96,7 @@ def check_command(
     _check(_named(installed(), name), key_values(option or [], "--option"), source or [], json)
 
 
-@app.command("new")
+@app.command("new", cls=options.Command)
 def new_command(
     kind: Annotated[Kind, typer.Argument(help="kind of plugin", show_default=False)],
     name: Annotated[str, typer.Argument(help="name: lower-case letters, digits, - or _", show_default=False)],

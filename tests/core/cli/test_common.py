@@ -28,6 +28,22 @@ MISUSES = [
     (("evaluate", "--mapping", "absent.yaml"), "there is no file absent.yaml", "check the path"),
     (("map", "n->n; n=1", "--arch", "eyerissx"), "did you mean 'eyeriss'", ""),
     (("plugins", "show", "randm"), "did you mean 'random'", ""),
+    (
+        ("compare", "x", "--arch", "y", "--mappers", "random", "--mappers=optimal"),
+        "tilewright compare: --mappers is given 2 times",
+        "separate its values by commas: --mappers A,B,...",
+    ),
+    (
+        ("plugins", "fit", "x", "--models", "a", "--models", "b"),
+        "tilewright plugins fit: --models is given 2 times",
+        "separate its values by commas: --models X,Y,...",
+    ),
+    (("library", "show", "x", "-o", "a", "--output", "b"), "library show: -o is given 2", "keep one of them: -o FILE"),
+    (
+        ("map", "n->n; n=1", "--arch", "y", "--mapper-option", "a=1", "--mapper-option", "a=2"),
+        "--mapper-option has a twice",
+        "keep one of them: --mapper-option a=VALUE",
+    ),
 ]
 
 
