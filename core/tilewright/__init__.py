@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tilewright.api.plotting import plot
     from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
     from tilewright.conversion.conversion import Conversion
+    from tilewright.drawing.diagrams import draw
     from tilewright.drawing.drawing import Drawing
     from tilewright.errors import TilewrightError
     from tilewright.exploration.space import ArchitectureSpace
@@ -100,6 +101,7 @@ __all__ = [
     "compare",
     "convert",
     "diff_stats",
+    "draw",
     "errors",
     "estimate",
     "estimators",

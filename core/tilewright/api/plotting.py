@@ -14,6 +14,7 @@ from tilewright.api.evaluation import evaluate
 from tilewright.api.hardware.exploration import explored
 from tilewright.api.load import load, load_architecture
 from tilewright.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
+from tilewright.drawing.diagrams import draw
 from tilewright.drawing.drawing import Drawing
 from tilewright.errors import InputError, UnknownNameError
 from tilewright.files import is_file, read_bytes
@@ -78,10 +79,13 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
     except UnknownNameError as error:
         raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
     if isinstance(found, MappedProblem):
-        drawings: dict[str, Callable[[], Drawing]] = {"mapping": found.draw, "architecture": found.architecture.draw}
+        drawings: dict[str, Callable[[], Drawing]] = {
+            "mapping": partial(draw, found),
+            "architecture": partial(draw, found.architecture),
+        }
         return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}
     if isinstance(found, Architecture):
-        return {"architecture": found.draw}
+        return {"architecture": partial(draw, found)}
     raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
 
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tilewright.drawing.charts import convergence
-from tilewright.drawing.drawing import Drawing
 from tilewright.errors import TilewrightError
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report.content import UNITS, Objective
+from tilewright.schema.report.content import Objective
 from tilewright.values import Model
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]
@@ -109,11 +107,6 @@ class Result:
     """Objective of the search; None in results that do not record it."""
 
     @property
-    def plot(self) -> ResultPlots:
-        """Chart of the search: `plot.convergence()`."""
-        return ResultPlots(self)
-
-    @property
     def told(self) -> str:
         """Number of evaluations, how the search ended, and why it found nothing if so."""
         why = "" if self.rejections is None else f"; {self.rejections}"
@@ -128,22 +121,6 @@ class Result:
     def proved(self) -> str | None:
         """The gap as text; see `proof`."""
         return proof(self.gap)
-
-
-@dataclass(frozen=True)
-class ResultPlots:
-    """Chart of a search."""
-
-    result: Result
-
-    def convergence(self) -> Drawing:
-        """Return the best objective over the number of evaluated mappings, and the proved lower bound.
-
-        Raises:
-            InputError: No mapping was found.
-        """
-        unit = UNITS[self.result.objective] if self.result.objective else "objective"
-        return convergence("convergence", {"": self.result.history}, unit, self.result.lower_bound)
 
 
 @dataclass(frozen=True)

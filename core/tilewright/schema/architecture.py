@@ -8,7 +8,6 @@ siblings, such as the parts of a partitioned buffer.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from collections.abc import Mapping as MappingOf
@@ -17,8 +16,6 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tilewright.drawing.drawing import COLOURS, Drawing
-from tilewright.drawing.pictures import Box, Line, Row, picture
 from tilewright.errors import InputError
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
@@ -581,37 +578,6 @@ class Architecture(FileModel):
         gates = {each.name: each.power_gated_at or each.name for each in self.memories}
         shared = exist[memory] / exist[gates[memory]]
         return (gates[memory], shared) if shared > 1 else (memory, 1.0)
-
-    def draw(self, file: str | os.PathLike[str] | None = None) -> Drawing:
-        """Return a picture of memories, fanouts and compute units; write it to a file if given.
-
-        Raises:
-            InputError: The file is neither SVG nor PNG.
-            OutputError: The file cannot be written.
-        """
-        rows, told = [], []
-        for cluster in self.clusters:
-            fanout = cluster.fanout
-            kinds = [
-                kind for kind, has in (("multicast", fanout.multicast), ("reduction", fanout.reduction)) if not has
-            ]
-            without = f", no {' or '.join(kinds)}" if kinds else ""
-            link = f"x {fanout.size:,} along {fanout.axis}{without}" if fanout.size > 1 else ""
-            boxes = [Box(each.name, [Line(text) for text in each.summary()]) for each in cluster.memories]
-            rows.append(Row(boxes=boxes, link=link))
-            told.append(
-                f"{cluster.name}: {', '.join(each.title for each in boxes) or 'no memory'}{', ' * bool(link)}{link}"
-            )
-        unit = self.compute
-        lines = [
-            Line(f"{figure(unit.energy_per_operation_pj)} pJ per operation"),
-            Line(f"{self.compute_instances:,} in total"),
-        ]
-        rows.append(Row(boxes=[Box(unit.name, lines, colour=COLOURS[3])]))
-        drawing = picture(rows, f"architecture {self.name}", "\n".join(told))
-        if file is not None:
-            drawing.save(file)
-        return drawing
 
     def replace(self, changes: MappingOf[str, Any]) -> Self:
         """Return a copy with changed values.

@@ -39,7 +39,7 @@ def test_charts_show_the_figures_of_the_report() -> None:
     assert sum(each.get_width() for each in rectangles(latency).values()) == layer.cycles
     assert report.plot.roofline().marks.keys() == {"marks/0"}
     assert layer.result.history[-1][1] == layer.result.value
-    assert layer.result.plot.convergence().marks["line-0"].endswith(f"after {layer.result.history[-1][0]:,} mappings")
+    assert tw.draw(layer.result).marks["line-0"].endswith(f"after {layer.result.history[-1][0]:,} mappings")
     assert tw.evaluate(layer).plot.energy().marks.keys() >= {"bar-0-0"}
 
 
@@ -92,7 +92,7 @@ def test_the_command_draws_every_kind(
 def test_a_name_of_the_library_is_an_architecture(tmp_path: Path) -> None:
     text = tw.plot("simba", tmp_path / "x.svg").read_text(encoding="utf-8")
 
-    assert "PEWeightBuffer" in text and text == tw.load("simba").draw().svg()
+    assert "PEWeightBuffer" in text and text == tw.draw(tw.load("simba")).svg()
 
 
 def test_what_cannot_be_drawn_is_told(

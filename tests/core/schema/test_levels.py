@@ -88,7 +88,7 @@ def test_a_stationary_tile_and_a_bypass_are_told(weight_stationary: BoundMapping
 
 
 def test_a_mapping_is_drawn_beside_its_memories(weight_stationary: BoundMapping, tmp_path: Path) -> None:
-    drawing = weight_stationary.draw(tmp_path / "m.svg")
+    drawing = tw.draw(weight_stationary, tmp_path / "m.svg")
     text = (tmp_path / "m.svg").read_text(encoding="utf-8")
 
     for shown in (
@@ -104,17 +104,24 @@ def test_a_mapping_is_drawn_beside_its_memories(weight_stationary: BoundMapping,
 
 def test_a_mapping_of_another_architecture_is_not_drawn(weight_stationary: BoundMapping) -> None:
     with pytest.raises(InputError, match="Buffer does not exist"):
-        BoundMapping.of(weight_stationary, weight_stationary.problem, tw.load("eyeriss")).draw()
+        tw.draw(BoundMapping.of(weight_stationary, weight_stationary.problem, tw.load("eyeriss")))
     with pytest.raises(InputError, match="other dimensions"):
-        BoundMapping.of(
-            weight_stationary, tw.load("ab,bc->ac; a=8 b=8 c=4", "problem"), weight_stationary.architecture
-        ).draw()
+        tw.draw(
+            BoundMapping.of(
+                weight_stationary, tw.load("ab,bc->ac; a=8 b=8 c=4", "problem"), weight_stationary.architecture
+            )
+        )
 
 
 @pytest.mark.parametrize("name", tw.library.names("architectures"))
 def test_architectures_of_the_library_are_drawn(name: str) -> None:
     architecture = tw.load(name, "architecture")
-    text = architecture.draw().svg()
+    text = tw.draw(architecture).svg()
 
     assert all(f">{memory.name}</text>" in text for memory in architecture.memories)
     assert f">{architecture.compute_instances:,} in total</text>" in text
+
+
+def test_what_has_no_picture_is_refused() -> None:
+    with pytest.raises(InputError, match="Problem has no picture"):
+        tw.draw(tw.load("ab,bc->ac; a=8 b=8 c=4", "problem"))  # type: ignore[arg-type]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, PrivateAttr
 
-from tilewright.drawing.drawing import Drawing
 from tilewright.errors import InputError
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, commented, read_document, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.mapping.levels import Level, levels_of, nest_picture
+from tilewright.schema.mapping.levels import Level, levels_of
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.tables import Printed
@@ -85,21 +83,6 @@ class BoundMapping(Mapping):
     def architecture(self) -> Architecture:
         return self._architecture
 
-    def draw(self, file: str | os.PathLike[str] | None = None) -> Drawing:
-        """Return a picture of the loop nest beside the memories; write it to a file if given.
-
-        It shows the tiles that each memory keeps, in words, and the tensors that bypass it. A
-        stationary tile has the number of iterations in a row for which it stays.
-
-        Raises:
-            InputError: The file is neither SVG nor PNG, or a tensor or a cluster does not exist.
-            OutputError: The file cannot be written.
-        """
-        drawing = nest_picture(self, self.problem, self.architecture)
-        if file is not None:
-            drawing.save(file)
-        return drawing
-
     def levels(self) -> tuple[Level, ...]:
         """Return the loops beside the memories of the architecture, and the tiles that each keeps."""
         return levels_of(self, self.problem, self.architecture)
@@ -147,10 +130,6 @@ class MappedProblem(Printed, FileModel):
     def bound(self) -> BoundMapping:
         """The mapping with its problem and architecture."""
         return BoundMapping.of(self.mapping, self.problem, self.architecture)
-
-    def draw(self, file: str | os.PathLike[str] | None = None) -> Drawing:
-        """Return a picture of the mapping; see `BoundMapping.draw`."""
-        return self.bound.draw(file)
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back, without values that entries inherit."""

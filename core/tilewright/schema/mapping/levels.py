@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from tilewright.drawing.drawing import COLOURS, PALE, Drawing
-from tilewright.drawing.pictures import Box, Line, Row, picture
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Loop, Mapping
@@ -162,43 +160,3 @@ def _tile(
         steps=math.prod(each.trips for each in still),
         loops=tuple(f"{each.dimension} {each.trips}" for each in still),
     )
-
-
-def nest_picture(mapping: Mapping, problem: Problem, architecture: Architecture) -> Drawing:
-    """Return a picture of the loop nest next to the memories, as `draw` does.
-
-    Raises:
-        InputError: The mapping does not match the problem or the architecture.
-    """
-    rows: list[Row] = []
-    depth = 0
-    for level in levels_of(mapping, problem, architecture):
-        for text in level.loops:
-            rows.append(Row("  " * depth + text))
-            depth += 1
-        if level.memories:
-            rows.append(Row("  " * depth, [_box(each) for each in level.memories]))
-        for text in level.unrolled:
-            rows.append(Row("  " * depth + text, spatial=True))
-            depth += 1
-    operation = Line(f"{problem.unit_operation}: {str(problem).partition(';')[0]}")
-    rows.append(
-        Row(
-            "  " * depth,
-            [Box(f"{architecture.compute.name} x {architecture.compute_instances:,}", [operation], colour=COLOURS[3])],
-        )
-    )
-    title = f"{problem.name} on {architecture.name}: loop nest and memories"
-    return picture(rows, title, mapping.nest(problem, architecture))
-
-
-def _box(memory: MemoryUse) -> Box:
-    count = "" if memory.instances == 1 else f" x {memory.instances:,}"
-    share = None if memory.capacity_words is None else memory.used_words / memory.capacity_words
-    full = "" if share is None else f", {100 * share:.3g} % of {memory.capacity_words:,} words"
-    lines = [
-        Line(f"{each.tensor} {each.words:,} words" + (f", stationary for {each.steps:,} steps" if each.steps > 1 else ""), each.steps > 1)
-        for each in memory.tiles
-    ]  # fmt: skip
-    bypassed = [Line(f"{each} bypasses", dashed=True) for each in memory.bypassed]
-    return Box(f"{memory.name}{count}{full}", [*lines, *bypassed], share, COLOURS[0] if memory.tiles else PALE)
