@@ -32,8 +32,8 @@ def draw(
         file: The file to write, SVG or PNG by its suffix.
 
     Raises:
-        InputError: The subject has no picture, the file is neither SVG nor PNG, the mapping names a
-            tensor or a cluster that does not exist, or the search found no mapping.
+        InputError: The subject has no picture, or the file is neither SVG nor PNG. The mapping names a
+            tensor or a cluster that does not exist. The search found no mapping.
         OutputError: The file cannot be written.
 
     Example:
