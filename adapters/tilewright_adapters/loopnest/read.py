@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import library
-from tilewright.api.load.kinds import YAML_SUFFIXES
 from tilewright.errors import InputError, Location, UnknownNameError
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.document import Document, FileModel, suggestion, validate
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, suggestion, validate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.loopnest.words import Line, read_lines

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from tilewright.errors import TilewrightError
+from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Slot
 from tilewright.mapspace.space import MapSpace
@@ -15,7 +16,6 @@ from tilewright.plugin.guard.models import guarded_evaluator
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, bound
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.workload import Workload
 
 Least = tuple[float, float]
@@ -106,21 +106,6 @@ def _usable(space: MapSpace, slot: Slot) -> int:
         else:
             products = {min(most, max(products) * min(highest, size))}
     return max(products)
-
-
-def used_words(problem: Problem, tensor: Tensor) -> int:
-    """Return a lower bound on the words of a tensor that operations use.
-
-    A window with strides may skip words. If coordinates share a dimension, only the longest coordinate counts.
-    """
-    lengths = []
-    for rank in tensor.projection:
-        places = np.zeros(1, dtype=np.int64)
-        for name, step in rank.terms.items():
-            places = np.unique(places[:, None] + step * np.arange(problem.dimensions[name])[None, :])
-        lengths.append(len(places))
-    names = [name for rank in tensor.projection for name in rank.terms]
-    return math.prod(lengths) if len(set(names)) == len(names) else max(lengths)
 
 
 def _keeping(space: MapSpace, relaxation: Relaxation, number: int) -> dict[int, int]:

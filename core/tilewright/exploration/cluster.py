@@ -22,9 +22,9 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from tilewright.digests import of_package
 from tilewright.errors import ClusterError, InputError, PluginError, TilewrightError, printable, shortened
 from tilewright.interrupts import mark_result_found, on_interrupt, stop_requested
-from tilewright.run.cache import code_of
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, MappedLayer, Wanted, every, map_problem
 
@@ -323,7 +323,7 @@ def identity(distributions: Sequence[str], packages: Sequence[str]) -> Identity:
         except importlib.metadata.PackageNotFoundError:
             found[name] = "not installed"
     for name in packages:
-        found[f"code of {name}"] = code_of(name)
+        found[f"code of {name}"] = of_package(name)
     return found
 
 
@@ -371,7 +371,7 @@ def _needed(configuration: RunConfiguration) -> tuple[list[str], list[str]]:
         each = each.fallback
     distributions = {name for name in distributions if _is_installed(name)}
     travelling = {name.partition(".")[0] for name in cloudpickle.list_registry_pickle_by_value()} | {"__main__"}
-    return sorted(distributions), sorted(name for name in packages - travelling if code_of(name))
+    return sorted(distributions), sorted(name for name in packages - travelling if of_package(name))
 
 
 def _is_installed(distribution: str) -> bool:

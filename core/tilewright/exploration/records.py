@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from tilewright.digests import of_data
+from tilewright.digests import of_data, of_search
 from tilewright.exploration.space import Choice
 from tilewright.plugin.strategy import PointResult
-from tilewright.run.cache import KEPT, digest
+from tilewright.run.cache import KEPT
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer
 from tilewright.schema.architecture import Architecture
@@ -220,6 +220,6 @@ def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
     """Return key and data of the search settings without the machine. The key depends on the plugins' code, too."""
     data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
     if configuration.fallback is None:
-        return digest(data, configuration.plugins), data
+        return of_search(data, configuration.plugins), data
     key, fallback = method_of(configuration.fallback)
-    return digest(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": fallback}
+    return of_search(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": fallback}

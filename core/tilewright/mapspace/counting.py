@@ -27,7 +27,7 @@ from tilewright.mapspace.factoring.fanouts import (
 )
 from tilewright.mapspace.skeleton import Slot
 from tilewright.schema.constraints import Cutting
-from tilewright.schema.problem import distinct_sums
+from tilewright.schema.problem import Problem, Tensor, distinct_sums
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -84,6 +84,22 @@ def distinct_values(terms: Sequence[tuple[int, int]]) -> int:
         (m, a), (n, b) = non_unit
         return distinct_sums(m, a, n, b)
     return _enumerated(non_unit)
+
+
+def used_words(problem: Problem, tensor: Tensor) -> int:
+    """Return a lower bound on the words of a tensor that operations use.
+
+    A window with strides may skip words. If coordinates share a dimension, only the longest coordinate counts.
+
+    Raises:
+        SpaceTooLargeError: A coordinate has more than two terms, and its largest value exceeds MAX_INDEX.
+    """
+    lengths = [
+        distinct_values([(step, problem.dimensions[name]) for name, step in rank.terms.items()])
+        for rank in tensor.projection
+    ]
+    names = [name for rank in tensor.projection for name in rank.terms]
+    return math.prod(lengths) if len(set(names)) == len(names) else max(lengths)
 
 
 def _enumerated(terms: Sequence[tuple[int, int]]) -> int:

@@ -11,16 +11,10 @@ an earlier search. The mapping's legality and cost are computed again.
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import json
 import math
 import os
-import re
-from collections.abc import Mapping as MappingOf
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -42,7 +36,6 @@ KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 CHECKSUM = "checksum"
 """Key of the checksum in the file of an entry."""
 
-_IMPORT = re.compile(rb"^\s*(?:from|import) (tilewright_\w+)", re.MULTILINE)
 
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
@@ -159,33 +152,3 @@ class ResultCache:
             raise OutputError(reasons[0]["msg"] if reasons else str(error)) from None
         made(path.parent)
         write_text(path, text)
-
-
-def digest(parts: MappingOf[str, Any], plugins: tuple[object, ...]) -> str:
-    """Return the key of a search, from JSON data and from the plugin objects whose code it runs."""
-    packages = sorted({"tilewright", *(type(plugin).__module__.partition(".")[0] for plugin in plugins)})
-    data = {
-        **parts,
-        "tilewright": importlib.metadata.version("tilewright"),
-        "code": {package: code_of(package) for package in packages},
-    }
-    return digests.of_data(data)
-
-
-@cache
-def code_of(package: str) -> str:
-    """Return the digest of a package's code, the same for all installations; empty without files.
-
-    The code includes the packages `tilewright_*` that it imports.
-    """
-    packages, files = [package], list[Path]()
-    for name in packages:
-        with suppress(ValueError):  # a module without a spec, such as __main__
-            spec = importlib.util.find_spec(name)
-            if spec is not None and spec.origin is not None:
-                root = Path(spec.origin)
-                found = list(root.parent.rglob("*.py")) if spec.submodule_search_locations else [root]
-                imported = {each.decode() for path in found for each in _IMPORT.findall(path.read_bytes())}
-                packages += sorted(imported - set(packages))
-                files += found
-    return digests.of_code(files) if files else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from tilewright.child import is_child
+from tilewright.digests import of_search
 from tilewright.errors import NotConformableError, OutputError, PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.mapspace.arrangements import arrangements
@@ -24,7 +25,7 @@ from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.run.accepted import accepted, narrowed_space
-from tilewright.run.cache import ResultCache, digest
+from tilewright.run.cache import ResultCache
 from tilewright.run.compilation_warm_up import warm_up
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import BuiltModel, bind, explain
@@ -496,7 +497,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
         architecture, rules = _place(distinct, configuration)
     except TilewrightError:
         return None
-    return digest(
+    return of_search(
         {
             "problem": distinct.problem.content_key,
             "architecture": architecture.model_dump(mode="json"),

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from support.map_spaces import rules
 from support.problems import problem_of
 from tilewright.errors import NotConformableError
-from tilewright.exploration.bounds import least_of, usable_units, used_words
+from tilewright.exploration.bounds import least_of, usable_units
+from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed

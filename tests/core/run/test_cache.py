@@ -10,9 +10,10 @@ import pytest
 
 import tilewright as tw
 from tilewright import digests
+from tilewright.digests import of_package
 from tilewright.errors import OutputError
 from tilewright.plugin.result import Result
-from tilewright.run.cache import CHECKSUM, Entry, ResultCache, code_of
+from tilewright.run.cache import CHECKSUM, Entry, ResultCache
 
 GEMM = "mk,kn->mn; m=12 n=16 k=8"
 
@@ -25,15 +26,15 @@ def test_code_includes_the_packages_that_a_plugin_shares(tmp_path: Path, monkeyp
     monkeypatch.syspath_prepend(tmp_path)
 
     def digest() -> str:
-        code_of.cache_clear()
-        return code_of("tilewright_one")
+        of_package.cache_clear()
+        return of_package("tilewright_one")
 
     absent = digest()
     shared.write_text("g = 1\n")
     first = digest()
     shared.write_text("g = 2  # another\n")
     assert len({absent, first, digest()}) == 3
-    assert code_of("tilewright_nowhere") == ""
+    assert of_package("tilewright_nowhere") == ""
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from tilewright.api.load.foreign import foreign_architecture, foreign_workload
 from tilewright.api.load.kinds import (
     PLACES,
     SCHEMAS,
-    YAML_SUFFIXES,
     file_suffixes,
     frontend_suffixes,
     is_file_name,
@@ -30,7 +29,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
-from tilewright.schema.document import Document, FileModel, read_document, suggestion, validate
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document, suggestion, validate
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
 from tilewright.schema.mapping import Mapping

@@ -15,7 +15,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
-from tilewright.schema.document import Document, FileModel, read_document
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem
 from tilewright.schema.mapping import Mapping
@@ -35,7 +35,6 @@ PLACES = {
     "network_certificate": "`verify --certificate` checks a certificate",
 }
 """Hint about the use of a file, by its kind."""
-YAML_SUFFIXES = (".yaml", ".yml", ".json")
 SCHEMAS: dict[str, type[FileModel]] = {
     "workload": Workload,
     "problem": Problem,

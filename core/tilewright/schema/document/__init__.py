@@ -33,6 +33,7 @@ from tilewright.values import MisplacedError, Model, plainly
 __all__ = [
     "MAX_DEPTH",
     "MAX_NODES",
+    "YAML_SUFFIXES",
     "Document",
     "FileModel",
     "Path_",
@@ -43,6 +44,9 @@ __all__ = [
     "suggestion",
     "validate",
 ]
+
+YAML_SUFFIXES = (".yaml", ".yml", ".json")
+"""Suffixes of files in YAML or JSON."""
 
 MAX_FAULTS = 10
 """Maximum number of errors reported for one document."""

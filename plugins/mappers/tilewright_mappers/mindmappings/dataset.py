@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import NoValidMappingError, TilewrightError
-from tilewright.exploration.bounds import used_words
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import CostModel
 from tilewright.schema.problem import Problem
