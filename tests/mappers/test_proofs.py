@@ -40,6 +40,13 @@ def test_no_mapping_costs_less_than_the_bound_of_a_narrow_search(
     assert not verdict.wrong
 
 
+@pytest.mark.parametrize(("seed", "status"), [(27, "no valid mapping"), (9, "gap left")])
+def test_a_narrow_search_may_find_nothing(seed: int, status: str) -> None:
+    """There is nothing, or its few states lead to nothing and no start is given."""
+    verdict = check(draw(seed), LIMIT, width=2, orders=1)
+    assert (verdict.status, verdict.wrong) == (status, ())
+
+
 @scaled(0.2)
 @given(st.integers(0, 2**32), st.sampled_from(KINDS))
 def test_no_mapping_costs_less_than_a_proof_with_first_fills(seed: int, kind: Kind) -> None:
