@@ -227,7 +227,7 @@ class Exploration:
         return key
 
     def _known(self, task: Task) -> FoundLayer | None:
-        found = self.store.find(*task, self.record.method)
+        found = self.store.find(*task, self.record.method, self.record.objective)
         if found is None or (self.retry and found.reason is not None and task not in self.searched):
             return None
         mark_result_found()

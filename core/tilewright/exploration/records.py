@@ -13,18 +13,18 @@ from pydantic import Field, model_validator
 
 from tilewright.digests import of_data, of_search
 from tilewright.exploration.space import Choice
+from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.strategy import PointResult
-from tilewright.run.cache import KEPT
+from tilewright.run.cache import KEPT, Cost
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import MappedLayer
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping as MappingOfLoops
-from tilewright.schema.report import Objective
+from tilewright.schema.report import Objective, metric
 from tilewright.schema.report.printed import limited_by
 from tilewright.values import Model
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
 """Figure of one layer, bounded so that sums and products over a workload stay finite."""
 Whole = Annotated[int, Field(ge=0, lt=2**63)]
@@ -42,7 +42,7 @@ class FoundLayer(Model):
     energy_pj: Figure | None = None
     cycles: Annotated[int, Field(ge=0, le=2**200)] | None = None
     utilization: Figure | None = None
-    lower_bound: Finite | None = None
+    lower_bound: Cost | None = None
     stop: str | None = None
     evaluated: Whole = 0
     valid: Whole = 0
@@ -86,6 +86,13 @@ class FoundLayer(Model):
             places=FrozenDict(places),
             mapping=FrozenDict(result.best.to_data()),
         )
+
+    def checked(self, objective: Objective) -> FoundLayer:
+        """Return the record of a search for an objective. Raises ValueError: the bound is above the value."""
+        if self.lower_bound is not None and self.energy_pj is not None and self.cycles is not None:
+            if not may_bound(self.lower_bound, metric(objective, self.energy_pj, self.cycles)):
+                raise ValueError("the bound is above the value")
+        return self
 
     def loops(self) -> MappingOfLoops | None:
         """Return the mapping; None if there is none. Raises ValueError: the stored data is no mapping."""

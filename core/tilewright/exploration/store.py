@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -23,6 +24,7 @@ from tilewright.exploration.database import TABLES, Database
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, StoredMachine, StoredPoint
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
+from tilewright.schema.report import Objective
 from tilewright.version import __version__
 
 CHECKPOINT_SECONDS = 30.0
@@ -172,10 +174,10 @@ class Store:
 
     # what is read
 
-    def find(self, machine: str, problem: str, method: str) -> FoundLayer | None:
+    def find(self, machine: str, problem: str, method: str, objective: Objective) -> FoundLayer | None:
         """Return what was found for a problem on a machine by a method, or None. Raises InputError: the row is damaged."""
         rows = self._base.rows("results", _KEY, machine, problem, method)
-        return self._read("results", rows[0], _found) if rows else None
+        return self._read("results", rows[0], partial(_found, objective)) if rows else None
 
     def explorations(self) -> list[ExplorationRecord]:
         """Return all that were begun, the last one last. Raises InputError."""
@@ -198,7 +200,9 @@ class Store:
         searched = "SELECT machine FROM points WHERE exploration = ? AND outcome = 'searched'"
         for row in self._base.rows("results", f"method = ? AND machine IN ({searched})", asked.method, asked.key):
             if row["problem"] in problems:
-                there.setdefault(row["machine"], {})[row["problem"]] = self._read("results", row, _found)
+                there.setdefault(row["machine"], {})[row["problem"]] = self._read(
+                    "results", row, partial(_found, asked.objective)
+                )
         of_points = "machine IN (SELECT machine FROM points WHERE exploration = ?)"
         areas = {
             row["machine"]: self._read("machines", row, lambda each: StoredMachine(area_um2=each["area_um2"])).area_um2
@@ -254,11 +258,11 @@ def _record(row: Mapping[str, Any]) -> ExplorationRecord:
     return record
 
 
-def _found(row: Mapping[str, Any]) -> FoundLayer:
+def _found(objective: Objective, row: Mapping[str, Any]) -> FoundLayer:
     data = {name: row[name] for name in _FOUND}
     for name in _JSON:
         data[name] = None if data[name] is None else json.loads(data[name])
-    return FoundLayer.model_validate(data)
+    return FoundLayer.model_validate(data).checked(objective)
 
 
 def _now() -> str:

@@ -24,7 +24,7 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 from tilewright import digests
 from tilewright.errors import InputError, OutputError
 from tilewright.files import MAX_NAME, made, read_bytes, write_text
-from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
+from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report.content import Objective
@@ -64,7 +64,7 @@ class Entry(Model):
     @model_validator(mode="after")
     def _possible(self) -> Self:
         """Refuse figures that no search returns."""
-        if self.lower_bound is not None and self.lower_bound > self.value * (1 + RELATIVE_TOLERANCE):
+        if self.lower_bound is not None and not may_bound(self.lower_bound, self.value):
             raise ValueError("the bound is above the value")
         if max(self.valid, self.rejected) > self.evaluated:
             raise ValueError("more mappings are valid or rejected than were evaluated")

@@ -24,6 +24,7 @@ from support.processes import soon
 from tilewright.errors import InputError, OutputError, TilewrightError, UnknownNameError
 from tilewright.exploration.records import FoundLayer
 from tilewright.exploration.store import Store
+from tilewright.schema.report import Objective
 
 pytestmark = pytest.mark.process
 
@@ -98,10 +99,24 @@ def test_a_failure_makes_room_for_a_result_and_a_result_stays(tmp_path: Path) ->
     found, other = FoundLayer(energy_pj=1.5, cycles=2), FoundLayer(energy_pj=9.0, cycles=9)
     with Store(tmp_path / "all.sqlite") as store:
         store.keep("m", "p", "w", FoundLayer(reason="it died"))
-        assert store.find("m", "p", "w") == FoundLayer(reason="it died")
+        assert store.find("m", "p", "w", "edp") == FoundLayer(reason="it died")
         store.keep("m", "p", "w", found)
         store.keep("m", "p", "w", other)
-        assert store.find("m", "p", "w") == found and store.find("m", "p", "x") is None
+        assert store.find("m", "p", "w", "edp") == found and store.find("m", "p", "x", "edp") is None
+
+
+@pytest.mark.parametrize(("objective", "most"), [("energy", 1.5), ("cycles", 2.0), ("edp", 3.0)])
+def test_a_bound_is_from_0_to_the_value_of_the_objective(tmp_path: Path, objective: Objective, most: float) -> None:
+    with Store(tmp_path / "all.sqlite") as store:
+        for number, bound in enumerate([0.0, most, most * 1.001, -0.001]):
+            impossible = FoundLayer(energy_pj=1.5, cycles=2).model_copy(update={"lower_bound": bound})
+            store.keep("m", str(number), "w", impossible)
+        for number, bound in ((0, 0.0), (1, most)):
+            found = store.find("m", str(number), "w", objective)
+            assert found is not None and found.lower_bound == bound
+        for number in (2, 3):
+            with pytest.raises(InputError, match="none that Tilewright writes"):
+                store.find("m", str(number), "w", objective)
 
 
 def killed_after(store: Path, space: Path, results: int) -> None:

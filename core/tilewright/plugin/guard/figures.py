@@ -18,6 +18,11 @@ RELATIVE_TOLERANCE = 1e-6
 """Relative tolerance for figures that are sums and products of others."""
 
 
+def may_bound(bound: float, value: float) -> bool:
+    """Return whether a bound may be a lower one of a value: it is from 0 to the value, apart from rounding."""
+    return 0 <= bound <= value * (1 + RELATIVE_TOLERANCE)
+
+
 def least_cycles(problem: Problem, architecture: Architecture) -> float:
     """Return the minimum cycles of a mapping: every compute unit does one operation per cycle.
 

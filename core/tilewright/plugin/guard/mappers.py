@@ -11,7 +11,7 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
-from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
+from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.mapper import FigureReporter, Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
@@ -45,7 +45,7 @@ class GuardedMapper:
         bound: Any = run.lower_bound
         if bound is not None and not _is_number(bound):
             raise fault(self.owner, f"it proved {described(bound)} as a lower bound, a number is expected")
-        if bound is not None and bound > best * (1 + RELATIVE_TOLERANCE):
+        if bound is not None and not may_bound(bound, best):
             raise fault(self.owner, f"it proved that nothing costs less than {bound:g}, and found what costs {best:g}")
         return None if bound is None else float(bound)
 
