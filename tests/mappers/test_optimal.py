@@ -103,8 +103,14 @@ def ruled(draw: st.DrawFn, factors: Cutting = "perfect") -> MapSpace:
     blocks = [entry.inside for entry in MapSpace.of(problem, architecture, None).skeleton.entries[1:] if entry.inside]
     fanouts = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
     some = st.lists(st.sampled_from(names), unique=True).map(tuple)
+
+    def ordered(memory: str) -> TemporalRule:
+        loops, (first, last) = draw(some), sorted(draw(st.integers(0, 3)) for _ in range(2))
+        rule = TemporalRule(memory=memory, only=draw(st.none() | some), order=loops[first:last])
+        return rule.model_copy(update={"outermost": loops[:first], "innermost": loops[last:]})
+
     temporal = tuple(
-        TemporalRule(memory=memory, only=draw(st.none() | some), order=draw(some))
+        ordered(memory)
         for memory in draw(st.lists(st.sampled_from(blocks), unique=True, max_size=2))
     ) if blocks else ()  # fmt: skip
     spatial = tuple(

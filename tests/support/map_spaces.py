@@ -22,12 +22,16 @@ def rules(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> Vari
     temporal, spatial, keep = [], [], []
     for entry in skeleton.entries[1:]:
         if entry.steps and entry.inside and draw(st.booleans()):
+            ordered = draw(st.permutations(names))[: draw(st.sampled_from([0, 0, 1, 2, 3]))]
+            first, last = sorted(draw(st.sampled_from([0, 0, 1, 3])) for _ in range(2))
             temporal.append(
                 {
                     "memory": entry.inside,
                     "only": draw(st.none() | subset),
                     "factors": draw(bounds) if draw(st.booleans()) else {},
-                    "order": draw(st.permutations(names))[: draw(st.sampled_from([0, 0, 2, 3]))],
+                    "outermost": ordered[:first],
+                    "order": ordered[first:last],
+                    "innermost": ordered[last:],
                 }
             )
         if entry.unrolls and draw(st.booleans()):

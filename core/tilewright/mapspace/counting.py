@@ -181,7 +181,7 @@ class _Counter:
                 slot,
                 lowest=tuple(slot.lowest[dim] for dim in axes),
                 highest=tuple(slot.highest[dim] for dim in axes),
-                order=tuple(axes.index(dim) for dim in slot.order),
+                order=slot.order.renumbered(axes),
             )
             for slot in slots
         ]
@@ -223,14 +223,15 @@ class _Counter:
     def _step(self, slot: Slot, ways: Floats, prime: float) -> Floats:
         """Return the ways before a temporal slot, or before an unrolling by a single dimension.
 
-        With k loops of more than one trip, m of them in a fixed relative order, there are k! / m!
-        orders. An unrolling has one order.
+        k loops of more than one trip, m of them in a fixed relative order, have k! / m! orders. Loops that a rule puts
+        outermost or innermost do not count. An unrolling has one order.
         """
         states: dict[tuple[int, int], Floats] = {(0, 0): ways}
         for dim in range(ways.ndim):
             after: dict[tuple[int, int], Floats] = {}
             for (k, m), array in states.items():
-                longer = (k, m) if slot.spatial else (k + 1, m + (dim in slot.order))
+                fixed = slot.spatial or dim in slot.order.outermost or dim in slot.order.innermost
+                longer = (k, m) if fixed else (k + 1, m + (dim in slot.order.relative))
                 for key, trips in (((k, m), (1, 1)), (longer, (2, slot.highest[dim]))):
                     part = self._take(array, dim, slot, *trips, prime)
                     if part is not None:

@@ -18,7 +18,7 @@ from tilewright.mapspace.factoring.cuts import lefts
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import slices_of_each, spanning, usable_slices, usable_words
 from tilewright.mapspace.rules.tables import Rules, rules_of, slots_of_entries
-from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.mapspace.skeleton import OrderRule, Skeleton, Slot
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.constraints import Cutting, Factors, StorageRule, Variant
 from tilewright.schema.mapping import Mapping
@@ -123,7 +123,7 @@ class FeasibleRegion:
     def lawful(self, order: Positions) -> Positions:
         """Return orders [n, block, position] that satisfy the order rules.
 
-        The loops that a rule names are permuted among their current positions.
+        Outermost and innermost loops move there. The other loops that a rule names are permuted among their positions.
         """
         blocks = [self.lawful_block(order[:, block], slot) for block, slot in enumerate(self.temporal_slots)]
         return np.stack(blocks, axis=1) if blocks else order
@@ -133,9 +133,12 @@ class FeasibleRegion:
         rule = self.slots[slot].order
         if not rule:
             return order
-        order = order.copy()
-        places = np.argsort(~np.isin(order, rule), axis=1, kind="stable")[:, : len(rule)]
-        np.put_along_axis(order, places, np.array(rule, dtype=np.int8)[None], axis=1)
+        key = np.zeros(order.shape[1], np.int64)
+        key[list(rule.outermost)] = np.arange(len(rule.outermost)) - len(rule.outermost)
+        key[list(rule.innermost)] = np.arange(len(rule.innermost)) + 1
+        order = np.take_along_axis(order, np.argsort(key[order], axis=1, kind="stable"), axis=1)
+        places = np.argsort(~np.isin(order, rule.relative), axis=1, kind="stable")[:, : len(rule.relative)]
+        np.put_along_axis(order, places, np.array(rule.relative, dtype=np.int8)[None], axis=1)
         return order
 
     def __post_init__(self) -> None:
@@ -147,7 +150,7 @@ class FeasibleRegion:
                     f"no loops are directly inside memory {rule.memory}, so no rule can bound them",
                     hint=f"memories with loops inside: {', '.join(blocks)}",
                 )
-        orders = [rule.memory for rule in self.rules.temporal if rule.order]
+        orders = [rule.memory for rule in self.rules.temporal if rule.has_order]
         for memory in sorted({memory for memory in orders if orders.count(memory) > 1}):
             raise InputError(f"two rules order the loops inside memory {memory}", hint="write one")
         for storage in self.rules.storage:
@@ -181,8 +184,8 @@ class FeasibleRegion:
         inside = self.skeleton.entries[index].inside
         rules = [rule for rule in self.rules.temporal if rule.memory == inside]
         lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
-        named = self.problem.dimension_names
-        order = next((tuple(named.index(name) for name in rule.order) for rule in rules if rule.order), ())
+        parts = next(((each.outermost, each.order, each.innermost) for each in rules if each.has_order), ((), (), ()))
+        order = OrderRule(*(tuple(map(self.problem.dimension_names.index, part)) for part in parts))
         return Slot(index, False, lowest, highest, order=order)
 
     def _spatial_slot(self, index: int) -> Slot:
@@ -425,10 +428,17 @@ class FeasibleRegion:
             trips = [factors[slot.entry][spatial][name] for name in names]
             entry = mapping.entries[slot.entry]
             order = (entry.spatial_order or names) if spatial else entry.temporal_order
-            rule = range(len(names)) if spatial else slot.order
-            non_unit = [name for name in order if trips[names.index(name)] > 1 and names.index(name) in rule]
-            if non_unit != [names[dim] for dim in rule if trips[dim] > 1]:
-                text = f"{', '.join(non_unit)} are in an order that the space does not allow"
+            rule = OrderRule(relative=tuple(range(len(names)))) if spatial else slot.order
+            non_unit = [names.index(name) for name in order if trips[names.index(name)] > 1]
+            wrong = {
+                each
+                for place, dim in enumerate(non_unit)
+                for inner in non_unit[place + 1 :]
+                for each in (dim, inner)
+                if inner in rule.before(dim, len(names))
+            }
+            if wrong:
+                text = f"{', '.join(names[dim] for dim in non_unit if dim in wrong)} are in an order that the space does not allow"
                 yield Reason(code="loop_order", where=self.describe(slot), message=text)
 
     def _keep_faults(self, mapping: Mapping) -> Iterator[Reason]:

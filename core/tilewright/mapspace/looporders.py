@@ -1,7 +1,8 @@
 """Loop orders: counting, ranking and sampling, for many mappings at once.
 
-Only loops of more than one trip have an order. Dimensions that are `named` by a rule keep their relative order. An
-order is built by inserting the other loops into that sequence, so k loops with m of them named have k! / m! orders.
+Only loops of more than one trip have an order. A rule may fix the outermost and the innermost loops, and the relative
+order of some loops between them. An order is built by inserting the other loops into that sequence. So k loops between
+have k! / m! orders, if m of them keep a relative order.
 """
 
 from __future__ import annotations
@@ -13,29 +14,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Ints, Positions
+from tilewright.mapspace.skeleton import OrderRule
 from tilewright.schema.problem import Problem
 
 MAX_LISTED = 7
 """Number of dimensions up to which all orders (13,700 of them) are listed in a table."""
 
 
-def arrange(non_unit: Bools, named: Sequence[int], choose: Callable[[Ints], Ints]) -> Positions:
+def arrange(non_unit: Bools, rule: OrderRule, choose: Callable[[Ints], Ints]) -> Positions:
     """Return one loop order per row, as dimension indices, outermost first, int8 [n, position].
 
     Args:
         non_unit: Dimensions with more than one trip, [n, dimension]. The others come first, in the problem's order.
-        named: Dimensions in the order that a rule requires.
+        rule: Order that the loops must have.
         choose: Function from the number of possible positions of the next loop [n] to the chosen
             positions, counted from 0.
     """
     dims = non_unit.shape[1]
     place = np.full(non_unit.shape, -1, dtype=np.int64)
     length = np.zeros(len(non_unit), dtype=np.int64)
-    for dim in [*named, *(dim for dim in range(dims) if dim not in named)]:
+    others = [dim for dim in range(dims) if dim not in rule.named]
+    for dim in [*rule.relative, *others, *rule.innermost, *reversed(rule.outermost)]:
         on = non_unit[:, dim]
         if not on.any():
             continue
-        spot = length if dim in named else choose(np.where(on, length + 1, 1))
+        if dim in others:
+            spot = choose(np.where(on, length + 1, 1))
+        else:
+            spot = np.zeros_like(length) if dim in rule.outermost else length
         place += (place >= spot[:, None]) & on[:, None]
         place[on, dim] = spot[on]
         length = length + on
@@ -58,12 +64,13 @@ def by_rank(rank: Ints) -> Callable[[Ints], Ints]:
     return choose
 
 
-def count_orders(non_unit: Bools, named: Sequence[int]) -> Ints:
+def count_orders(non_unit: Bools, rule: OrderRule) -> Ints:
     """Return the number of orders of each row, as exact integers in an object array [n]."""
     dims = non_unit.shape[1]
     factorial = np.array([math.factorial(k) for k in range(dims + 1)], dtype=np.object_)
-    fixed = non_unit[:, list(named)].sum(axis=1)
-    return np.asarray(factorial[non_unit.sum(axis=1)] // factorial[fixed])
+    fixed = non_unit[:, list(rule.relative)].sum(axis=1)
+    between = non_unit.sum(axis=1) - non_unit[:, [*rule.outermost, *rule.innermost]].sum(axis=1)
+    return np.asarray(factorial[between] // factorial[fixed])
 
 
 class OrderTable:
@@ -72,15 +79,15 @@ class OrderTable:
     Bit i of a pattern is set if dimension able[i] has a loop of more than one trip.
     """
 
-    def __init__(self, dims: int, able: Sequence[int], named: Sequence[int]) -> None:
-        self.dims, self.able, self.named = dims, tuple(able), tuple(dim for dim in named if dim in able)
+    def __init__(self, dims: int, able: Sequence[int], rule: OrderRule) -> None:
+        self.dims, self.able, self.rule = dims, tuple(able), rule.among(able)
         self.listed = len(self.able) <= MAX_LISTED
         if self.listed:
             patterns = np.arange(2 ** len(self.able))
-            self.count: Ints = count_orders(self.non_unit(patterns), self.named).astype(np.int64)
+            self.count: Ints = count_orders(self.non_unit(patterns), self.rule).astype(np.int64)
             self.start: Ints = np.cumsum(self.count) - self.count
             rank = np.arange(int(self.count.sum())) - np.repeat(self.start, self.count)
-            self.orders = arrange(self.non_unit(np.repeat(patterns, self.count)), self.named, by_rank(rank))
+            self.orders = arrange(self.non_unit(np.repeat(patterns, self.count)), self.rule, by_rank(rank))
 
     def non_unit(self, patterns: Ints) -> Bools:
         """Return which dimensions the patterns contain, bool [n, dimension]."""
@@ -92,7 +99,7 @@ class OrderTable:
     def draw(self, rng: np.random.Generator, patterns: Ints) -> Positions:
         """Draw orders [n, position]; all allowed orders of a row's loops are equally likely."""
         if not self.listed:
-            return arrange(self.non_unit(patterns), self.named, lambda places: rng.integers(0, places))
+            return arrange(self.non_unit(patterns), self.rule, lambda places: rng.integers(0, places))
         which = (rng.random(len(patterns)) * self.count[patterns]).astype(np.int64)
         return np.take(self.orders, self.start[patterns] + which, axis=0)
 

@@ -83,6 +83,51 @@ class Skeleton:
 
 
 @dataclass(frozen=True)
+class OrderRule:
+    """Order that the loops of a slot must have, as dimension indices, outermost first.
+
+    Attributes:
+        outermost: Dimensions whose loops surround all others, in this order.
+        relative: Dimensions whose loops keep this order, with any others between them.
+        innermost: Dimensions whose loops are inside all others, in this order.
+    """
+
+    outermost: tuple[int, ...] = ()
+    relative: tuple[int, ...] = ()
+    innermost: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.named)
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """All dimensions of the rule."""
+        return (*self.outermost, *self.relative, *self.innermost)
+
+    def among(self, dimensions: Sequence[int]) -> OrderRule:
+        """Return the rule for these dimensions alone."""
+        parts = (tuple(d for d in part if d in dimensions) for part in (self.outermost, self.relative, self.innermost))
+        return OrderRule(*parts)
+
+    def renumbered(self, numbers: Sequence[int]) -> OrderRule:
+        """Return the rule on the positions that its dimensions have in `numbers`."""
+        parts = (tuple(map(numbers.index, part)) for part in (self.outermost, self.relative, self.innermost))
+        return OrderRule(*parts)
+
+    def before(self, dimension: int, count: int) -> tuple[int, ...]:
+        """Return the dimensions, of `count`, whose loops must be outside the loop of this dimension."""
+        for part in (self.outermost, self.relative, self.innermost):
+            if dimension in part:
+                sequence = part[: part.index(dimension)]
+                break
+        else:
+            return self.outermost
+        if part is self.innermost:
+            return (*(d for d in range(count) if d not in self.innermost), *sequence)
+        return sequence if part is self.outermost else (*self.outermost, *sequence)
+
+
+@dataclass(frozen=True)
 class Slot:
     """Loops of one kind, temporal or spatial, at one entry.
 
@@ -91,7 +136,7 @@ class Slot:
         spatial: Whether the loops are spatial.
         lowest, highest: Bounds on the trips of each dimension.
         least, most: Bounds on the product of the trips, for spatial slots.
-        order: Dimension indices whose loops must keep this order.
+        order: Order that the loops must have.
     """
 
     entry: int
@@ -100,7 +145,7 @@ class Slot:
     highest: tuple[int, ...]
     least: int = 1
     most: int | None = None
-    order: tuple[int, ...] = ()
+    order: OrderRule = OrderRule()
 
     def allows(self, dimension: int, trips: int) -> bool:
         return self.lowest[dimension] <= trips <= self.highest[dimension]

@@ -30,7 +30,7 @@ from tilewright.mapspace.factoring.ragged import Ragged
 from tilewright.mapspace.feasible_region import FeasibleRegion
 from tilewright.mapspace.looporders import OrderTable, arrange, by_rank, count_orders
 from tilewright.mapspace.moves import Moves
-from tilewright.mapspace.skeleton import Skeleton
+from tilewright.mapspace.skeleton import OrderRule, Skeleton
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.mapping import Mapping
@@ -106,7 +106,7 @@ class MapSpace(FeasibleRegion):
     def _orders(self) -> tuple[OrderTable, ...]:
         """Order table of each temporal slot; slots with equal rules share one table."""
         dims = len(self.problem.dimensions)
-        made: dict[tuple[tuple[int, ...], tuple[int, ...]], OrderTable] = {}
+        made: dict[tuple[tuple[int, ...], OrderRule], OrderTable] = {}
         return tuple(
             made.setdefault((able, self.slots[slot].order), OrderTable(dims, able, self.slots[slot].order))
             for slot, able in zip(self.temporal_slots, self._factoring.able, strict=True)
@@ -148,7 +148,7 @@ class MapSpace(FeasibleRegion):
         patterns = self._factoring.patterns(rows)
         non_unit = [table.non_unit(patterns[:, block]) for block, table in enumerate(self._orders)]
         ways = [
-            count_orders(here, table.named)  # Python integers: seven loops in three slots have more than 10**11 orders
+            count_orders(here, table.rule)  # Python integers: seven loops in three slots have more than 10**11 orders
             for here, table in zip(non_unit, self._orders, strict=True)
         ]
         places = np.argwhere(self.keeps[1])
@@ -166,7 +166,7 @@ class MapSpace(FeasibleRegion):
             order, keep = self._problem_order(len(number)), np.repeat(self.keeps[0][None], len(number), axis=0)
             for block, (table, count) in enumerate(zip(self._orders, ways, strict=True)):
                 here = count[which].astype(kind)
-                order[:, block] = arrange(non_unit[block][which], table.named, by_rank(rest % here))
+                order[:, block] = arrange(non_unit[block][which], table.rule, by_rank(rest % here))
                 rest = rest // here
             for entry, tensor in places:
                 keep[:, entry, tensor] = rest % 2 > 0
@@ -239,14 +239,15 @@ class MapSpace(FeasibleRegion):
         `grown` holds the slot and the dimension of the loop in each row.
         """
         for block, index in enumerate(self.temporal_slots):
-            rule = self.slots[index].order
-            for number, dim in enumerate(rule):
+            rule, dims = self.slots[index].order, range(trips.shape[2])
+            outside = {dim: rule.before(dim, len(dims)) for dim in dims}
+            for dim in dims:
+                before, after = list(outside[dim]), [each for each in dims if dim in outside[each]]
                 rows = np.flatnonzero((grown[:, 0] == index) & (grown[:, 1] == dim))
-                if not len(rows):
+                if not len(rows) or not before and not after:
                     continue
                 place = np.argsort(order[rows, block], axis=1).astype(np.float64)
                 non_unit = trips[rows, index] > 1
-                before, after = list(rule[:number]), list(rule[number + 1 :])
                 low = np.where(non_unit[:, before], place[:, before], -1.0).max(axis=1, initial=-1.0)
                 high = np.where(non_unit[:, after], place[:, after], np.inf).min(axis=1, initial=np.inf)
                 place[:, dim] = np.where(place[:, dim] < low, low + 0.5, place[:, dim])

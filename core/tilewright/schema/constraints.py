@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
@@ -52,13 +52,33 @@ class TemporalRule(Model):
     """Bounds on the temporal loops directly inside `memory`.
 
     `only`: dimensions that may have a loop there (None: all). `factors`: their trip counts.
-    `order`: these dimensions keep this relative order, outermost first.
+    `order`: these dimensions keep this relative order, outermost first. The loops of `outermost` are outside all others,
+    and those of `innermost` inside all others, both in the order given, outermost first.
     """
 
     memory: Name
     only: tuple[DimensionName, ...] | None = None
     factors: Factors = FrozenDict()
     order: tuple[DimensionName, ...] = ()
+    outermost: tuple[DimensionName, ...] = ()
+    innermost: tuple[DimensionName, ...] = ()
+
+    @model_validator(mode="after")
+    def _once(self) -> TemporalRule:
+        named = (*self.outermost, *self.order, *self.innermost)
+        if len(set(named)) != len(named):
+            raise ValueError("order, outermost and innermost name a dimension twice")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that older digests of rules stay valid."""
+        return {name: each for name, each in handler(self).items() if each or name not in ("outermost", "innermost")}
+
+    @property
+    def has_order(self) -> bool:
+        """Whether the rule limits the order of loops."""
+        return bool(self.outermost or self.order or self.innermost)
 
 
 class SpatialRule(Model):
@@ -135,6 +155,8 @@ class Variant(Model):
                         "only": None if rule.only is None else names(rule.only),
                         "factors": factors(rule.factors),
                         "order": names(rule.order),
+                        "outermost": names(rule.outermost),
+                        "innermost": names(rule.innermost),
                     }
                 )
                 for rule in self.temporal

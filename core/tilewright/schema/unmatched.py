@@ -58,7 +58,13 @@ def unmatched(
 def _words(variant: Variant) -> Iterator[tuple[str, str, str]]:
     """Yield (dimension or tensor, location, name) for every name in the rules."""
     for temporal in variant.temporal:
-        for word in (*(temporal.only or ()), *temporal.factors, *temporal.order):
+        for word in (
+            *(temporal.only or ()),
+            *temporal.factors,
+            *temporal.outermost,
+            *temporal.order,
+            *temporal.innermost,
+        ):
             yield "dimension", temporal.memory, word
     for spatial in variant.spatial:
         for word in (*(spatial.only or ()), *spatial.factors):

@@ -3,11 +3,36 @@
 import itertools
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from support.problems import problem_of
-from tilewright.mapspace.looporders import distinct_reuse_orders, ordering_trie, reuse_maximal
+from tilewright.mapspace.looporders import (
+    arrange,
+    by_rank,
+    count_orders,
+    distinct_reuse_orders,
+    ordering_trie,
+    reuse_maximal,
+)
+from tilewright.mapspace.skeleton import OrderRule
 from tilewright.schema.problem import Problem
+
+
+@pytest.mark.parametrize(
+    ("rule", "orders"),
+    [
+        (OrderRule(innermost=(0,)), {"1230", "1320", "2130", "2310", "3120", "3210"}),
+        (OrderRule(outermost=(2,), innermost=(3, 0)), {"2130"}),
+        (OrderRule(outermost=(3,), relative=(2, 0)), {"3120", "3210", "3201"}),
+    ],
+)
+def test_outermost_and_innermost_loops_leave_the_orders_of_the_others(rule: OrderRule, orders: set[str]) -> None:
+    non_unit = np.ones((len(orders), 4), np.bool_)
+    assert count_orders(non_unit, rule).tolist() == [len(orders)] * len(orders)
+    listed = arrange(non_unit, rule, by_rank(np.arange(len(orders))))
+    assert {"".join(map(str, order)) for order in listed} == orders
+
 
 KERNELS = {
     "conv1d": (problem_of("k p", "c p+r", "k c r"), 4),

@@ -145,19 +145,17 @@ def brute_force(space: MapSpace) -> tuple[set[Key], set[Key]]:
         orders = []
         for index, spatial in places:
             loops = [name for name in names if trips[index, spatial][name] > 1]
-            rule = next(
-                (
-                    rule.order
-                    for rule in space.rules.temporal
-                    if not spatial and rule.order and rule.memory == space.skeleton.entries[index].inside
-                ),
-                (),
-            )
+            inside = space.skeleton.entries[index].inside
+            rules = [rule for rule in space.rules.temporal if not spatial and rule.has_order and rule.memory == inside]
+            rule, first, last = (rules[0].order, rules[0].outermost, rules[0].innermost) if rules else ((), (), ())
+            first, last = (tuple(name for name in part if name in loops) for part in (first, last))
             orders.append(
                 [
                     order
                     for order in ([tuple(loops)] if spatial else itertools.permutations(loops))
                     if [name for name in order if name in rule] == [name for name in rule if name in order]
+                    and order[: len(first)] == first
+                    and order[len(order) - len(last) :] == last
                 ]
             )
         for chosen in itertools.product(*orders):

@@ -6,7 +6,7 @@ from support.problems import problem_of_roles
 from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints
+from tilewright.schema.constraints import Constraints, TemporalRule
 from tilewright.schema.frozen import FrozenDict
 
 ARCHITECTURE = Architecture.from_yaml(
@@ -39,6 +39,20 @@ def test_letters_become_the_problems_own_dimensions() -> None:
     assert rules.spatial[0].only == ("c",)
     assert constraints.rules_for(problem_of_roles("I: i k l; W: k j; V: l j; O: i j"), ARCHITECTURE) is None
     assert Constraints.from_yaml(constraints.to_yaml()) == constraints
+
+
+def test_outermost_and_innermost_loops_and_the_digest_of_rules_without_them() -> None:
+    constraints = Constraints.from_yaml(
+        "{name: c, variants: [{structure: gemm, temporal: [{memory: B, innermost: [N, K], outermost: [M]}]}]}"
+    )
+    rules = constraints.rules_for(GEMM, ARCHITECTURE)
+    assert rules is not None and rules.temporal[0].innermost == ("d", "b", "e")
+    assert rules.temporal[0].outermost == ("c",) and rules.temporal[0].has_order
+    assert Constraints.from_yaml(constraints.to_yaml()) == constraints
+    plain = TemporalRule(memory="B", order=("M", "K")).model_dump(mode="json")
+    assert plain == {"memory": "B", "only": None, "factors": {}, "order": ["M", "K"]}
+    with pytest.raises(InputError, match="name a dimension twice"):
+        Constraints.from_yaml("{name: c, variants: [{temporal: [{memory: B, order: [M], innermost: [M]}]}]}")
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,11 @@ def _steps(rng: Random, problem: Document, *, ordered: bool) -> Document:
         bounds = ({"max": 2}, {"max": 4}, {"min": 2}, 1, 2)
         rule["factors"] = {rng.choice(names): rng.choice(bounds)}
     if ordered and rng.random() < 0.5:
-        rule["order"] = rng.sample(names, rng.randint(1, len(names)))
+        drawn = rng.sample(names, rng.randint(1, len(names)))
+        more = Random(f"{names} {drawn}")  # its own, so that a seed's other draws stay the same
+        first, last = sorted(more.choice((0, len(drawn), more.randint(0, len(drawn)))) for _ in range(2))
+        parts = {"outermost": drawn[:first], "order": drawn[first:last], "innermost": drawn[last:]}
+        rule |= {part: found for part, found in parts.items() if found}
     return rule
 
 

@@ -40,6 +40,8 @@ class Place:
     trips: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Bounds on the trips of dimensions; the others are free."""
     order: tuple[str, ...] = ()
+    outermost: tuple[str, ...] = ()
+    innermost: tuple[str, ...] = ()
 
 
 class Enumeration:
@@ -95,8 +97,11 @@ class Enumeration:
             for together, tensors in [(memories, None)] if number == 0 else held:
                 rule = temporal.get(together[-1]["name"], {})
                 found.append(Place(cluster["name"], holds=tuple(together), tensors=tensors))
-                trips, order = self._bounds(rule), tuple(rule.get("order", ()))
-                found.append(Place(cluster["name"], loops=True, trips=trips, order=order))
+                place = Place(cluster["name"], loops=True, trips=self._bounds(rule))
+                place.order, place.outermost, place.innermost = (
+                    tuple(rule.get(part, ())) for part in ("order", "outermost", "innermost")
+                )
+                found.append(place)
             size = cluster.get("fanout", {}).get("size", 1)
             if size > 1 or number == len(clusters) - 1:
                 rule = spatial.get(cluster["name"], {})
@@ -210,9 +215,18 @@ class Enumeration:
         for place, row in zip(blocks, moving, strict=True):
             loops = [d for d in range(len(self.names)) if row[d]]
             rest = [d for d in range(len(self.names)) if not row[d]]
-            ruled = [self.names.index(name) for name in place.order if row[self.names.index(name)]]
-            orders = itertools.permutations(loops)
-            result.append([(*rest, *order) for order in orders if [d for d in order if d in ruled] == ruled])
+            parts = (place.outermost, place.order, place.innermost)
+            first, ruled, last = ([each for each in map(self.names.index, part) if row[each]] for part in parts)
+            orders = [list(order) for order in itertools.permutations(loops)]
+            result.append(
+                [
+                    (*rest, *order)
+                    for order in orders
+                    if [d for d in order if d in ruled] == ruled
+                    and order[: len(first)] == first
+                    and order[len(order) - len(last) :] == last
+                ]
+            )
         return result
 
     def _batch(

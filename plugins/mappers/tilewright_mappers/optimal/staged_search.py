@@ -332,10 +332,15 @@ class StagedSearch:
         """
         instance = self.instance
         outer = instance.outer_context(entry, slot)
-        rule_order = np.full(instance.dims, -1, np.int64)
-        for place, d in enumerate(instance.space.slots[slot].order):
-            rule_order[d] = place
-        stage = self._stage(stages.PLACE_LOOP, level, outer, slot)._replace(rule_order=for_kernel(rule_order))
+        rule = instance.space.slots[slot].order
+        # loops that do not matter follow outside, so those matter that a rule puts there
+        ordered = np.full(instance.dims, bool(rule.outermost))
+        ordered[list(rule.named)] = True
+        surrounding = np.zeros((instance.dims, instance.dims), np.bool_)
+        for d in range(instance.dims):
+            surrounding[d, list(rule.before(d, instance.dims))] = True
+        stage = self._stage(stages.PLACE_LOOP, level, outer, slot)
+        stage = stage._replace(ordered=for_kernel(ordered), surrounding=for_kernel(surrounding))
         complete, table = states, self.tables.empty(states)
         while len(states):
             complete = self._expand(stage._replace(kind=stages.CLOSE_BLOCK), states, slot, table)
@@ -371,7 +376,8 @@ class StagedSearch:
             choices=ints([0]),
             trips=instance.trips[slot],
             iterable_tiles=instance.iterable_tiles[slot],
-            rule_order=ints([-1] * instance.dims),
+            ordered=for_kernel(np.zeros(instance.dims, np.bool_)),
+            surrounding=for_kernel(np.zeros((instance.dims, instance.dims), np.bool_)),
             dimension=0,
             position=0,
             feeds_units=False,

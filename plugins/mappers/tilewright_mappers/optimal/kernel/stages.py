@@ -239,7 +239,7 @@ def _matters(context: SearchContext, stage: Stage, states: StateRows, i: int, d:
     problem, layout, integers = context.problem, context.layout, states.integers
     if tile_count(context, states, i, d) == 1:
         return False
-    if stage.rule_order[d] >= 0:
+    if stage.ordered[d]:
         return True
     if integers[i, STATUS] & NO_LOOP_YET and integers[i, layout.flags] >> FORWARDING_OPEN:
         return True
@@ -256,9 +256,8 @@ def _matters(context: SearchContext, stage: Stage, states: StateRows, i: int, d:
 @kernel_part
 def _in_order(stage: Stage, mask: int, d: int) -> bool:
     """Return whether a loop over d may surround the placed loops under the order of a rule."""
-    rule_order = stage.rule_order
-    for e in range(len(rule_order)):
-        if rule_order[d] >= 0 and rule_order[e] >= 0 and mask >> e & 1 and rule_order[e] < rule_order[d]:
+    for e in range(len(stage.ordered)):
+        if mask >> e & 1 and stage.surrounding[d, e]:
             return False
     return True
 

@@ -373,8 +373,10 @@ class Stage(NamedTuple):
     """[D, J]: trips that the slot allows."""
     iterable_tiles: Bools
     """[D, K]: tile counts that slots outside this one can iterate."""
-    rule_order: Ints
-    """[D]: position of a dimension in the order of a rule, outermost first; -1 if free."""
+    ordered: Bools
+    """[D]: whether a rule limits the position of a dimension's loop, so that it is placed in every order."""
+    surrounding: Bools
+    """[D, D]: whether a rule wants the loop over the second dimension outside that over the first."""
     dimension: int
     """Dimension of the loop."""
     position: int

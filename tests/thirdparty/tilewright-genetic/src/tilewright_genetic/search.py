@@ -54,7 +54,9 @@ def _crossed(mothers: Candidates, fathers: Candidates, rng: np.random.Generator)
     """
     space = mothers.space
     from_father = rng.random((len(mothers), 1, mothers.trips.shape[2])) < 0.5
-    from_father[..., sorted({dimension for slot in space.slots for dimension in slot.order})] = False
+    orders, every = [slot.order for slot in space.slots], range(mothers.trips.shape[2])
+    ordered = {d for order in orders for d in (every if order.outermost or order.innermost else order.named)}
+    from_father[..., sorted(ordered)] = False
     trips = np.where(from_father, fathers.trips, mothers.trips)
     for slot in space.spatial_slots:
         trips = np.where(space.allowed(trips, slot, 0)[:, None, None], trips, mothers.trips)
