@@ -87,16 +87,23 @@ class Read(Model):
         if self.cut is not None and (self.made is not None or self.sizes or self.whole):
             raise ValueError("a read that is cut has no coordinates: omit sizes, made, read and whole, or cut")
         if self.made is None or self.read is None:
-            if self.sizes:
-                raise ValueError("sizes need made and read")
+            for key in ("sizes", "whole"):
+                if getattr(self, key):
+                    raise ValueError(
+                        f"{key} needs made and read: give sizes, made and read, or maker alone for equal coordinates"
+                    )
             return self
         used = {name for index in (*self.made, *self.read) for name in index.terms}
         for name in sorted((used | set(self.whole)) - self.sizes.keys()):
-            raise ValueError(f"coordinate {name} has no size; expected one of {', '.join(self.sizes)}")
+            known = f"one of {', '.join(self.sizes)}, or " if self.sizes else ""
+            raise ValueError(f"coordinate {name} has no size; expected {known}its size in sizes ({name}: N)")
         where = {name for index in self.read for name in index.terms}
         for name, size in self.sizes.items():
             if size > 1 and name not in where:
-                raise ValueError(f"read lacks coordinate {name}: expected one word of the operand at each point")
+                raise ValueError(
+                    f"read lacks coordinate {name}: expected one word of the operand at each point; "
+                    "made and read use the same names, which are not those of the layers"
+                )
         for index in self.read:
             reach = 0
             for factor, name in sorted((factor, name) for name, factor in index.terms.items() if self.sizes[name] > 1):

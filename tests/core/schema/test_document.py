@@ -140,6 +140,24 @@ def test_a_message_is_short_whatever_the_file_says(tmp_path: Path) -> None:
     assert len(str(caught.value)) < 3_000
 
 
+@pytest.mark.parametrize(
+    ("compute", "memory", "message"),
+    [
+        ("energy_pj: 1", "", "'energy_pj'; did you mean 'energy_per_operation_pj'?"),
+        ("mac_energy_pj: 1", "", "'mac_energy_pj'; expected one of energy_per_operation_pj, operands, "),
+        ("", "energy_pj: 1", "'energy_pj'; did you mean 'read_energy_pj', 'write_energy_pj' or 'update_energy_pj'?"),
+        ("", "component: {siz: 1}", "'siz'; expected one of name, attributes, technology_nm, estimator"),
+        ("", "capasity_words: 1", "'capasity_words'; did you mean 'capacity_words'?"),
+        ("", "sparse: {formats: {input: [{form: UOP}]}}", "'form'; did you mean 'format'?"),
+    ],
+)
+def test_suggested_keys_are_those_of_the_place(compute: str, memory: str, message: str) -> None:
+    text = f"{{name: a, clusters: [{{name: D, memories: [{{name: M, {memory}}}]}}], compute: {{name: MAC, {compute}}}}}"
+    with pytest.raises(InputError) as caught:
+        Architecture.from_yaml(text)
+    assert f"unknown key {message}" in str(caught.value)
+
+
 def test_nothing_that_a_file_says_steers_the_terminal() -> None:
     with pytest.raises(InputError) as caught:
         Problem.from_yaml('"a\\e[31m\\u202e\\r": 1')

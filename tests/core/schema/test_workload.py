@@ -87,7 +87,23 @@ def test_reads_without_coordinates_are_one_to_one() -> None:
         ("read: [h, t, c]", "read: [h, t]", "read lacks coordinate c"),
         ("read: [h, t, c]", "read: [h, t, c, 0]", "scores.A is 3 x 4 x 2: expected 3 coordinates, not 4"),
         ("read: [h, t, c]", "read: [h + c, t, 0]", "read has several points of one word: h + c"),
+        (
+            "read: [h, t, c]",
+            "read: [h, t, K]",
+            "coordinate K has no size; expected one of t, h, c, or its size in sizes (K: N)",
+        ),
+        (
+            "read: [h, t, c]",
+            "read: [h, t, 0]",
+            "read lacks coordinate c: expected one word of the operand at each point; made",
+        ),
         ("h: 3, c: 2}", "h: 3}", "coordinate c has no size"),
+        (
+            ", made: [t, 2*h + c], read: [h, t, c]",
+            "",
+            "sizes needs made and read: give sizes, made and read, or maker alone",
+        ),
+        ("sizes: {t: 4, h: 3, c: 2}, made: [t, 2*h + c], read: [h, t, c]", "whole: [h]", "whole needs made and read"),
         (", read: [h, t, c]", "", "made and read need each other"),
         ("made: [t", "cut: pooling, made: [t", "a read that is cut has no coordinates"),
         ("sizes: {t: 4, h: 3, c: 2}, made: [t, 2*h + c], read: [h, t, c]", "whole: []", "expected one shape"),

@@ -7,11 +7,8 @@ aliases included, and refuses repeated keys. Booleans and numbers follow YAML 1.
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
-from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -28,6 +25,7 @@ from tilewright.schema.document.reading import (
     parse_document,
     read_document,
 )
+from tilewright.schema.document.suggestions import suggestion, unknown_key
 from tilewright.values import MisplacedError, Model, plainly
 
 __all__ = [
@@ -50,8 +48,6 @@ YAML_SUFFIXES = (".yaml", ".yml", ".json")
 
 MAX_FAULTS = 10
 """Maximum number of errors reported for one document."""
-MAX_WORD = 100
-"""Maximum length of a word for which similar ones are suggested."""
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -193,8 +189,7 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     if within:
         prefix = ""
     if kind == "extra_forbidden":
-        known = _field_names(model, _siblings(path, document.data))
-        message = f"unknown key '{path[-1]}'" + suggestion(str(path[-1]), known)
+        message = unknown_key(path, document.data, model)
         prefix = ""
     elif kind == "missing":
         message = f"'{fault['loc'][-1]}' is missing"
@@ -224,36 +219,3 @@ def _real_path(loc: tuple[int | str, ...], data: Any) -> Path_:
             continue
         path.append(step)
     return tuple(path)
-
-
-def _siblings(path: Path_, data: Any) -> set[str]:
-    """Return the keys next to the last step of a path, itself included."""
-    for step in path[:-1]:
-        data = data[step]
-    return {each for each in data if isinstance(each, str)} if isinstance(data, dict) else set()
-
-
-@cache
-def _keys_by_part(model: type[BaseModel]) -> tuple[frozenset[str], ...]:
-    """Return the keys of each part of a schema."""
-    schema = model.model_json_schema()
-    return tuple(frozenset(part.get("properties", ())) for part in (schema, *schema.get("$defs", {}).values()))
-
-
-def _field_names(model: type[BaseModel], siblings: set[str]) -> set[str]:
-    """Return the keys of the parts of a schema that know most of the siblings."""
-    parts = _keys_by_part(model)
-    most = max(len(siblings & part) for part in parts)
-    return {name for part in parts if len(siblings & part) == most for name in part}
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` if a similar word is known, otherwise an empty text.
-
-    >>> suggestion("eyeris", ["eyeriss", "simba"])
-    "; did you mean 'eyeriss'?"
-    """
-    if len(word) > MAX_WORD:
-        return ""
-    near = difflib.get_close_matches(word, [each for each in known if len(each) <= MAX_WORD], n=1, cutoff=0.6)
-    return f"; did you mean '{near[0]}'?" if near and near[0] != word else ""
