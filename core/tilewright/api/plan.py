@@ -213,20 +213,21 @@ def _given(
     works, hardware = _several(work), _several(arch)
     chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
     foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
-    if (notation or reading) and not foreign_hardware and not any(map(is_foreign, works)):
+    theirs = [is_foreign(each, notation) for each in works]
+    if (notation or reading) and not foreign_hardware and not any(theirs):
         raise InputError(
             "none of the files is another tool's", hint="leave --from, --set, --dense, --one-energy and --dataflow out"
         )
     if not foreign_hardware:
         architecture = load_architecture(hardware[0])
         constraints = load_constraints(chosen, architecture)
-        network, objective = _network(works, notation, reading)
+        network, objective = _network(works, theirs, notation, reading)
         return network, architecture, constraints, objective
-    if all(map(is_foreign, works)):
+    if all(theirs):
         layers = None
         found = foreign(works, hardware, notation, reading)
     else:
-        layers, _ = _network(works, notation, reading)
+        layers, _ = _network(works, theirs, notation, reading)
         found = foreign(layers if chosen is None else None, hardware, notation, reading)
     layers = found.workload or layers
     assert layers is not None  # both sources were given
@@ -260,18 +261,20 @@ def _several(source: Sources) -> list[Any]:
 
 
 def _network(
-    works: list[Any], notation: str | None, reading: MappingOf[str, Any] | None
+    works: list[Any], theirs: list[bool], notation: str | None, reading: MappingOf[str, Any] | None
 ) -> tuple[Workload, str | None]:
     """Return the layers of one source, or of several files, as a workload, and the objective that the files state.
+
+    `theirs` states of each source whether another tool's adapter reads it.
 
     Raises:
         InputError: A source is invalid, or Tilewright's files are mixed with those of another tool.
     """
-    if all(map(is_foreign, works)):
+    if all(theirs):
         found = foreign(works, [], notation, reading)
         assert found.workload is not None
         return _mappable(found.workload), found.objective
-    if any(map(is_foreign, works)):
+    if any(theirs):
         raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
     parts = [load_workload(each) for each in works]
     if len(parts) == 1:

@@ -197,7 +197,7 @@ class Flags:
         from tilewright.cli.common import key_values
 
         given = self.batch or self.size or self.density
-        if not given and (len(workload) > 1 or is_foreign(workload[0])):
+        if not given and (len(workload) > 1 or is_foreign(workload[0], self.chosen["notation"])):
             return workload
         sizes: dict[str, Any] = {} if self.batch is None else {"batch": self.batch}
         if self.size:

@@ -151,6 +151,24 @@ def test_a_program_of_several_layers_is_no_problem(folder: Path, monkeypatch: py
         given([folder / "odd.yaml"], "eyeriss", notation="programs")
 
 
+@pytest.mark.parametrize("name", ["own.onnx", "own.mlir", "own.pt2", "own.yaml"])
+def test_a_named_notation_reads_files_that_look_like_others(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    problem = tw.load("mk,kn->mn; m=8 n=4 k=6", "problem")
+    adapter: Any = SimpleNamespace(parse=lambda files: InputSet(problem=problem), expressible=never, render=never)
+    registry = installed()
+    monkeypatch.setattr(registry, "registrations", list(registry.registrations))
+    registry.add(AdapterSpec(name="own", summary="", factory=lambda options: adapter), "third-party")
+    (tmp_path / name).write_text("kind: workload\nname: other\n")
+    work, _, _ = given([tmp_path / name], "eyeriss", notation="own")
+    assert work.layers[0].problem.tensors == problem.tensors
+    with pytest.raises(InputError, match="none of the files is another tool's"):
+        given([tmp_path / name], "eyeriss", notation="timeloop")
+    with pytest.raises(tw.errors.UnknownPluginError, match="did you mean 'timeloop'"):
+        given([tmp_path / name], "eyeriss", notation="timelop")
+
+
 def test_files_of_ours_may_be_several(tmp_path: Path) -> None:
     for name, text in (("a", "mk,kn->mn; m=8 n=4 k=6"), ("b", "mk,kn->mn; m=2 n=4 k=6")):
         problem = tw.load(text, "problem").model_copy(update={"name": name})

@@ -83,7 +83,7 @@ def explore(
     built = cache(found.point)
     tried = drawn(len(found), LOOKED_AT if samples else asked, settings["seed"])
     plan, configuration = Plan.of_one(
-        _together(workload, settings["weights"]), _first(found, map(built, tried)), settings
+        _together(workload, settings["weights"], settings["notation"]), _first(found, map(built, tried)), settings
     )
     warn_of_operands(plan.workload, configuration.architecture)
     name = ", ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
@@ -144,7 +144,7 @@ def _file(store: str | os.PathLike[str] | None, plan: Plan) -> Path | None:
     return None if results is None else results.folder / FILE
 
 
-def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
+def _together(workload: Sources, weights: Sequence[int] | None, notation: str | None) -> Sources:
     """Return several networks as one, each repeated by its weight.
 
     A single network and files of another tool are returned unchanged.
@@ -153,7 +153,7 @@ def _together(workload: Sources, weights: Sequence[int] | None) -> Sources:
         InputError: The weights do not suit the networks.
     """
     works: list[Any] = list(workload) if isinstance(workload, list | tuple) else [workload]
-    if len(works) == 1 or any(isinstance(each, str | os.PathLike) and is_foreign(each) for each in works):
+    if len(works) == 1 or any(isinstance(each, str | os.PathLike) and is_foreign(each, notation) for each in works):
         if weights is not None:
             raise InputError(
                 "weights are for several networks", hint="give two networks or more, and a weight for each"

@@ -12,7 +12,7 @@ from tilewright.errors import InputError, TilewrightError
 from tilewright.files import file_and_member, is_file
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import FrontendSpec
+from tilewright.plugin.specs import AdapterSpec, FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document
@@ -59,18 +59,21 @@ def is_file_name(source: str) -> bool:
     return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
 
 
-def is_foreign(source: object) -> bool:
+def is_foreign(source: object, notation: str | None = None) -> bool:
     """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
 
-    Every file counts that no frontend reads and that is not a Tilewright document.
+    Every file counts that no frontend reads and that is not a Tilewright document. Others count if the adapter of the
+    named notation reads them.
     """
     if not isinstance(source, str | os.PathLike):
         return False
     if os.path.isdir(source):
         return os.fspath(source) not in {*library.names("architectures"), *library.names("workloads")}
     file = file_and_member(source)[0]
-    if not is_file(file) or file.endswith(frontend_suffixes(builtin=True)) or _is_ours(file):
+    if not is_file(file):
         return False
+    if file.endswith(frontend_suffixes(builtin=True)) or _is_ours(file):
+        return notation is not None and _is_read_by_an_adapter(file, notation)
     return not file.endswith(frontend_suffixes()) or _is_read_by_an_adapter(file)
 
 
@@ -93,11 +96,13 @@ def _is_ours(file: str) -> bool:
     return isinstance(data, dict) and (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
 
 
-def _is_read_by_an_adapter(file: str) -> bool:
-    """Return whether an adapter reads the file, as layers or as hardware."""
+def _is_read_by_an_adapter(file: str, notation: str | None = None) -> bool:
+    """Return whether an adapter reads the file, as layers or as hardware. Raises UnknownPluginError for the named one."""
+    if notation is not None:
+        installed().find(AdapterSpec, notation)
     for work, hardware in (([Path(file)], []), (None, [Path(file)])):
         with contextlib.suppress(TilewrightError):
-            read_map_inputs(work, hardware, installed())
+            read_map_inputs(work, hardware, installed(), notation)
             return True
     return False
 
