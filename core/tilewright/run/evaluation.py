@@ -5,7 +5,8 @@ Every failure becomes an invalid report with reasons: a refusal of the model, a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ from tilewright.schema.report import Report
 
 FAILED = "plugin_failed"
 """Code of the reason if a plugin crashed or could not be built."""
+BOXES = "holes"
+"""Code of the approximation of a model that counts the box around the words of a tile."""
 
 
 @dataclass(frozen=True)
@@ -179,6 +182,23 @@ def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) 
         names = ", ".join(problem.sparse_tensors)
         yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"
     yield from operand_warnings([problem], architecture)
+    yield from _boxes(model, [problem])
+
+
+def _boxes(model: BuiltModel, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield a warning for each tensor that repeats a dimension, if the model counts the box around its words."""
+    for problem in problems:
+        for tensor in problem.tensors:
+            names = Counter(name for rank in tensor.projection for name in rank.terms)
+            twice = [name for name, count in names.items() if count > 1]
+            if twice and _has_approximation(model, BOXES):
+                text = f"{', '.join(twice)} moves several coordinates of {tensor.name}, which is counted by its box"
+                yield f"{problem.name}: {text}; an execution moves the words on the diagonal only"
+
+
+def _has_approximation(model: BuiltModel, code: str) -> bool:
+    specs = [each.spec for each in installed().of_kind(CostModelSpec) if each.name == model.record.name]
+    return any(isinstance(spec, CostModelSpec) and code in {each.code for each in spec.approximations} for spec in specs)
 
 
 def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
@@ -195,7 +215,7 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         for problem in group.layers:
             _check_accepted(model, problem, group.architecture)
         if isinstance(model.model, GroupModel):
-            return _with_units(model.model.explain_group(group), group)
+            return _with_warnings(model, model.model.explain_group(group), group)
         for path in group.paths.values():
             verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
             if not verdict:
@@ -203,14 +223,14 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         from tilewright.run.branches import evaluate_branches  # single mappings need none of it
 
         with compilation_notice(model.name):
-            return _with_units(evaluate_branches(model.record.name, model.model.bind, group), group)
+            return _with_warnings(model, evaluate_branches(model.record.name, model.model.bind, group), group)
     except TilewrightError as error:
         return refusal(model, group.name, macs, error)
 
 
-def _with_units(report: Report, group: GroupMapping) -> Report:
-    """Return a report with the warnings on the group's unit operations."""
-    warnings = operand_warnings(group.layers, group.architecture)
+def _with_warnings(model: BuiltModel, report: Report, group: GroupMapping) -> Report:
+    """Return a report with the warnings on what the figures leave out, the same as those of single layers."""
+    warnings = (*operand_warnings(group.layers, group.architecture), *_boxes(model, group.layers))
     return report.model_copy(update={"warnings": (*report.warnings, *warnings)}) if report.valid else report
 
 

@@ -153,3 +153,34 @@ def test_densities_alone_change_nothing_and_a_warning_says_so() -> None:
     assert dense.valid and (sparse.energy_pj, sparse.cycles) == (dense.energy_pj, dense.cycles)
     (told,) = set(sparse.warnings) - set(dense.warnings)
     assert told.startswith("densities of ") and "no part of" in told
+
+
+DIAGONAL = """
+name: three
+dimensions: {m: 6, k: 3}
+tensors:
+- {name: A, role: input, projection: [m, k]}
+- {name: D, role: output, projection: [m, m]}
+"""
+
+
+@pytest.mark.parametrize(("model", "count"), [("timeloop", 1), ("oracle", 0)])
+def test_layers_and_groups_have_one_warning_on_a_dimension_of_two_coordinates(model: str, count: int) -> None:
+    problem = tw.Problem.from_yaml(DIAGONAL)
+    memories = [{"name": name, "read_energy_pj": 1, "write_energy_pj": 1} for name in ("DRAM", "Buffer")]
+    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    architecture = tw.Architecture.model_validate(
+        {"name": "two", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}}
+    )
+    mapping = next(tw.space(problem, architecture).enumerate(1))[0]
+    group = tw.GroupMapping.of(problem, architecture, mapping)
+    one, several = (
+        tw.evaluate(mapping, problem, architecture, models=model),
+        tw.evaluate(group, models=model),
+    )
+    warnings = [[text for text in each.reports[0].warnings if "diagonal" in text] for each in (one, several)]
+
+    assert all(each.reports[0].valid for each in (one, several)) and warnings[0] == warnings[1]
+    assert [f"{problem.name}: m moves several coordinates of D"] * count == [
+        text.split(",")[0] for text in warnings[0]
+    ]

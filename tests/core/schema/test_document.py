@@ -45,6 +45,35 @@ def test_what_is_dumped_is_read_back(data: object) -> None:
     assert parse_document(dump_yaml(data)).data == data
 
 
+@given(DATA.filter(lambda data: data is not None))
+def test_json_with_escapes_is_read_back(data: object) -> None:
+    assert parse_document(json.dumps(data)).data == data
+
+
+@given(TEXT)
+def test_any_name_is_read_back_from_both_forms(name: str) -> None:
+    tensors = [{"name": each, "role": each, "projection": ["m"]} for each in ("input", "output")]
+    named = Problem.model_validate({"name": name or "x", "dimensions": {"m": 1}, "tensors": tensors})
+    assert Problem.from_yaml(named.to_json()) == named == Problem.from_yaml(named.to_yaml())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r'"\ud83d\ude00"', "\U0001f600"), (r'"a\uD83D\uDE00\ud83d\ude00"', "a\U0001f600\U0001f600"),
+        (r"'\ud83d\ude00'", r"\ud83d\ude00"), (r"\ud83d\ude00", r"\ud83d\ude00"), (r'"\\ud83d\ude00"', None),
+        (r'"\ud83d\ude00 \ud83d"', None),
+    ],
+)  # fmt: skip
+def test_halves_of_a_character_are_joined_in_double_quotes_only(text: str, value: str | None) -> None:
+    if value is None:
+        with pytest.raises(InputError, match="half a character|escape"):
+            parse_document(f"x: {text}")
+    else:
+        assert parse_document(f"{{x: {text}}}").data == {"x": value}
+        assert parse_document(f"{text}: 1").data == {value: 1}
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [

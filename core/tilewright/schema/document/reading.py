@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,14 @@ class Loader(_Events):  # type: ignore[misc]
     """
 
 
-Loader.yaml_implicit_resolvers = {}
+class _Whole(yaml.SafeLoader):
+    """A source of events that reads a character in two halves, as JSON may escape it; libyaml refuses that."""
+
+
+_HALVES = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]")
+"""The escapes of the two halves of a character beyond 16 bits."""
+
+Loader.yaml_implicit_resolvers = _Whole.yaml_implicit_resolvers = {}
 for _tag, _pattern, _first in (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
@@ -98,7 +106,7 @@ def parse_document(text: str, *, source: str = "<text>", repeated_keys: bool = F
     if odd is not None:
         place = Location(source, text.count("\n", 0, odd.start()) + 1)
         raise InputError(f"character {ord(odd[0]):#x} is not allowed in YAML", location=place)
-    loader = Loader(text)
+    loader = _Whole(text) if _HALVES.search(text) else Loader(text)
     try:
         builder = _Builder(loader, source, repeated_keys)
         data = builder.document()
@@ -162,8 +170,16 @@ class _Builder:
             raise InputError(f"the document is too deep: it has more than {MAX_DEPTH} levels", location=place)
         self.marks[path] = place
 
-    def _value(self, path: Path_) -> Any:
+    def _event(self) -> Any:
+        """Return the next event; the two halves of a character are joined."""
         event = self.loader.get_event()
+        if isinstance(event, yaml.ScalarEvent) and not event.value.isascii():
+            with suppress(UnicodeDecodeError):  # half a character; the reader of the text reports it
+                event.value = event.value.encode("utf-16", "surrogatepass").decode("utf-16")
+        return event
+
+    def _value(self, path: Path_) -> Any:
+        event = self._event()
         place = self._place(event)
         if isinstance(event, yaml.AliasEvent):
             return self._repeated(self._meant(event, place), path, place)
@@ -194,7 +210,7 @@ class _Builder:
     def _mapping(self, path: Path_) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
         while not self.loader.check_event(yaml.MappingEndEvent):
-            event = self.loader.get_event()
+            event = self._event()
             place = self._place(event)
             key = self._key(event, place)
             if key in result and not self.repeated_keys:
