@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from tilewright.errors import NotConformableError
+from tilewright.errors import NotConformableError, NoValidMappingError
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -156,7 +156,10 @@ def started(task: Task, run: Run) -> Generator[Candidates | MappingBatch | Seque
     starter, *rest = run.starters
     run.starters = tuple(rest)
     # without a start, the caller's own search begins
-    with suppress(StopIteration, NotConformableError), closing(starter.search(task, run)) as proposals:
+    with (
+        suppress(StopIteration, NotConformableError, NoValidMappingError),
+        closing(starter.search(task, run)) as proposals,
+    ):
         proposed = next(proposals)
         while True:
             costs = yield proposed

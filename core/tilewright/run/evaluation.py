@@ -198,7 +198,9 @@ def _boxes(model: BuiltModel, problems: Sequence[Problem]) -> Iterator[str]:
 
 def _has_approximation(model: BuiltModel, code: str) -> bool:
     specs = [each.spec for each in installed().of_kind(CostModelSpec) if each.name == model.record.name]
-    return any(isinstance(spec, CostModelSpec) and code in {each.code for each in spec.approximations} for spec in specs)
+    return any(
+        isinstance(spec, CostModelSpec) and code in {each.code for each in spec.approximations} for spec in specs
+    )
 
 
 def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:

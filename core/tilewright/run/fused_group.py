@@ -21,6 +21,7 @@ from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, 
 from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Rank
+from tilewright.schema.read import shape_of
 from tilewright.schema.report import Objective, known_objective
 
 FEW = (2, 4)
@@ -171,6 +172,8 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
             steps=tuple(steps),
             halos=tuple(halos),
             width=round(words * buffer.slices_per_word),
+            alike=group.maker(tensor) is not None
+            or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
         )
 
 
@@ -188,7 +191,9 @@ def _axes(group: GroupMapping, shared: Sequence[Shared], limits: Limits) -> list
     """
     problems = [_problem(group, name) for name in _order(group)]
     dimensions = [(at, number) for at, each in enumerate(problems) for number in range(len(each.dimensions))]
-    links = list(dict.fromkeys(frozenset(steps.items()) for each in shared for steps in each.steps if steps))
+    links = list(
+        dict.fromkeys(frozenset(steps.items()) for each in shared if each.alike for steps in each.steps if steps)
+    )
     return list(dict.fromkeys(axis for joined in _largest(dimensions, links, limits) for axis in joined.values()))
 
 

@@ -19,7 +19,8 @@ class Shared:
     `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
     the group, and the first one fills it. For each coordinate, `sizes` has the whole size. `steps` has the dimension of
     each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
-    reads again. `width`: slices of a word in the buffer.
+    reads again. `width`: slices of a word in the buffer. `alike`: its readers use the same words, so it may be at home
+    in the buffer; otherwise each keeps tiles of its own.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Shared:
     steps: tuple[dict[int, int], ...]
     halos: tuple[int, ...]
     width: int
+    alike: bool = True
 
     @cached_property
     def first(self) -> int:

@@ -252,7 +252,7 @@ class TreeSearch:
         for each in self.shared:
             inside = first <= each.first and each.last <= last
             for layer, own in each.users.items():
-                states[layer][own] = OPEN if inside else others
+                states[layer][own] = FAR if not each.alike else OPEN if inside else others
         tiles = tuple(each.whole for each in self.layers[first : last + 1])
         return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
 
@@ -296,7 +296,7 @@ class TreeSearch:
     def _least(self, number: int, shared: Sequence[Shared]) -> tuple[float, float]:
         """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
         layer = self.layers[number]
-        opened = {each.users[number] for each in shared if number in each.users}
+        opened = {each.users[number] for each in shared if number in each.users and each.alike}
         states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
         if any(layer.windows):
             energy, cycles = self._least_of(number, np.array([layer.whole]), states)

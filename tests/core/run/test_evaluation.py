@@ -181,6 +181,4 @@ def test_layers_and_groups_have_one_warning_on_a_dimension_of_two_coordinates(mo
     warnings = [[text for text in each.reports[0].warnings if "diagonal" in text] for each in (one, several)]
 
     assert all(each.reports[0].valid for each in (one, several)) and warnings[0] == warnings[1]
-    assert [f"{problem.name}: m moves several coordinates of D"] * count == [
-        text.split(",")[0] for text in warnings[0]
-    ]
+    assert [f"{problem.name}: m moves several coordinates of D"] * count == [text.split(",")[0] for text in warnings[0]]

@@ -1,5 +1,6 @@
 """Joining partial mappings of a chain is optimal, and its costs are those of the cost models."""
 
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -166,6 +167,42 @@ def test_a_shared_tensor_is_as_wide_as_its_widest_use(bits: dict[str, int]) -> N
             assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
         costs.append(found.energy_pj)
     assert costs == sorted(costs, reverse=True) and costs[0] > costs[-1]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("bits", "turned"), [({"input": 16}, False), ({"output": 16}, True)])
+def test_the_optimum_of_every_home_is_legal_and_has_the_cost_of_its_execution(
+    bits: dict[str, int], turned: bool
+) -> None:
+    _sweep(bits, turned, range(5, 70))
+
+
+@pytest.mark.parametrize(("bits", "turned"), [({"input": 16}, False), ({"output": 16}, True), ({"weight": 24}, True)])
+def test_the_optimum_of_some_homes_is_legal_and_has_the_cost_of_its_execution(
+    bits: dict[str, int], turned: bool
+) -> None:
+    _sweep(bits, turned, (9, 17, 33, 65))
+
+
+def _sweep(bits: dict[str, int], turned: bool, capacities: Iterable[int]) -> None:
+    """Search a chain in buffers of several capacities; `turned`: both layers read different parts of one tensor."""
+    notation = [
+        {"A": "m k", "V" if turned else "W0": "k n", "M0": "m n"},
+        {"M0": "m n", "V" if turned else "W1": "n k", "M1": "m k"},
+    ]
+    sizes = {"m": 8, "k": 2, "n": 4}
+    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, "energy").group().to_data()
+    costs = list[float]()
+    for words in capacities:
+        memory = data["architecture"]["clusters"][1]["memories"][0]
+        memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words, "update_energy_pj": 50.0}
+        found = search_group(GroupMapping.model_validate(data), "energy")
+        for model in (TIMELOOP, ORACLE):
+            report = evaluate_group(model, found.group)
+            assert report.valid, report.reasons
+            assert report.energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
+        costs.append(found.energy_pj)
+    assert found.proved and costs == sorted(costs, reverse=True)
 
 
 @pytest.mark.parametrize("seed", [1, 5, 9])

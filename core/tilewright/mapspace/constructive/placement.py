@@ -7,7 +7,7 @@ into one inner slot, in all possible ways, and keeps the results that fit the me
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,11 @@ from tilewright.mapspace.counting import prime_powers
 from tilewright.mapspace.space import MapSpace
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Problem
+
+LISTED = 1 << 17
+"""Factorisations that are tried if no constructed start fits."""
+PART = 1 << 14
+"""Factorisations that are tried at once."""
 
 
 def outermost(space: MapSpace, rng: np.random.Generator) -> Candidates:
@@ -93,6 +98,12 @@ def used(rows: Candidates) -> Ints:
     return np.asarray(rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2)), dtype=np.int64)
 
 
+def _sources(space: MapSpace, start: Candidates) -> Ints:
+    """Return for each dimension the temporal slot with the most trips; -1 if there is none."""
+    loops = np.array(space.temporal_slots, dtype=np.int64)
+    return loops[start.trips[0, loops].argmax(axis=0)] if len(loops) else np.full(start.trips.shape[2], -1)
+
+
 @dataclass
 class Placement:
     """Search for placements: moves factors from their source slots into inner slots.
@@ -121,24 +132,25 @@ class Placement:
             NoValidMappingError: The space is empty.
         """
         start = outermost(space, rng)
-        loops = np.array(space.temporal_slots, dtype=np.int64)
-        source_slot = loops[start.trips[0, loops].argmax(axis=0)] if len(loops) else np.full(start.trips.shape[2], -1)
-        return cls(space, rng, start.keeping(keep), source_slot, most)
+        return cls(space, rng, start.keeping(keep), _sources(space, start), most)
 
     @classmethod
     def each(cls, space: MapSpace, rng: np.random.Generator, most: int = 4096) -> list[Placement]:
         """Return one placement for each choice of kept tensors whose start fits the memories.
+
+        If the constructed starts fit for no choice, all factorisations are tried; of more than `LISTED`, as many random ones.
 
         Raises:
             NoValidMappingError: No start fits, or the space is empty.
         """
         first = cls.of(space, rng, most=most)
         choices = [replace(first, start=first.start.keeping(keep))._fitting() for keep in keep_choices(space)]
-        found = [each for each in choices if each.start.fits()[0]]
+        found = [each for each in choices if each.start.fits()[0]] or list(first._of_any())
         if not found:
+            tried = "all factorisations" if space.factorizations <= LISTED else f"{LISTED:,} random factorisations"
             raise NoValidMappingError(
-                f"{space.problem.name} on {space.architecture.name}: no start mapping fits: the tiles exceed the memories with "
-                "all factors in the outermost loops that the rules allow, and in all unrollings that were tried",
+                f"{space.problem.name} on {space.architecture.name}: no start mapping fits: the tiles exceed the memories in "
+                f"{tried}, and with all factors in the outermost loops that the rules allow",
                 hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
         return found
@@ -157,6 +169,28 @@ class Placement:
                 rows = self.subsample(rows)
         rows = rows.take(rows.fits())
         return replace(self, start=rows.take(used(rows).argsort(kind="stable")[:1])) if len(rows) else self
+
+    def _of_any(self) -> Iterator[Placement]:
+        """Yield a placement for each choice of kept tensors, from factorisations that fit; none if none is found.
+
+        A factorisation that fits for some choice fits without optional tensors.
+        """
+        space, choices = self.space, keep_choices(self.space)
+        drawn = (space.sample(self.rng, PART) for _ in range(LISTED // PART))
+        for part in space.factorings(PART) if space.factorizations <= LISTED else drawn:
+            rows = part.keeping(choices[0])
+            rows = rows.take(rows.fits())
+            if len(rows):
+                for keep in choices:
+                    able = rows.keeping(keep)
+                    able = able.take(able.fits())
+                    if len(able):
+                        yield self._from(able.take(used(able).argsort(kind="stable")[:1]))
+                return
+
+    def _from(self, start: Candidates) -> Placement:
+        """Return a placement that begins with another start."""
+        return replace(self, start=start, source_slot=_sources(self.space, start))
 
     def into(self, slot: int, rows: Candidates, dims: Sequence[int] | None = None) -> Candidates:
         """Move factors of `dims` (None: all) from their source slots into `slot`, in all ways that fit."""

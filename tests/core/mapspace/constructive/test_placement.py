@@ -5,11 +5,13 @@ import math
 import numpy as np
 import pytest
 
+import tilewright as tw
 from support.mappers import ARRAY, FLAT, placement, run
 from tilewright.errors import NoValidMappingError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.constructive.placement import Placement, reuse_orders, with_orders
 from tilewright.mapspace.space import MapSpace
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import KeepRule, SpatialRule, TemporalRule, TripRange, Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.testing.corpus import SAMPLES, cramped
@@ -71,3 +73,36 @@ def test_every_choice_of_what_is_kept_is_tried() -> None:
     space = MapSpace.of(ARRAY.problem, ARRAY.architecture, rules)
     assert len(Placement.each(space, np.random.default_rng(0))) == 4
     assert run("local", space).evaluated == 4
+
+
+def test_a_start_is_found_wherever_one_mapping_fits() -> None:
+    """The outer loops may have four of eight rows, so the other two must be unrolled: three words fit a unit."""
+    memories = [
+        {"name": name, "read_energy_pj": 1, "write_energy_pj": 1, "capacity_words": words}
+        for name, words in (("DRAM", None), ("Registers", 3))
+    ]
+    clusters = [{"name": each["name"], "memories": [each]} for each in memories]
+    architecture = Architecture.model_validate(
+        {
+            "name": "two",
+            "clusters": [clusters[0] | {"fanout": {"size": 2}}, clusters[1]],
+            "compute": {"energy_per_operation_pj": 1},
+        }
+    )
+    rules = Variant(
+        temporal=(
+            TemporalRule(memory="DRAM", factors=FrozenDict({"m": TripRange(max=4)})),
+            TemporalRule(memory="Registers", factors=FrozenDict({"m": TripRange(max=2)})),
+        ),
+    )
+    space = MapSpace.of(tw.load("mk,kn->mn; m=8 k=2 n=2"), architecture, rules)
+    fitting = sum(int(part.fits().sum()) for part in space.factorings())
+    for mapper in ("quickflow", "optimal"):
+        found = run(mapper, space)
+        assert found.best is not None and fitting > 0, found.error
+
+
+def test_a_mapper_goes_on_without_a_start() -> None:
+    """No mapping fits: the prover ends after its search, and a warm start is no error."""
+    found = run("optimal", cramped(SAMPLES[1]).space)
+    assert found.error is None and found.best is None
