@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass
 
 from tilewright.algorithms.expansion import Expansion, Offer
+from tilewright.prices import access_pj, port_cycles, price_of
 from tilewright.run.network import MappedLayer
 from tilewright.schema.alternative import Movement
 from tilewright.schema.architecture import Architecture
@@ -115,8 +115,6 @@ def movement_cost(movement: Movement, problem: Problem, architecture: Architectu
     memory = architecture.clusters[0].memory_for(problem.tensor(movement.tensor))
     if memory is None:
         raise ValueError(f"no memory of the outermost cluster of {architecture.name} may hold {movement.tensor}")
-    each, whole = memory.slices_of(problem.tensor(movement.tensor)), memory.slices_per_word
-    slices = (movement.words_read * each, movement.words_written * each)
-    read, written = (math.ceil(count / (memory.block_words * whole)) for count in slices)
-    cycles = max(0 if rate is None else math.ceil(count / (rate * whole)) for _, count, rate in memory.demands(*slices))
-    return Cost(read * memory.read_energy_pj + written * memory.write_energy_pj, cycles)
+    price, width = price_of(memory), memory.slices_of(problem.tensor(movement.tensor))
+    read, written = movement.words_read * width, movement.words_written * width
+    return Cost(float(access_pj(price, read, written, 0)), int(port_cycles(price, read, written)))

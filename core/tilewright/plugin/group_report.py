@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.schema.architecture import Memory
+from tilewright.prices import leakage_pj
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Accesses, InstanceCounts, LevelReport, Limit, Report, TensorCounts, overlapping
 
 
@@ -21,31 +20,6 @@ class Row:
     accesses: Accesses
     tile_words: int
     energy_pj: float
-
-
-def energy_of(memory: Memory, tensor: Tensor, reads: int, fills: int, updates: int) -> float:
-    """Return the pJ of accesses to one instance, in values. One access moves a block."""
-    block, slices = memory.block_words * memory.slices_per_word, memory.slices_of(tensor)
-    return (
-        -(-reads * slices // block) * memory.read_energy_pj
-        + -(-fills * slices // block) * memory.write_energy_pj
-        + -(-updates * slices // block) * memory.accumulation_energy_pj
-    )
-
-
-def port_limits(memories: Sequence[Memory], moved: Mapping[str, tuple[Counter[int], Counter[int]]]) -> Iterator[Limit]:
-    """Yield the cycles that each bandwidth requires, at the busiest instance of its memory.
-
-    Args:
-        moved: memory -> slices that each instance reads, and slices that are written to it.
-    """
-    for memory in memories:
-        for action, counts, bandwidth in memory.demands(*moved.get(memory.name, (Counter(), Counter()))):
-            busiest = max(counts.values(), default=0)
-            if bandwidth is not None and busiest:
-                cycles = math.ceil(busiest / (bandwidth * memory.slices_per_word))
-                words = -(-busiest // memory.slices_per_word)
-                yield Limit(name=memory.name, action=action, cycles=cycles, words=words, words_per_cycle=bandwidth)
 
 
 def group_report(
@@ -73,20 +47,18 @@ def group_report(
     targets = {
         entry.target for path in group.paths.values() for entry in path.mapping.entries if entry.keep is not None
     }
-    levels = []
+    levels, leaked = [], leakage_pj(architecture, cycles, used)
     for cluster in architecture.clusters:
         instances = max([1, *(used[memory.name] for memory in cluster.memories)])
         for memory in cluster.memories if cluster.name in targets else ():
             tensors = _tensors(row for row in rows if row.accesses.level == memory.name)
-            switch, shared = architecture.switch_of(memory.name)
-            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * max(1, used[switch])
             levels.append(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
                     cycles=max((each.cycles for each in joined if each.name == memory.name), default=0),
-                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leakage_pj,
-                    leakage_pj=leakage_pj,
+                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leaked[memory.name],
+                    leakage_pj=leaked[memory.name],
                     tensors=FrozenDict(tensors),
                     used_words=int(peaks[memory.name]),
                     capacity_words=memory.usable_words,

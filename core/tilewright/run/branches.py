@@ -28,7 +28,8 @@ from tilewright.mapspace.group_legality import (
 )
 from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
-from tilewright.plugin.group_report import Row, energy_of, group_report, port_limits
+from tilewright.plugin.group_report import Row, group_report
+from tilewright.prices import charged, port_limits, prices_of, tensor_pj
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path, Place
@@ -268,7 +269,6 @@ class _Layer:
                 if tensor.is_output:
                     fills = max((visit.fills + visit.updates - visit.reads) * self.visits(outward) - first, 0)
             instances = all_visits.instances
-            built = self.architecture.instances[self._cluster_number(memory)] // memory.instances_per_macro
             total = [InstanceCounts(total=each * instances, most=each) for each in (reads, fills, updates)]
             yield Row(
                 Accesses(
@@ -281,7 +281,8 @@ class _Layer:
                     updates=total[2],
                 ),
                 padded.tile_words(keepers[number]) if padded else all_visits.tile_words,
-                energy_of(memory, tensor, reads, fills, updates) * min(instances, built),
+                tensor_pj(memory, tensor, reads, fills, updates)
+                * float(charged(prices_of(self.architecture)[memory.name], instances)),
             )
 
     def moved(self, rows: list[Row]) -> dict[str, tuple[Counter[int], Counter[int]]]:
@@ -300,9 +301,6 @@ class _Layer:
         memory = self.architecture.cluster(self.path.mapping.entries[entry].target).memory_for(tensor)
         assert memory is not None, "legality has been checked"
         return memory
-
-    def _cluster_number(self, memory: Memory) -> int:
-        return self.architecture.cluster_index[self.architecture.cluster_of(memory.name).name]
 
     def _counts(self, cut: int, memory: Memory, tensor: Tensor) -> TensorCounts:
         return next(each for each in self.report(cut).levels if each.name == memory.name).tensors[tensor.name]

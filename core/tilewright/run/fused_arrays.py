@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.plugin.group_report import energy_of
+from tilewright.prices import is_limited, tensor_pj
 from tilewright.run.fused_inside import Choice, Inside, Sizes
 from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, factors, undominated
 from tilewright.schema.report import Objective
@@ -59,11 +59,10 @@ class ArrayLayer(FusedLayer):
         outside = tuple(at for at, state in enumerate(states) if state != FAR)
         found = [each for each in self._branches_inside(tile, outside, objective) if each.slices <= room]
         ports = self.port_cycles(np.array([_sum(moved, each.moved) for each in found], dtype=np.int64).reshape(-1, 4))
-        leakage = sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
         branches = list[Branch]()
         for each, needed in zip(found, ports.tolist(), strict=True):
             cycles = max(each.choice.cycles, needed)
-            total = energy + each.energy_pj + cycles * leakage
+            total = energy + each.energy_pj + cycles * self.leakage_pj
             branches.append(ArrayBranch(total, cycles, each.slices, each.nodes, each.choice))
         rows = [(*factors(objective, each.energy_pj, each.cycles), each.slices) for each in branches]
         return [branches[at] for at in undominated(np.array(rows), self.limits)] if rows else []
@@ -71,13 +70,12 @@ class ArrayLayer(FusedLayer):
     def home_is_least(self, objective: Objective) -> bool:
         """Return whether no tensor costs less if it is not at home in the buffer."""
         cheaper = all(
-            energy_of(self.buffer, each, *accesses) <= energy_of(self.outer, each, *accesses)
+            tensor_pj(self.buffer, each, *accesses) <= tensor_pj(self.outer, each, *accesses)
             for each in self.problem.tensors
             for accesses in ((1, 0, 0), (0, 0, 1))
         )
-        leaks = any(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        limited = any(rate is not None for _, _, rate in self.buffer.demands(0, 0))
-        return cheaper and not (limited and (leaks or objective != "energy"))
+        timed = self.leakage_pj > 0 or objective != "energy"
+        return cheaper and not (timed and is_limited(self.prices[1]))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
         """Return a lower bound on energy and cycles inside tiles [n, dimension] for all nests inside."""
@@ -95,7 +93,7 @@ class ArrayLayer(FusedLayer):
                 moved[:, 1] += 0 if update is None else words * outer
         working = macs * compute.cycles_per_operation / self.architecture.compute_instances
         cycles = np.maximum(self.port_cycles(moved), working)
-        return energy + cycles * sum(each.leakage_pj_per_cycle for each in (self.outer, self.buffer)), cycles
+        return energy + cycles * self.leakage_pj, cycles
 
     def inner_entries(self, branch: Branch) -> list[dict[str, Any]]:
         """Return the entries inside the nest of a branch."""
@@ -118,7 +116,7 @@ class ArrayLayer(FusedLayer):
     def _best(self, found: Sequence[_Inner], objective: Objective) -> Iterator[int]:
         """Yield the numbers of the branches that no other one beats in what later costs depend on."""
         memories = (self.outer, self.buffer)
-        timed = objective != "energy" or any(each.leakage_pj_per_cycle for each in memories)
+        timed = objective != "energy" or self.leakage_pj > 0
         rows = list[tuple[float, ...]]()
         for each in found:
             row: list[float] = [each.slices]
@@ -248,8 +246,8 @@ class ArrayLayer(FusedLayer):
         found = []
         for tensor in self.problem.tensors:
             first = self.problem.tensor_words(tensor) if tensor.is_output else 0
-            update = energy_of(self.outer, tensor, 0, 0, 1) if tensor.is_output else None
-            read, fill = energy_of(self.outer, tensor, 1, 0, 0), energy_of(self.buffer, tensor, 0, 1, 0)
+            update = tensor_pj(self.outer, tensor, 0, 0, 1) if tensor.is_output else None
+            read, fill = tensor_pj(self.outer, tensor, 1, 0, 0), tensor_pj(self.buffer, tensor, 0, 1, 0)
             widths = self.outer.slices_of(tensor), self.buffer.slices_of(tensor)
             found.append((first, read, update, fill, *widths))
         return found

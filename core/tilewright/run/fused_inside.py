@@ -18,6 +18,7 @@ import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.prices import access_pj, port_cycles, price_of, tensor_pj
 from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_parts import undominated
 from tilewright.schema.architecture import Architecture, Cluster, Memory
@@ -52,7 +53,7 @@ def uncovered(architecture: Architecture, problems: Sequence[Problem]) -> Iterat
             text = "registers that leak, or that are accessed together, are not searched"
             yield Reason(code="hardware", where=memory.name, message=text)
     for memory in memories:
-        block = memory.block_words * memory.slices_per_word
+        block = price_of(memory).block
         if any(memory.slices_of(tensor) % block for problem in problems for tensor in problem.tensors):
             text = "several values share an access, which is not searched on arrays"
             yield Reason(code="hardware", where=memory.name, message=text)
@@ -177,19 +178,13 @@ class Inside:
         energies = (near * self._near_pj(in_buffer)).sum(axis=1) - self._first_pj(in_buffer)
         cycles = self.problem.macs // known.units * self.architecture.compute.cycles_per_operation
         if self.registers is not None:
-            memory, read = self.registers, known.kept * self.problem.macs
+            price, widths, read = price_of(self.registers), self._widths[-1], known.kept * self.problem.macs
             written[:, output] -= known.kept[:, output] * known.sums
             read[:, output] -= known.kept[:, output] * known.sums
-            updates = known.kept[:, output] * self.problem.macs
-            accesses = self._accesses[-1]
-            energies += (read @ accesses) * memory.read_energy_pj + (written @ accesses) * memory.write_energy_pj
-            energies += updates * (accesses[output] * memory.accumulation_energy_pj)
-            written[:, output] += updates
-            moved = [(each @ self._widths[-1]) // known.units for each in (read, written)]
-            for _, slices, bandwidth in memory.demands(*moved):
-                if bandwidth is not None:
-                    needed = np.ceil(slices / (bandwidth * memory.slices_per_word))
-                    cycles = np.maximum(cycles, needed.astype(np.int64))
+            updates = known.kept[:, output] * self.problem.macs * widths[output]
+            energies += access_pj(price, read @ widths, written @ widths, updates)
+            busiest = (slices // known.units for slices in (read @ widths, written @ widths + updates))
+            cycles = np.maximum(cycles, port_cycles(price, *busiest).astype(np.int64))
         for at in self._best(energies, cycles, near, in_buffer, objective):
             unrolling, tiles = known.at(at)
             yield Choice(float(energies[at]), int(cycles[at]), tuple(map(int, near[at])), tile, unrolling, tiles)
@@ -327,26 +322,16 @@ class Inside:
         """Slices of a value, [memory, tensor]."""
         return np.array([[each.slices_of(t) for t in self.problem.tensors] for each in self.architecture.memories])
 
-    @cached_property
-    def _accesses(self) -> Ints:
-        """Accesses for a value, [memory, tensor]."""
-        blocks = np.array([each.block_words * each.slices_per_word for each in self.architecture.memories])
-        found: Ints = self._widths // blocks[:, None]
-        return found
-
     def _near_pj(self, in_buffer: tuple[bool, ...]) -> Floats:
         """Return pJ for each word that passes between the array and the memory outside it, by tensor."""
-        found = []
-        for at, (tensor, near) in enumerate(zip(self.problem.tensors, in_buffer, strict=True)):
-            memory = self.architecture.memories[near]
-            updates = memory.accumulation_energy_pj if tensor.is_output else 0.0
-            found.append(self._accesses[int(near), at] * (memory.read_energy_pj + updates))
-        return np.array(found)
+        memories = [self.architecture.memories[near] for near in in_buffer]
+        near = zip(memories, self.problem.tensors, strict=True)
+        return np.array([tensor_pj(memory, tensor, 1, 0, int(tensor.is_output)) for memory, tensor in near])
 
     def _first_pj(self, in_buffer: tuple[bool, ...]) -> float:
         """Return pJ of the first partial sums, which are not read outside the array."""
-        near, words = in_buffer[self._output], self.problem.tensor_words(self.problem.output)
-        return float(words * self._accesses[int(near), self._output] * self.architecture.memories[near].read_energy_pj)
+        output, memory = self.problem.output, self.architecture.memories[in_buffer[self._output]]
+        return tensor_pj(memory, output, self.problem.tensor_words(output), 0, 0)
 
     def _best(
         self, energies: Floats, cycles: Ints, near: Ints, in_buffer: tuple[bool, ...], objective: Objective

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
+from tilewright.prices import Price, access_pj, port_cycles, price_of
 from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.architecture import Architecture, Memory
@@ -255,8 +256,7 @@ class FusedLayer:
         moved = (most * self._slices).sum(axis=1)
         moved[:, :2] = 0
         busy = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
-        leaks = any(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        timed = leaks or objective != "energy"
+        timed = self.leakage_pj > 0 or objective != "energy"
         computing = self.problem.macs * self.architecture.compute.cycles_per_operation
         return bool((home <= far).all() and (not timed or busy[0] <= computing))
 
@@ -311,13 +311,14 @@ class FusedLayer:
         return np.array([[each.slices_of(own) for each in memories] for own in self.problem.tensors], dtype=np.float64)
 
     @cached_property
-    def _energy_pj(self) -> tuple[Floats, Floats]:
-        """Slices that one access moves, and its energy, for each transfer."""
-        blocks = [each.block_words * each.slices_per_word for each in (self.outer, self.buffer)]
-        outer, buffer = self.outer, self.buffer
-        pj = [outer.read_energy_pj, outer.accumulation_energy_pj]
-        pj += [buffer.read_energy_pj, buffer.write_energy_pj, buffer.accumulation_energy_pj]
-        return np.repeat(np.array(blocks, dtype=np.float64), (2, 3)), np.array(pj)
+    def prices(self) -> tuple[Price, Price]:
+        """Prices of the outermost memory and of the buffer; one instance of each exists."""
+        return price_of(self.outer), price_of(self.buffer)
+
+    @property
+    def leakage_pj(self) -> float:
+        """pJ per cycle of both memories."""
+        return sum(price.leakage_pj for price in self.prices)
 
     def _counts(self, fills: Ints) -> Floats:
         """Return the transfers of all tensors [n, tensor, 5], given their states [n, tensor]."""
@@ -327,8 +328,10 @@ class FusedLayer:
 
     def _energies(self, counts: Floats) -> Floats:
         """Return the energy of all transfers of each tensor [n, tensor]."""
-        block, pj = self._energy_pj
-        return np.ceil(counts * self._slices / block) @ pj
+        outer, buffer = self.prices
+        slices = np.moveaxis(counts * self._slices, -1, 0)
+        energies: Floats = access_pj(outer, slices[0], 0.0, slices[1]) + access_pj(buffer, *slices[2:])
+        return energies
 
     def _totals(self, energies: Floats, counts: Floats) -> tuple[Floats, Floats]:
         """Return energy and cycles, given energies [n, tensor] and transfers [n, tensor, 5]."""
@@ -336,8 +339,7 @@ class FusedLayer:
         moved = (counts * self._slices).sum(axis=1)
         ports = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
         cycles = np.maximum(ports, macs * compute.cycles_per_operation)
-        leakage = sum(memory.leakage_pj_per_cycle for memory in (self.outer, self.buffer))
-        return energies.sum(axis=1) + macs * compute.energy_per_operation_pj + cycles * leakage, cycles
+        return energies.sum(axis=1) + macs * compute.energy_per_operation_pj + cycles * self.leakage_pj, cycles
 
     def port_cycles(self, slices: Ints) -> Floats:
         """Return the cycles that the bandwidths require.
@@ -345,12 +347,9 @@ class FusedLayer:
         Args:
             slices: those that the outermost memory reads and writes, then the buffer [n, 4].
         """
-        cycles = np.zeros(len(slices))
-        for number, memory in enumerate((self.outer, self.buffer)):
-            columns: list[Any] = [slices[:, 2 * number], slices[:, 2 * number + 1]]
-            for _, moved, bandwidth in memory.demands(*columns):
-                if bandwidth is not None:
-                    cycles = np.maximum(cycles, np.ceil(moved / (bandwidth * memory.slices_per_word)))
+        read, written = slices.T[::2], slices.T[1::2]
+        both = (port_cycles(price, *moved) for price, *moved in zip(self.prices, read, written, strict=True))
+        cycles: Floats = np.maximum(*both)
         return cycles
 
     def inner_entries(self, branch: Branch) -> list[dict[str, Any]]:

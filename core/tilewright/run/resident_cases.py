@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from tilewright.plugin.group_report import port_limits
+from tilewright.prices import port_limits
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Limit, Report

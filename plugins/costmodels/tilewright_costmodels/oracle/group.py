@@ -24,6 +24,7 @@ from tilewright.mapspace.group_legality import (
     width_at,
 )
 from tilewright.plugin.group_report import Row, group_report
+from tilewright.prices import prices_of
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import Edge, GroupMapping, Path, Place
 from tilewright.schema.mapping import Mapping
@@ -67,16 +68,13 @@ def explain_group(group: GroupMapping, limit: int) -> Report:
 
 def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str, float]) -> Report:
     group = run.group
-    existing = dict(
-        zip((each.name for each in group.architecture.clusters), group.architecture.instances, strict=False)
-    )
-    rows, limited = list[Row](), dict[str, list[Limit]]()
+    rows, limited, prices = list[Row](), dict[str, list[Limit]](), prices_of(group.architecture)
     counted = run.count()
     for use, residencies in counted:
         names = {"layer": use.path.problem.name, "tensor": use.name}
         for each in residencies:
             accesses = each.accesses().model_copy(update=names)
-            rows.append(Row(accesses, each.traffic.tile_words, each.energy_pj(existing[each.cluster.name])))
+            rows.append(Row(accesses, each.traffic.tile_words, each.energy_pj(prices[each.memory.name])))
     for layer, trace in run.traces.items():
         cycles = len(np.unique(trace.time_steps)) * group.architecture.compute.cycles_per_operation
         own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]

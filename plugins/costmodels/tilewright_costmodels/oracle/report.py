@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilewright.plugin.group_report import energy_of, port_limits
+from tilewright.prices import Price, charged, leakage_pj, port_limits, prices_of, tensor_pj
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -36,19 +36,12 @@ class TensorResidency:
     tensor: Tensor
     traffic: MemoryTraffic
 
-    def energy_pj(self, existing: int) -> float:
-        """Return the pJ of all instances.
-
-        One access moves a block; the instances of one macro are accessed together.
-
-        Args:
-            existing: instances that exist, used or not.
-        """
-        memory = self.memory
+    def energy_pj(self, price: Price) -> float:
+        """Return the pJ of all instances, at the prices of the memory."""
         reads, fills, updates = self.traffic.reads, self.traffic.fills, self.traffic.updates
         instances = reads.keys() | fills.keys() | updates.keys()
-        energy = sum(energy_of(memory, self.tensor, reads[at], fills[at], updates[at]) for at in sorted(instances))
-        return energy * min(self.traffic.instances, existing // memory.instances_per_macro) / self.traffic.instances
+        energy = sum(tensor_pj(self.memory, self.tensor, reads[at], fills[at], updates[at]) for at in sorted(instances))
+        return energy * float(charged(price, self.traffic.instances)) / self.traffic.instances
 
     def transferred(self) -> tuple[Counter[int], Counter[int]]:
         """Return the slices that are read and written, by instance."""
@@ -64,7 +57,7 @@ class TensorResidency:
         """Return the average per instance, to the nearest integer."""
         return math.floor(total / self.traffic.instances + 0.5)
 
-    def counts(self, existing: int) -> TensorCounts:
+    def counts(self, price: Price) -> TensorCounts:
         """Return the averages per instance."""
         return TensorCounts(
             reads=self._average(self.traffic.reads.total()),
@@ -72,7 +65,7 @@ class TensorResidency:
             updates=self._average(self.traffic.updates.total()),
             instances=self.traffic.instances,
             tile_words=self.traffic.tile_words,
-            energy_pj=self.energy_pj(existing),
+            energy_pj=self.energy_pj(price),
         )
 
     def accesses(self) -> Accesses:
@@ -162,7 +155,8 @@ def levels(
     in_use = Counter({memory.name: 1 for memory in architecture.memories})
     for each in residencies:
         in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
-    for number, cluster in enumerate(architecture.clusters):
+    prices, leaked = prices_of(architecture), leakage_pj(architecture, cycles, in_use)
+    for cluster in architecture.clusters:
         entries = [
             i for i, entry in enumerate(mapping.entries) if entry.target == cluster.name and entry.keep is not None
         ]
@@ -171,16 +165,14 @@ def levels(
         instances = len(np.unique(trace.instances(entries[0])))
         for memory in cluster.memories:
             own = [each for each in residencies if each.memory is memory]
-            tensors = {each.tensor.name: each.counts(architecture.instances[number]) for each in own}
-            switch, shared = architecture.switch_of(memory.name)
-            leakage_pj = memory.leakage_pj_per_cycle * cycles * shared * in_use[switch]
+            tensors = {each.tensor.name: each.counts(prices[memory.name]) for each in own}
             rows.append(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
                     cycles=max(each.cycles for each in limited if each is limited[0] or each.name == memory.name),
-                    energy_pj=sum(counts.energy_pj for counts in tensors.values()) + leakage_pj,
-                    leakage_pj=leakage_pj,
+                    energy_pj=sum(counts.energy_pj for counts in tensors.values()) + leaked[memory.name],
+                    leakage_pj=leaked[memory.name],
                     tensors=FrozenDict(tensors),
                 )
             )

@@ -62,7 +62,7 @@ class PipelinedEvaluator(BatchEvaluator):
             costs = kernel.evaluate(mappings, self.timeloop.link_transfers, sound, counts)
         memory = kernel.tables.hardware.memory
         in_use = _by_mapping(counts.in_use)[: len(batch)]
-        leakage = (in_use[:, memory["gate"]] * memory["leakage"]).sum(axis=1)
+        leakage = (in_use[:, memory["gate"]] * memory["leakage_pj"]).sum(axis=1)
         holding = [int(entry) for entry in kernel.tables.hardware.level["holds"]]
         return costs, leakage, holding, _traffic(counts)
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tilewright.compiled import LANES
 from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
+from tilewright.prices import port_time
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.costs import Counts, cost_all
@@ -117,21 +118,19 @@ class _DecidedPart:
         without_leakage = (
             hardware.memory.copy()
         )  # the steps of undecided entries may be fewer, so leakage is added below
-        without_leakage["leakage"] = 0.0
+        without_leakage["leakage_pj"] = 0.0
         groups = Counts(**{name: _lane_groups(count) for name, count in counts._asdict().items()})
         energies, ignored = np.empty((2, *groups.ragged.shape))
         cost_all(hardware._replace(memory=without_leakage), groups, energies, ignored)
         n, cycles = len(self.batch), compute_cycles
         energy = energies.ravel()[:n]
-        for rates, bandwidth in (
-            (groups.read_rate, "read_bandwidth"),
-            (groups.write_rate, "write_bandwidth"),
-            (groups.read_rate + groups.write_rate, "shared_bandwidth"),
-        ):
-            slices = _mapping_rows(rates, n) * counts.compute_cycles[:, None]
-            cycles = np.maximum(cycles, np.floor(slices / hardware.memory[bandwidth] * ROUNDING_FACTOR).max(axis=1))
+        read, written = (
+            _mapping_rows(rates, n) * counts.compute_cycles[:, None] for rates in (groups.read_rate, groups.write_rate)
+        )
+        times = port_time(hardware.memory.view(np.recarray), read, written)
+        cycles = np.maximum(cycles, np.floor(times * ROUNDING_FACTOR).max(axis=1))
         in_use = _mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]
-        leaked = cycles * (in_use * hardware.memory["leakage"]).sum(axis=1)
+        leaked = cycles * (in_use * hardware.memory["leakage_pj"]).sum(axis=1)
         return (energy + undecided + leaked) * ROUNDING_FACTOR, cycles
 
     def _bound_tensor(self, number: int, tensor: Tensor) -> Floats:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Bools, Floats
+from tilewright.prices import access_pj, charged, is_limited, memory_speed, port_cycles, slowed_cycles
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 
@@ -113,7 +114,7 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
                 if np.any(accessed):
                     in_use = lanes(counts.in_use[group, m])
                     counts.in_use[group, m][:] = np.where(accessed, np.maximum(in_use, instances), in_use)
-                    if _is_limited(memory):
+                    if is_limited(memory):
                         read, written = reads, fills + updates
                         if np.any(ragged):
                             read = np.where(ragged, lanes(counts.busiest_reads[group, level, tensor]) * slices, read)
@@ -123,12 +124,8 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
                         read, written = np.where(accessed, read, 0.0), np.where(accessed, written, 0.0)
                         counts.read_rate[group, m][:] = lanes(counts.read_rate[group, m]) + read / compute_cycles
                         counts.write_rate[group, m][:] = lanes(counts.write_rate[group, m]) + written / compute_cycles
-                    block = memory.block
-                    if block > 1.0:
-                        reads, fills, updates = np.ceil(reads / block), np.ceil(fills / block), np.ceil(updates / block)
-                    access = reads * memory.read_energy + fills * memory.write_energy
-                    access = access + updates * memory.update_energy
-                    memory_energy = np.where(accessed, access * np.minimum(instances, memory.built), 0.0)
+                    spent = access_pj(memory, reads, fills, updates) * charged(memory, instances)
+                    memory_energy = np.where(accessed, spent, 0.0)
             energy = energy + memory_energy
             if reported:
                 counts.energy[group, level, tensor][:] = memory_energy
@@ -146,37 +143,20 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
     for m in range(len(hardware.memory)):
         memory, memory_cycles = hardware.memory[m], compute_cycles
         read, written = lanes(counts.read_rate[group, m]), lanes(counts.write_rate[group, m])
-        if _is_limited(memory):
-            slowdown = np.where(read > 0.0, np.minimum(memory.read_bandwidth / read, 1.0), 1.0)
-            slowdown = np.where(written > 0.0, np.minimum(memory.write_bandwidth / written, slowdown), slowdown)
-            moved = read + written
-            slowdown = np.where(moved > 0.0, np.minimum(memory.shared_bandwidth / moved, slowdown), slowdown)
-            limited = np.ceil(compute_cycles / slowdown)
+        if is_limited(memory):
+            speed = memory_speed(memory, read, written)
+            limited = slowed_cycles(compute_cycles, speed)
             if np.any(ragged):
-                port_cycles = _port_cycles(read * compute_cycles, memory.read_bandwidth)
-                port_cycles = np.maximum(port_cycles, _port_cycles(written * compute_cycles, memory.write_bandwidth))
-                port_cycles = np.maximum(port_cycles, _port_cycles(moved * compute_cycles, memory.shared_bandwidth))
-                limited = np.where(ragged, port_cycles, limited)
-            memory_cycles = np.where(slowdown < 1.0, limited, compute_cycles)
+                busiest = port_cycles(memory, read * compute_cycles, written * compute_cycles)
+                limited = np.where(ragged, busiest, limited)
+            memory_cycles = np.where(speed < 1.0, limited, compute_cycles)
             cycles = np.maximum(cycles, memory_cycles)
         if reported:
             counts.cycles[group, m][:] = memory_cycles
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
-        leakage = cycles * memory.leakage * lanes(counts.in_use[group, memory.gate])
+        leakage = cycles * memory.leakage_pj * lanes(counts.in_use[group, memory.gate])
         if reported:
             counts.leakage[group, m][:] = leakage
         energy = energy + leakage
     return energy, cycles
-
-
-@kernel_part
-def _is_limited(memory: Any) -> bool:
-    """Return whether the memory has a bandwidth."""
-    return bool(min(memory.read_bandwidth, memory.write_bandwidth, memory.shared_bandwidth) < np.inf)
-
-
-@kernel_part
-def _port_cycles(slices: Floats, bandwidth: float) -> Floats:
-    """Return the cycles that transferring `slices` needs."""
-    return np.ceil(np.floor(slices + 0.5) / bandwidth)

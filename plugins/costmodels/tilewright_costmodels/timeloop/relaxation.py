@@ -23,20 +23,20 @@ def relaxation_of(
     per_word = np.array([memory.slices_per_word for memory in memories], dtype=np.float64)
     clusters = zip(architecture.clusters, architecture.instances, strict=False)
     instances = np.array([count for cluster, count in clusters for _ in cluster.memories], dtype=np.float64)
-    charged = rows["built"] / instances / [memory.block_words for memory in memories]
+    charged = rows["macros"] / instances / [memory.block_words for memory in memories]
     fanouts = [architecture.cluster(entry.target).fanout for entry in skeleton.entries]
     shared = [[fan.reduction if tensor.is_output else fan.multicast for tensor in problem.tensors] for fan in fanouts]
     return Relaxation(
         memory=tables.rules.memory,
-        read_pj=rows["read_energy"] * charged,
-        fill_pj=rows["write_energy"] * charged,
-        update_pj=rows["update_energy"] * charged,
+        read_pj=rows["read_pj"] * charged,
+        fill_pj=rows["fill_pj"] * charged,
+        update_pj=rows["update_pj"] * charged,
         read_bandwidth=rows["read_bandwidth"] / per_word,
         write_bandwidth=rows["write_bandwidth"] / per_word,
         shared_bandwidth=rows["shared_bandwidth"] / per_word,
         shared=np.array(shared, dtype=np.bool_),
         neighbours=link_transfers,
-        leakage_pj=rows["leakage"],
+        leakage_pj=rows["leakage_pj"],
         gate=rows["gate"],
         compute_pj=tables.hardware.compute_energy_pj,
         cycles_per_operation=tables.hardware.cycles_per_operation,

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.plugin.costmodel import Costs
+from tilewright.prices import throttling_limits
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -80,24 +81,12 @@ def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Rep
 
 
 def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterator[Limit]:
-    """Yield the cycles of compute and of every bandwidth, rounded as in `costs`."""
+    """Yield the cycles of compute and of every bandwidth."""
     computing = float(counts.compute_cycles[0, 0])
     yield Limit(name="compute", action="compute", cycles=int(computing))
     for number, memory in enumerate(architecture.memories):
         read, written = float(counts.read_rate[0, number, 0]), float(counts.write_rate[0, number, 0])
-        for action, rate, bandwidth in memory.demands(read, written):
-            if bandwidth is not None and rate > 0:
-                slices, at_once = math.floor(rate * computing + 0.5), bandwidth * memory.slices_per_word
-                cycles = math.ceil(slices / at_once if ragged else computing / (at_once / rate))
-                if rate <= at_once:  # rounding the slices up makes no port slower than the compute units
-                    cycles = min(cycles, int(computing))
-                yield Limit(
-                    name=memory.name,
-                    action=action,
-                    cycles=cycles,
-                    words=-(-slices // memory.slices_per_word),
-                    words_per_cycle=bandwidth,
-                )
+        yield from throttling_limits(memory, computing, read, written, ragged)
 
 
 def _kept(

@@ -18,6 +18,7 @@ from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, t
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.prices import price_table, prices_of
 from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.problem import Problem
 
@@ -73,10 +74,7 @@ class Hardware(NamedTuple):
     """[L, T]: number of compute units below an instance up to which no bandwidth of that memory can
     bind. Each unit reads or writes at most two words of a tensor per step."""
     memory: Records
-    """[M]: `built`: macros that exist. `read_energy`, `write_energy`, `update_energy`: pJ per
-    access. `block`: slices per access. `read_bandwidth`, `write_bandwidth`, `shared_bandwidth`: slices per cycle.
-    `widest`: slices of the widest value. `leakage`: pJ per cycle for each instance in use of memory
-    `gate`, which switches this one. `tensors`: how many tensors it may hold."""
+    """[M]: rows as `tilewright.prices.Price`."""
     compute_energy_pj: float
     """Energy of all operations."""
     cycles_per_operation: float
@@ -311,11 +309,8 @@ def tables_of(
         rows.append((slot.entry, placed or not slot.spatial, order, not slot.spatial, fanout.axis == "Y"))
         may_share.append([fanout.reduction if tensor.is_output else fanout.multicast for tensor in problem.tensors])
     memory_index = for_kernel(rules.memory[holds])
-    memory = _memories(problem, architecture, {clusters[entry].name for entry in holds})
-    least = np.minimum(
-        np.minimum(memory["read_bandwidth"], memory["write_bandwidth"]), memory["shared_bandwidth"] / 2.0
-    )
-    unthrottled = least / (2.0 * np.maximum(memory["tensors"] * memory["widest"], 1.0))
+    visited = {clusters[entry].name for entry in holds}
+    unthrottled = _unthrottled_units(problem, architecture) if tensors.dense else np.zeros(len(architecture.memories))
     hardware = Hardware(
         slot=table(rows, entry=Index, ordered=bool, order=Index, temporal=bool, vertical=bool),
         may_share=for_kernel(np.array(may_share, np.bool_).reshape(len(slots), len(problem.tensors))),
@@ -328,9 +323,9 @@ def tables_of(
             in_dram=bool,
         ),
         memory_index=memory_index,
-        unthrottled_units=for_kernel(unthrottled[memory_index] if tensors.dense else np.zeros(memory_index.shape)),
+        unthrottled_units=for_kernel(unthrottled[memory_index]),
         slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
-        memory=memory,
+        memory=_memories(architecture, visited),
         compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
         first_fills=first_fills,
@@ -345,24 +340,22 @@ def tables_of(
     )
 
 
-def _memories(problem: Problem, architecture: Architecture, visited: set[str]) -> Records:
+def _memories(architecture: Architecture, visited: set[str]) -> Records:
     """Return `Hardware.memory`. Memories of clusters that no entry visits are off."""
-    names = [memory.name for memory in architecture.memories]
-    rows = []
-    for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
-        for memory in cluster.memories:
-            gate, leaking = architecture.switch_of(memory.name)
-            energies = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
-            bandwidths = (*(rate for _, rate in memory.bandwidths), memory.shared_bandwidth_words_per_cycle)
-            slices, widest = memory.slices_per_word, max(memory.slices_of(tensor) for tensor in problem.tensors)
-            limits = [math.inf if bandwidth is None else bandwidth * slices for bandwidth in bandwidths]
-            leakage = memory.leakage_pj_per_cycle * leaking if cluster.name in visited else 0.0
-            built = instances // memory.instances_per_macro
-            block = memory.block_words * slices
-            tensors = sum(memory.may_hold(tensor) for tensor in problem.tensors)
-            rows.append((built, *energies, block, *limits, widest, leakage, names.index(gate), tensors))
-    fields = "built read_energy write_energy update_energy block read_bandwidth write_bandwidth shared_bandwidth widest leakage"
-    return table(rows, **dict.fromkeys(fields.split(), float), gate=int, tensors=float)
+    on = {memory.name for cluster in architecture.clusters if cluster.name in visited for memory in cluster.memories}
+    prices = prices_of(architecture).items()
+    return price_table(price if name in on else price._replace(leakage_pj=0.0) for name, price in prices)
+
+
+def _unthrottled_units(problem: Problem, architecture: Architecture) -> Floats:
+    """Return for each memory the compute units below an instance up to which none of its bandwidths can bind."""
+    units = []
+    for memory, price in zip(architecture.memories, prices_of(architecture).values(), strict=True):
+        held = [memory.slices_of(tensor) for tensor in problem.tensors]
+        most = sum(memory.may_hold(tensor) for tensor in problem.tensors) * max(held)
+        least = min(price.read_bandwidth, price.write_bandwidth, price.shared_bandwidth / 2)
+        units.append(least / (2 * max(most, 1)))
+    return np.array(units)
 
 
 def _mesh_x(mesh: dict[str, int]) -> int:

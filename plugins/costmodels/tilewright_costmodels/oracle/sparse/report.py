@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import Reason
+from tilewright.prices import Price, charged
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
@@ -64,22 +65,22 @@ class SparseResidency(TensorResidency):
         bits: Means = (self._metadata() * weights).sum(axis=(0, 1))
         return bits
 
-    def energy_pj(self, existing: int) -> float:
+    def energy_pj(self, price: Price) -> float:
         """Return the pJ of all instances: mean accesses of full blocks, times their energies."""
-        memory, sparse = self.memory, self.memory.sparse or SparseMemory()
+        sparse = self.memory.sparse or SparseMemory()
         prices = np.array(
             [
-                [memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj],
+                [price.read_pj, price.fill_pj, price.update_pj],
                 *([_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in ("gated", "skipped")),
             ]
         )
         kinds = ("metadata", "gated_metadata", "skipped_metadata")
         of_metadata = np.array([[_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in kinds])
-        blocks = self._data() * memory.slices_of(self.tensor) / (memory.block_words * memory.slices_per_word)
+        blocks = self._data() * self.memory.slices_of(self.tensor) / price.block
         energy = float((blocks * prices).sum())
         if sparse.metadata.width_bits:
             energy += float((self._bits() / sparse.metadata.width_bits * of_metadata).sum())
-        energy *= min(self.traffic.instances, existing // memory.instances_per_macro)
+        energy *= float(charged(price, self.traffic.instances))
         energy += self.expanded * sparse.energy_pj("decompression")
         return energy + self.packed * sparse.energy_pj("compression")
 
@@ -91,9 +92,9 @@ class SparseResidency(TensorResidency):
         busy = range(self.traffic.instances)
         return Counter(dict.fromkeys(busy, slices[READ])), Counter(dict.fromkeys(busy, slices[FILL] + slices[UPDATE]))
 
-    def counts(self, existing: int) -> TensorCounts:
+    def counts(self, price: Price) -> TensorCounts:
         """Return the means per instance."""
-        dense = super().counts(existing)
+        dense = super().counts(price)
         data, instances = self._data(), self.traffic.instances
         made = _accesses(data[ACTUAL])
         sparse = SparseCounts(
@@ -107,7 +108,7 @@ class SparseResidency(TensorResidency):
             metadata_bits=self.metadata_bits,
             average_instances=instances,
         )
-        return dense.model_copy(update={**made.model_dump(), "sparse": sparse, "energy_pj": self.energy_pj(existing)})
+        return dense.model_copy(update={**made.model_dump(), "sparse": sparse, "energy_pj": self.energy_pj(price)})
 
     @property
     def stored_words(self) -> int:

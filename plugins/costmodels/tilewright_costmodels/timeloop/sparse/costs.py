@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.prices import charged, leakage_pj, memory_speed, prices_of, slowed_cycles, throttling_limits
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Limit
@@ -45,12 +46,12 @@ def spent(nest: Nest, traffic: Mapping[tuple[int, str], Traffic], computing: int
     energies: dict[tuple[int, str], float] = {}
     rates: dict[str, tuple[float, float]] = {}
     in_use: dict[str, float] = {}
+    prices = prices_of(nest.architecture)
     for (level, name), each in traffic.items():
         tensor = nest.problem.tensor(name)
         memory = nest.memory(tensor, level)
-        built = nest.architecture.instances[nest.levels[level].cluster] // memory.instances_per_macro
-        charged = min(each.instances, built) / each.instances if each.instances else 0.0
-        energies[level, name] = _energy(memory, tensor, each) * charged * each.average
+        share = float(charged(prices[memory.name], each.instances)) / each.instances if each.instances else 0.0
+        energies[level, name] = _energy(memory, tensor, each) * share * each.average
         spreads = each.average / each.instances if each.instances else 0.0
         read, write = rates.get(memory.name, (0.0, 0.0))
         reads, writes = (math.ceil(count * spreads) for count in _transferred(memory, tensor, each))
@@ -60,22 +61,11 @@ def spent(nest: Nest, traffic: Mapping[tuple[int, str], Traffic], computing: int
     memory_cycles = {}
     for memory in nest.architecture.memories:
         read, write = rates.get(memory.name, (0.0, 0.0))
-        slowdown = 1.0
-        for action, rate, bandwidth in memory.demands(read, write):
-            if bandwidth is not None and rate > 0:
-                slow = min(bandwidth * memory.slices_per_word / rate, 1.0)
-                slowdown = min(slowdown, slow)
-                moved = math.ceil(math.floor(rate * computing + 0.5) / memory.slices_per_word)
-                cycles = math.ceil(computing / slow)
-                limits.append(
-                    Limit(name=memory.name, action=action, cycles=cycles, words=moved, words_per_cycle=bandwidth)
-                )
-        memory_cycles[memory.name] = math.ceil(computing / slowdown)
+        limits += throttling_limits(memory, computing, read, write)
+        speed = memory_speed(prices[memory.name], read, write)
+        memory_cycles[memory.name] = int(slowed_cycles(computing, speed))
     cycles = max(computing, *memory_cycles.values())
-    leakage = {}
-    for memory in nest.architecture.memories:
-        gate, leaking = nest.architecture.switch_of(memory.name)
-        leakage[memory.name] = cycles * memory.leakage_pj_per_cycle * leaking * in_use.get(gate, 1.0)
+    leakage = leakage_pj(nest.architecture, cycles, in_use)
     return Spent(cycles, energies, leakage, memory_cycles, tuple(limits))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.scratch import lay_out, to_lanes
+from tilewright.prices import charged, is_limited, memory_speed, slowed_cycles
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sparse.batch.loops import relate
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable
@@ -107,9 +108,9 @@ def _cost(
             if memory >= 0 and np.any(kept):
                 instances = lanes(counts.instances[group, outer])
                 average = instances * lanes(work.values[level, t, EXISTS])
-                charged = np.minimum(instances, tables.storage[memory].built) / instances
-                access_pj, reads, writes = _accesses(tables, work, level, t)
-                energy = energy + np.where(kept, access_pj * charged * average, 0.0)
+                share_charged = charged(tables.storage[memory], instances) / instances
+                instance_pj, reads, writes = _accesses(tables, work, level, t)
+                energy = energy + np.where(kept, instance_pj * share_charged * average, 0.0)
                 share, rates = average / instances, work.rates[memory]
                 rates[0][:] = lanes(rates[0]) + np.where(kept, np.ceil(reads * share) / computing, 0.0)
                 rates[1][:] = lanes(rates[1]) + np.where(kept, np.ceil(writes * share) / computing, 0.0)
@@ -117,20 +118,12 @@ def _cost(
                 work.in_use[memory][:] = np.where(kept, np.maximum(in_use, average), in_use)
     cycles = computing
     for m in range(len(tables.storage)):
-        memory, read, written, slowdown = (
-            tables.storage[m],
-            lanes(work.rates[m, 0]),
-            lanes(work.rates[m, 1]),
-            splat16(1.0),
-        )
-        if min(memory.read_bandwidth, memory.write_bandwidth, memory.shared_bandwidth) < np.inf:
-            moved = read + written
-            slowdown = np.where(read > 0.0, np.minimum(memory.read_bandwidth / read, slowdown), slowdown)
-            slowdown = np.where(written > 0.0, np.minimum(memory.write_bandwidth / written, slowdown), slowdown)
-            slowdown = np.where(moved > 0.0, np.minimum(memory.shared_bandwidth / moved, slowdown), slowdown)
-            cycles = np.maximum(cycles, np.ceil(computing / slowdown))
+        memory = tables.storage[m]
+        if is_limited(memory):
+            speed = memory_speed(memory, lanes(work.rates[m, 0]), lanes(work.rates[m, 1]))
+            cycles = np.maximum(cycles, slowed_cycles(computing, speed))
     for m in range(len(tables.storage)):
-        energy = energy + cycles * tables.storage[m].leakage * lanes(work.in_use[tables.gate[m]])
+        energy = energy + cycles * tables.storage[m].leakage_pj * lanes(work.in_use[tables.gate[m]])
     return energy, cycles
 
 

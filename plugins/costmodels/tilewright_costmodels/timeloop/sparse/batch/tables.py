@@ -83,7 +83,7 @@ class SparseTables(NamedTuple):
     slices: Floats
     """[L, T]: slices of one value."""
     storage: Records
-    """[M]: `built`, `block`, bandwidths and `leakage` as in `Hardware.memory`. `worth`: pJ per word read.
+    """[M]: `macros`, `block`, bandwidths and `leakage_pj` as in `Hardware.memory`. `worth`: pJ per word read.
     `width`: bits of an access of metadata. `fit`: bits of metadata that fit; `usable`: slices of data that fit.
     `word_bits`, `per_word`: bits and slices of a word. `default`: words of a piece of metadata, for alternatives."""
     gate: Ints
@@ -418,7 +418,7 @@ def sparse_tables(
     )
 
 
-_DENSE = "built", "block", "read_bandwidth", "write_bandwidth", "shared_bandwidth", "leakage"
+_DENSE = "macros", "block", "read_bandwidth", "write_bandwidth", "shared_bandwidth", "leakage_pj"
 _NEVER = 1 << 62
 """A group without dimensions of the problem."""
 

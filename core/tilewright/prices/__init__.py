@@ -1,0 +1,212 @@
+"""Prices of accesses: counts of one memory become energy, cycles of its ports, leakage and limits.
+
+Every report, batch, search and bound takes these figures from here. Counts are numbers, NumPy arrays of any shape, or SIMD
+lanes of a kernel. They are in slices (`Memory.slices_per_word`): values times `Memory.slices_of`. For example, 10 reads, 3 fills and no
+updates of one slice each:
+
+    block 4, read 2 pJ, write 5 pJ: ceil(10 / 4) * 2 + ceil(3 / 4) * 5 = 11 pJ for an instance (`access_pj`)
+    at most 3 slices read a cycle:  ceil(10 / 3) = 4 cycles (`port_cycles`), or all the time that the units compute
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Mapping as MappingOf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tilewright.compiled import Records, kernel_part, table
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.problem import Tensor
+from tilewright.schema.report import Limit
+
+Number = Any
+"""A number, an array or lanes; a function returns what NumPy's operators return for its arguments."""
+_NO_RATE = 1e-200
+
+
+class Price(NamedTuple):
+    """Prices of one memory. Kernels read rows with these fields (`price_table`)."""
+
+    read_pj: float
+    """pJ of one access; likewise `fill_pj` and `update_pj`."""
+    fill_pj: float
+    update_pj: float
+    block: float
+    """Slices of one access."""
+    read_bandwidth: float
+    """Slices per cycle and instance; inf: no limit. Likewise `write_bandwidth` and, for both together, `shared_bandwidth`."""
+    write_bandwidth: float
+    shared_bandwidth: float
+    leakage_pj: float
+    """pJ per cycle for each instance in use of memory `gate`, which switches this one."""
+    gate: int
+    """Position in the architecture."""
+    macros: float
+    """Macros that exist. The instances of one are accessed together."""
+
+
+def price_of(memory: Memory) -> Price:
+    """Return the prices of a memory that stands alone."""
+    read, write, shared = (
+        math.inf if rate is None else rate * memory.slices_per_word for _, _, rate in memory.demands(0, 0)
+    )
+    return Price(
+        read_pj=memory.read_energy_pj,
+        fill_pj=memory.write_energy_pj,
+        update_pj=memory.accumulation_energy_pj,
+        block=memory.block_words * memory.slices_per_word,
+        read_bandwidth=read,
+        write_bandwidth=write,
+        shared_bandwidth=shared,
+        leakage_pj=memory.leakage_pj_per_cycle,
+        gate=0,
+        macros=1,
+    )
+
+
+def prices_of(architecture: Architecture) -> dict[str, Price]:
+    """Return the prices of all memories by name, in the architecture's order."""
+    names, prices = [memory.name for memory in architecture.memories], dict[str, Price]()
+    for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
+        for memory in cluster.memories:
+            gate, leaking = architecture.switch_of(memory.name)
+            price, macros = price_of(memory), instances // memory.instances_per_macro
+            leakage = price.leakage_pj * leaking
+            prices[memory.name] = price._replace(leakage_pj=leakage, gate=names.index(gate), macros=macros)
+    return prices
+
+
+def price_table(prices: Iterable[Price]) -> Records:
+    """Return the prices as a table for kernels, [memory]."""
+    return table(prices, **(dict.fromkeys(Price._fields, float) | {"gate": int}))
+
+
+@kernel_part
+def access_pj(price: Any, reads: Number, fills: Number, updates: Number) -> Number:
+    """Return the pJ of one instance, given slices. One access moves a block.
+
+    Blocks of one slice are not rounded, as counts may be averages over instances.
+    """
+    if price.block > 1.0:
+        reads, fills, updates = (
+            np.ceil(reads / price.block),
+            np.ceil(fills / price.block),
+            np.ceil(updates / price.block),
+        )
+    return reads * price.read_pj + fills * price.fill_pj + updates * price.update_pj
+
+
+def tensor_pj(memory: Memory, tensor: Tensor, reads: float, fills: float, updates: float) -> float:
+    """Return the pJ of accesses to a tensor in one instance, given values."""
+    slices = memory.slices_of(tensor)
+    return float(access_pj(price_of(memory), reads * slices, fills * slices, updates * slices))
+
+
+@kernel_part
+def charged(price: Any, instances: Number) -> Number:
+    """Return how many of the instances in use are charged: at most one for each macro, as in Timeloop."""
+    return np.minimum(instances, price.macros)
+
+
+@kernel_part
+def is_limited(price: Any) -> bool:
+    """Return whether the memory has a bandwidth."""
+    return bool(min(price.read_bandwidth, price.write_bandwidth, price.shared_bandwidth) < np.inf)
+
+
+@kernel_part
+def port_time(price: Any, read: Number, written: Number) -> Number:
+    """Return the cycles that the slowest port of an instance needs, not rounded, given slices."""
+    apart = np.maximum(read / price.read_bandwidth, written / price.write_bandwidth)
+    return np.maximum(apart, (read + written) / price.shared_bandwidth)
+
+
+@kernel_part
+def transfer_cycles(bandwidth: float, slices: Number) -> Number:
+    """Return the whole cycles that a port needs. Slices are rounded to the nearest whole number."""
+    return np.ceil(np.floor(slices + 0.5) / bandwidth)
+
+
+@kernel_part
+def port_cycles(price: Any, read: Number, written: Number) -> Number:
+    """Return the whole cycles that the slowest port of an instance needs, given slices."""
+    apart = np.maximum(transfer_cycles(price.read_bandwidth, read), transfer_cycles(price.write_bandwidth, written))
+    return np.maximum(apart, transfer_cycles(price.shared_bandwidth, read + written))
+
+
+@kernel_part
+def port_speed(bandwidth: float, rate: Number) -> Number:
+    """Return the fraction of its speed that a port leaves to the array, if this asks for `rate` slices per cycle at full speed.
+
+    Above one, the port could serve a faster array.
+    """
+    return bandwidth / np.maximum(rate, _NO_RATE)
+
+
+@kernel_part
+def memory_speed(price: Any, read: Number, written: Number) -> Number:
+    """Return the fraction of its speed at which the array works, at most 1, given slices per cycle at full speed."""
+    apart = np.minimum(port_speed(price.read_bandwidth, read), port_speed(price.write_bandwidth, written))
+    return np.minimum(np.minimum(apart, port_speed(price.shared_bandwidth, read + written)), 1.0)
+
+
+@kernel_part
+def slowed_cycles(cycles: Number, speed: Number) -> Number:
+    """Return the cycles of a run of `cycles` at a fraction of its speed, rounded up as in Timeloop."""
+    return np.ceil(cycles / speed)
+
+
+def leakage_pj(architecture: Architecture, cycles: float, in_use: MappingOf[str, float]) -> dict[str, float]:
+    """Return the pJ that leak in each memory during a run; at least one instance is in use.
+
+    Args:
+        in_use: memory -> instances in use.
+    """
+    prices = prices_of(architecture)
+    used = [max(1.0, in_use.get(name, 1.0)) for name in prices]
+    return {name: cycles * price.leakage_pj * used[price.gate] for name, price in prices.items()}
+
+
+def port_limits(
+    memories: Sequence[Memory], moved: MappingOf[str, tuple[Counter[int], Counter[int]]]
+) -> Iterator[Limit]:
+    """Yield the limit of each port in use, at the busiest instance of its memory.
+
+    Args:
+        moved: memory -> slices that each instance reads, and slices that are written to it.
+    """
+    for memory in memories:
+        for action, slices, bandwidth in memory.demands(*moved.get(memory.name, (Counter(), Counter()))):
+            busiest = max(slices.values(), default=0)
+            if bandwidth is not None and busiest:
+                cycles = transfer_cycles(bandwidth * memory.slices_per_word, busiest)
+                yield _limit(memory, action, busiest, cycles, bandwidth)
+
+
+def throttling_limits(
+    memory: Memory, computing: float, read: float, written: float, ragged: bool = False
+) -> Iterator[Limit]:
+    """Yield the limit of each port in use, as Timeloop rounds it.
+
+    Args:
+        computing: cycles of the array at full speed.
+        read, written: slices per cycle at full speed.
+        ragged: tiles do not divide, and the slices are those of the busiest instance.
+    """
+    for action, rate, bandwidth in memory.demands(read, written):
+        if bandwidth is not None and rate > 0:
+            slices, at_once = math.floor(rate * computing + 0.5), bandwidth * memory.slices_per_word
+            speed = port_speed(at_once, rate)
+            cycles = transfer_cycles(at_once, slices) if ragged else slowed_cycles(computing, speed)
+            if speed >= 1.0:  # rounding makes no port slower than the array
+                cycles = min(cycles, computing)
+            yield _limit(memory, action, slices, cycles, bandwidth)
+
+
+def _limit(memory: Memory, action: Any, slices: int, cycles: float, bandwidth: float) -> Limit:
+    words = -(-slices // memory.slices_per_word)
+    return Limit(name=memory.name, action=action, cycles=int(cycles), words=words, words_per_cycle=bandwidth)
