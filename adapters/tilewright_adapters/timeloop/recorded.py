@@ -18,6 +18,7 @@ from pathlib import Path
 from tilewright.errors import InputError, Location, Reason
 from tilewright.files import read_text
 from tilewright.plugin.adapter import InputSet, RecordedFigure
+from tilewright.prices import access_pj, charged, port_cycles, port_time, price_of, prices_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
@@ -172,7 +173,7 @@ class _Comparison:
             if self.both_sparse:
                 why = self._why_sparse_energy(theirs.name, name, counts, own, causes[name])
             else:
-                why = self._why_energy(theirs.name, dense, causes[name])
+                why = self._why_energy(theirs.name, name, dense, causes[name])
             yield _energy(theirs.name, name, "energy_pj", counts.energy_pj, own.energy_pj, 3, why)
         if theirs.leakage_pj or ours.leakage_pj:
             yield _energy(theirs.name, None, "leakage_pj", theirs.leakage_pj, ours.leakage_pj, 1, None)
@@ -266,22 +267,21 @@ class _Comparison:
         names = [each.name for each in self.theirs.levels]
         return any(tensor in each.tensors for each in self.theirs.levels[names.index(level) + 1 :])
 
-    def _why_energy(self, level: str, theirs: TensorCounts, counted: Causes) -> Causes:
+    def _why_energy(self, level: str, tensor: str, theirs: TensorCounts, counted: Causes) -> Causes:
         """Return why an energy differs.
 
         Candidates: different counts at the same energies per action, or one energy for all actions.
         """
-        cluster = self.architecture.cluster_of(level)
-        memory = next(each for each in cluster.memories if each.name == level)
-        existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
-        clusters = min(theirs.instances, existing // memory.instances_per_macro)
+        price = prices_of(self.architecture)[level]
+        width = self._memory(level).slices_of(self.problem.tensor(tensor))
+        slices = [width * each for each in (theirs.reads, theirs.fills, theirs.updates)]
         rules: list[tuple[float, tuple[Reason, ...]]] = [
-            (_of_each(memory, theirs), ()),
-            (_of_all(memory, theirs), (ONE_ENERGY,)),
+            (access_pj(price, *slices), ()),
+            (access_pj(price._replace(read_pj=max(price.energies)), sum(slices), 0, 0), (ONE_ENERGY,)),
         ]
         if level in self.dearest:
-            costs = dict.fromkeys(("read_energy_pj", "write_energy_pj", "update_energy_pj"), self.dearest[level])
-            rules.append((_of_all(memory.model_copy(update=costs), theirs), (NO_ACTION,)))
+            rules.append((access_pj(price._replace(read_pj=self.dearest[level]), sum(slices), 0, 0), (NO_ACTION,)))
+        clusters = charged(price, theirs.instances)
         for energy, why in rules:
             if close(theirs.energy_pj, energy * clusters, 3):
                 return _joined(counted, why)
@@ -291,10 +291,9 @@ class _Comparison:
         self, level: str, tensor: str, theirs: TensorCounts, ours: TensorCounts, counted: Causes
     ) -> Causes:
         """Return why an energy of sparse hardware differs: other counts, or skipped metadata that cost more."""
-        cluster = self.architecture.cluster_of(level)
-        memory = next(each for each in cluster.memories if each.name == level)
+        memory, cluster = self._memory(level), self.architecture.cluster_of(level)
         existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
-        clusters = min(ours.instances, existing // memory.instances_per_macro)
+        clusters = int(charged(prices_of(self.architecture)[level], ours.instances))
         outer = [each.name for each in self.theirs.levels if tensor in each.tensors]
         parent = outer[max(outer.index(level) - 1, 0)]
         declared = self.problem.tensor(tensor)
@@ -305,19 +304,21 @@ class _Comparison:
             return (sparse_causes.CLUSTERS,)
         return _joined(counted, why)
 
+    def _memory(self, level: str) -> Memory:
+        return next(memory for memory in self.architecture.memories if memory.name == level)
+
     def _compresses(self, level: str, tensor: Tensor) -> bool:
-        memory = next(each for each in self.architecture.memories if each.name == level)
+        memory = self._memory(level)
         found = None if memory.sparse is None else memory.sparse.format_of(tensor)
         return found is not None and found.is_compressed
 
     def _why_sparse_cycles(self, level: LevelReport, counted: Causes) -> Causes:
         """Return why a level's cycles differ: other counts of accesses or of operations."""
-        memory = next(each for each in self.architecture.memories if each.name == level.name)
+        memory = self._memory(level.name)
         computing = _cycles_of(self.theirs, "compute")
         words = [sparse_causes.moved(memory, self.problem.tensor(name), each) for name, each in level.tensors.items()]
         read, written = (sum(each) for each in zip(*words, strict=True)) if words else (0, 0)
-        ports = memory.demands(read / memory.slices_per_word, written / memory.slices_per_word)
-        cycles = max([computing, *(math.ceil(moved / bandwidth) for _, moved, bandwidth in ports if bandwidth)])
+        cycles = max(computing, int(port_cycles(price_of(memory), read, written)))
         if abs(cycles - level.cycles) > sparse_causes.MAX_ROUNDING:
             return None
         if any("Metadata format" in self._printed(level.name, name) for name in level.tensors):
@@ -345,13 +346,14 @@ class _Comparison:
 
     def _why_cycles(self, level: LevelReport, counted: Causes) -> Causes:
         """Return why a level's cycles differ: different counts, or bandwidths in bytes."""
-        memory = next(each for each in self.architecture.memories if each.name == level.name)
+        memory = self._memory(level.name)
         computing = math.prod(trips for steps, _ in self.mapping.factors() for trips in steps.values())
-        read = sum(counts.reads for counts in level.tensors.values())
-        written = sum(counts.fills + counts.updates for counts in level.tensors.values())
-        ports = [(words, bandwidth) for _, words, bandwidth in memory.demands(read, written) if bandwidth]
+        widths = {name: memory.slices_of(self.problem.tensor(name)) for name in level.tensors}
+        read = sum(widths[name] * counts.reads for name, counts in level.tensors.items())
+        written = sum(widths[name] * (counts.fills + counts.updates) for name, counts in level.tensors.items())
+        waiting = port_time(price_of(memory), read, written)
         for scale, why in ((1.0, ()), (8 / memory.word_bits, (BYTES,))):
-            cycles = max([computing, *(math.ceil(words / bandwidth / scale) for words, bandwidth in ports)])
+            cycles = max(computing, math.ceil(waiting / scale))
             if abs(cycles - level.cycles) <= 1:
                 return _joined(counted, why)
         return None
@@ -434,16 +436,3 @@ def _joined(*causes: Causes) -> Causes:
 
 def _has_windows(tensor: Tensor) -> bool:
     return any(len(rank.terms) > 1 for rank in tensor.projection)
-
-
-def _of_each(memory: Memory, counts: TensorCounts) -> float:
-    """Return the energy of one instance in pJ, as in current versions."""
-    energies = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
-    words = (counts.reads, counts.fills, counts.updates)
-    return sum(-(-n // memory.block_words) * energy for n, energy in zip(words, energies, strict=True))
-
-
-def _of_all(memory: Memory, counts: TensorCounts) -> float:
-    """Return the energy of one instance in pJ, as in version 1."""
-    dearest = max(memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
-    return -(-(counts.reads + counts.fills + counts.updates) // memory.block_words) * dearest

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import Reason
+from tilewright.prices import price_of
+from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import AccessCounts, TensorCounts
@@ -196,22 +198,11 @@ def _costs(memory: Memory, tensor: Tensor, counts: TensorCounts, dear: bool = Fa
         dear: skipped metadata cost as much as those that are read.
     """
     sparse = memory.sparse or SparseMemory()
-    of_metadata = _prices(sparse, "metadata_", "gated_metadata_", "metadata_" if dear else "skipped_metadata_")
-    block, width = memory.block_words * memory.slices_per_word, sparse.metadata.width_bits or math.inf
+    of_metadata = metadata_prices(sparse, "metadata_" if dear else "skipped_metadata_")
+    block, width = price_of(memory).block, sparse.metadata.width_bits or math.inf
     data = np.ceil(_data(counts) * memory.slices_of(tensor) / block) * data_prices(memory)
     metadata = np.ceil(_bits(memory, tensor, counts) / width) * of_metadata
     return float(data.sum()), float(metadata.sum())
-
-
-def data_prices(memory: Memory) -> NDArray[np.float64]:
-    """Return the pJ of one access to data, [kind, action]."""
-    executed = [[memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj]]
-    return np.array([*executed, *_prices(memory.sparse or SparseMemory(), "gated_", "skipped_")])
-
-
-def _prices(sparse: SparseMemory, *kinds: str) -> list[list[float]]:
-    """Return the pJ of actions by their prefix, [kind, action]."""
-    return [[sparse.energies_pj.get(f"{kind}{action}", 0.0) for action in ("read", "fill", "update")] for kind in kinds]  # type: ignore[call-overload]
 
 
 def _data(counts: TensorCounts) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from tilewright.mapspace.skeleton import Slot
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator, Relaxable, Relaxation
 from tilewright.plugin.guard.models import guarded_evaluator
+from tilewright.prices import port_time
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.network import LayerSearch, bound
 from tilewright.schema.architecture import Architecture
@@ -75,15 +76,8 @@ def least_of(space: MapSpace, evaluator: Evaluator) -> Least:
                 read[memory] += once * moved
     cycles = problem.macs * relaxation.cycles_per_operation / usable_units(space)
     outermost = sorted({int(memory) for memory in relaxation.memory[0] if memory >= 0})
-    limits = (
-        (read, relaxation.read_bandwidth),
-        (written, relaxation.write_bandwidth),
-        (read + written, relaxation.shared_bandwidth),
-    )
-    for words_of, rate in limits:
-        if rate is not None:
-            cycles = max([cycles, *(words_of[memory] / rate[memory] for memory in outermost)])
-    return float(energy), float(cycles)
+    waiting = port_time(relaxation, read, written)[outermost]
+    return float(energy), float(max(cycles, *waiting))
 
 
 def usable_units(space: MapSpace) -> int:

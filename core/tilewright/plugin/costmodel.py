@@ -216,6 +216,8 @@ class Relaxation:
         for name in ("read_pj", "fill_pj", "update_pj"):
             prices = np.asarray(getattr(self, name), np.float64).reshape(shape[0], -1)
             object.__setattr__(self, name, np.broadcast_to(prices, shape))
+        if self.shared_bandwidth is None:
+            object.__setattr__(self, "shared_bandwidth", np.full(shape[0], np.inf))
 
 
 @runtime_checkable

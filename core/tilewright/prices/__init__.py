@@ -48,6 +48,16 @@ class Price(NamedTuple):
     macros: float
     """Macros that exist. The instances of one are accessed together."""
 
+    @property
+    def energies(self) -> tuple[float, float, float]:
+        """pJ of one read, fill and update."""
+        return self.read_pj, self.fill_pj, self.update_pj
+
+    @property
+    def bandwidths(self) -> tuple[float, float, float]:
+        """Slices read, written, and moved in total per cycle; inf: no limit."""
+        return self.read_bandwidth, self.write_bandwidth, self.shared_bandwidth
+
 
 def price_of(memory: Memory) -> Price:
     """Return the prices of a memory that stands alone."""

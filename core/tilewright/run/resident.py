@@ -21,6 +21,7 @@ from tilewright.errors import InputError, NotConformableError, Reason, Tilewrigh
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import slices_of_each
 from tilewright.plugin.result import PROOF_TOLERANCE
+from tilewright.prices import price_of
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import evaluate
 from tilewright.run.network import LayerSearch, MappedLayer, space_of
@@ -639,27 +640,15 @@ def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
 
 def _is_cheaper(home: Memory, architecture: Architecture) -> bool:
     """Return whether accesses to the home cost no more energy and time than those to the outermost memories."""
+    near = price_of(home)
     for outer in architecture.clusters[0].memories:
-        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
+        far = price_of(outer)
+        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value) or home.block_words > 1:
             return False
-        energies = [
-            (
-                each.read_energy_pj / each.block_words,
-                each.write_energy_pj / each.block_words,
-                each.accumulation_energy_pj / each.block_words,
-            )
-            for each in (home, outer)
-        ]
-        if any(inner > far for inner, far in zip(*energies, strict=True)) or home.block_words > 1:
+        if any(
+            mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
+        ):
             return False
-        rates = [
-            (
-                each.read_bandwidth_words_per_cycle,
-                each.write_bandwidth_words_per_cycle,
-                each.shared_bandwidth_words_per_cycle,
-            )
-            for each in (home, outer)
-        ]
-        if any((inner or math.inf) < (far or math.inf) for inner, far in zip(*rates, strict=True)):
+        if any(mine < theirs for mine, theirs in zip(near.bandwidths, far.bandwidths, strict=True)):
             return False
     return True

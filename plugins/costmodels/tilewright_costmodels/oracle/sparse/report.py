@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from tilewright.errors import Reason
 from tilewright.prices import Price, charged
+from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
-from tilewright.schema.sparse import SparseAction, SparseMemory
+from tilewright.schema.sparse import SparseMemory
 from tilewright_costmodels.oracle.report import TensorResidency
 from tilewright_costmodels.oracle.sparse.execution import (
     ACTUAL,
@@ -30,7 +31,6 @@ from tilewright_costmodels.oracle.sparse.execution import (
 )
 
 Means = NDArray[np.float64]
-ACTIONS = ("read", "fill", "update")
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,10 @@ class SparseResidency(TensorResidency):
     def energy_pj(self, price: Price) -> float:
         """Return the pJ of all instances: mean accesses of full blocks, times their energies."""
         sparse = self.memory.sparse or SparseMemory()
-        prices = np.array(
-            [
-                [price.read_pj, price.fill_pj, price.update_pj],
-                *([_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in ("gated", "skipped")),
-            ]
-        )
-        kinds = ("metadata", "gated_metadata", "skipped_metadata")
-        of_metadata = np.array([[_energy(sparse, f"{kind}_{action}") for action in ACTIONS] for kind in kinds])
         blocks = self._data() * self.memory.slices_of(self.tensor) / price.block
-        energy = float((blocks * prices).sum())
+        energy = float((blocks * data_prices(self.memory)).sum())
         if sparse.metadata.width_bits:
-            energy += float((self._bits() / sparse.metadata.width_bits * of_metadata).sum())
+            energy += float((self._bits() / sparse.metadata.width_bits * metadata_prices(sparse)).sum())
         energy *= float(charged(price, self.traffic.instances))
         energy += self.expanded * sparse.energy_pj("decompression")
         return energy + self.packed * sparse.energy_pj("compression")
@@ -138,11 +130,6 @@ class SparseResidency(TensorResidency):
                 for kinds, most in zip(pieces, stored, strict=True)
             )
             yield RankCounts(format=rank.spec.format, metadata=metadata, payload=payload)
-
-
-def _energy(sparse: SparseMemory, action: str) -> float:
-    found: dict[SparseAction, float] = dict(sparse.energies_pj)
-    return found.get(action, 0.0)  # type: ignore[call-overload, no-any-return]
 
 
 def _accesses(means: Means) -> AccessCounts:

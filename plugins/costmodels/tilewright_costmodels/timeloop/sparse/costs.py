@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.prices import charged, leakage_pj, memory_speed, prices_of, slowed_cycles, throttling_limits
+from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Limit
@@ -81,23 +82,6 @@ def _energy(memory: Memory, tensor: Tensor, each: Traffic) -> float:
         energy += float((accesses * metadata_prices(sparse)).sum())
     energy += each.decompressions * sparse.energy_pj("decompression")
     return energy + each.compressions * sparse.energy_pj("compression")
-
-
-def data_prices(memory: Memory) -> NDArray[np.float64]:
-    """Return the pJ of one access to data, [kind, action]."""
-    executed = memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj
-    return np.array([executed, *_prices(memory.sparse or SparseMemory(), "gated_", "skipped_")])
-
-
-def metadata_prices(sparse: SparseMemory) -> NDArray[np.float64]:
-    """Return the pJ of one access to metadata, [kind, action]."""
-    return np.array(_prices(sparse, "metadata_", "gated_metadata_", "skipped_metadata_"))
-
-
-def _prices(sparse: SparseMemory, *kinds: str) -> list[list[float]]:
-    """Return the pJ of actions by their prefix, [kind, action]."""
-    names = [[f"{kind}{action}" for action in ("read", "fill", "update")] for kind in kinds]
-    return [[sparse.energies_pj.get(name, 0.0) for name in row] for row in names]  # type: ignore[call-overload]
 
 
 def _bits(memory: Memory, each: Traffic) -> NDArray[np.int64]:

@@ -14,10 +14,10 @@ from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin import Relaxation
+from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.sparse import SparseMemory, TensorFormat
-from tilewright_costmodels.timeloop.sparse.costs import data_prices, metadata_prices
 from tilewright_costmodels.timeloop.sparse.densities import Distribution, Uniform, hypergeometric
 from tilewright_costmodels.timeloop.sparse.thinning import (
     EXECUTED,

@@ -16,10 +16,10 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Terms
 from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.sparse import Saving, SparseMemory, TensorFormat
-from tilewright_costmodels.timeloop.sparse.costs import data_prices, metadata_prices
 from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Box, Distribution
 from tilewright_costmodels.timeloop.sparse.thinning import rounded
 from tilewright_costmodels.timeloop.tables import Tables
