@@ -86,7 +86,7 @@ class ZigZagAdapter:
         return tuple(name_of(each) for each in validate(WorkloadFile, document).root)
 
     def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
-        """Return the makers of the layers' operands; which words they make is unknown. Raises InputError."""
+        """Return the makers of the layers' operands, and their words where these follow. Raises InputError."""
         document = read_document(file, repeated_keys=True)
         return edges_of(validate(WorkloadFile, document).root, problems) if _kind(document) == "problem" else {}
 

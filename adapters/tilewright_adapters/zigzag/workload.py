@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.plugin.edges import Edges
+from tilewright.plugin.edges import Access, Edges, Operation, edges_by_name
 from tilewright.schema.document import suggestion
-from tilewright.schema.problem import Problem
-from tilewright.schema.read import Read
+from tilewright.schema.problem import Problem, Rank
+from tilewright.schema.read import shape_of
 from tilewright_adapters.zigzag.accelerator import ROLES
 from tilewright_adapters.zigzag.allocation import Stored, Term, distinct
 from tilewright_adapters.zigzag.files import LayerData
@@ -37,22 +37,83 @@ def name_of(data: LayerData) -> str:
 def edges_of(layers: Sequence[LayerData], problems: Mapping[str, Problem]) -> Edges:
     """Return the edges between layers: `operand_source` names the maker of each operand, or the layer itself for none.
 
-    It does not name the words. Absent are layers with an operand that has no source and is not constant.
+    The words are those of the maker, coordinate by coordinate, where names and sizes leave no other way.
+    Absent are layers with an operand that has no source and is not constant.
     Absent are layers with a maker that is not among the problems, too.
     """
-    names, found = {each.id: name_of(each) for each in layers}, dict[str, dict[str, tuple[Read, ...]]]()
+    names = {each.id: name_of(each) for each in layers}
     if len(set(names.values())) < len(layers):
         return {}
+    operations, known = list[Operation](), set[str]()
     for each in layers:
         name, constant = name_of(each), each.constant_operands or ()
+        if name not in problems:
+            continue
+        problem = problems[name]
         sources = {operand: source for operand, source in each.operand_source.items() if operand not in constant}
-        makers = {operand: names.get(source) for operand, source in sources.items() if source != each.id}
-        operands = {tensor.name for tensor in problems[name].operands} if name in problems else set[str]()
-        stated = operands <= {*each.operand_source, *constant} and makers.keys() <= operands
-        if operands and stated and all(maker in problems for maker in makers.values()):
-            cut = "operand_source names the maker of an operand, not its words"
-            found[name] = {operand: (Read(maker=maker, cut=cut),) for operand, maker in makers.items() if maker}
-    return found
+        makers = {operand: names.get(source, "") for operand, source in sources.items() if source != each.id}
+        operands = {tensor.name for tensor in problem.operands}
+        found = {operand: maker for operand, maker in makers.items() if maker in problems and operand in operands}
+        if operands <= {*each.operand_source, *constant} and len(found) == len(makers):
+            known.add(name)
+        accesses = {operand: _access(each, problem, operand, problems[maker]) for operand, maker in found.items()}
+        operations.append(Operation(name, accesses, _made(problem), problem))
+    return {name: reads for name, reads in edges_by_name(operations).items() if name in known}
+
+
+def _made(problem: Problem) -> Access:
+    """Return the access of a result: the coordinates are numbered."""
+    return Access(problem.name, tuple(f"x{place}" for place in range(len(problem.output.projection))))
+
+
+def _access(data: LayerData, problem: Problem, operand: str, maker: Problem) -> Access:
+    """Return the access of an operand: its coordinates are the maker's, or others if that does not follow.
+
+    Sizes are equal, apart from padding and rows that no window reaches. Coordinates of one name have one place. A coordinate
+    without a common name has another size than all others.
+    """
+    made, read = maker.output.projection, problem.tensor(operand).projection
+    unknown = Access(maker.name, tuple(f"{problem.name}.{operand}{place}" for place in range(len(read))))
+    shapes = shape_of(maker, maker.output.name), shape_of(problem, operand)
+    if len(made) != len(read):
+        return unknown
+    named = [not one.terms.keys().isdisjoint(other.terms) for one, other in zip(made, read, strict=True)]
+    moved = any(
+        not one.terms.keys().isdisjoint(other.terms)
+        for place, one in enumerate(made)
+        for at, other in enumerate(read)
+        if place != at
+    )
+    sizes = shapes[0]
+    alike = any(
+        size > 1 and not named[place] and size in (*sizes[:place], *sizes[place + 1 :])
+        for place, size in enumerate(sizes)
+    )
+    fronts = [_front(data, *pair) for pair in zip(read, sizes, shapes[1], strict=True)]
+    known = tuple(front for front in fronts if front is not None)
+    if moved or alike or len(known) < len(fronts):
+        return unknown
+    return Access(maker.name, _made(maker).coordinates, known)
+
+
+def _front(data: LayerData, rank: Rank, made: int, read: int) -> int | None:
+    """Return the words of padding in front of a coordinate; None: it does not have the maker's words.
+
+    Args:
+        data: the reader.
+        rank: its coordinate.
+        made: size of the maker's coordinate.
+        read: size of the reader's, with padding.
+    """
+    if len(rank.terms) == 1 and set(rank.terms.values()) == {1}:
+        return 0 if made == read else None
+    relations = dict(_relation(text) for text in data.dimension_relations)
+    spelled = {name: dict([(first, a), (second, b)]) for name, (first, a, second, b) in relations.items()}
+    name = next((name for name, terms in spelled.items() if terms == dict(rank.terms)), None)
+    padding = dict(zip((each.upper() for each in data.pr_loop_dims or ()), data.padding or (), strict=False))
+    front, back = padding.get(name or "", (0, 0))
+    spare = made - (read - front - back)
+    return front if 0 <= spare < max(rank.terms.values()) else None
 
 
 def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:

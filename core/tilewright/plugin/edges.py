@@ -22,10 +22,12 @@ class Access:
         value: name of the value in the file.
         coordinates: names of its coordinates, in the order of the problem's tensor. Equal names of two accesses mean equal
             coordinates.
+        fronts: words of padding that an operand has in front, along each coordinate; empty: none.
     """
 
     value: str
     coordinates: tuple[str, ...]
+    fronts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,20 @@ def _read(made: _Made, access: Access, problem: Problem, tensor: str) -> Read:
         return Read(
             maker=made.maker, cut=f"coordinates {', '.join(shape)} are those of {', '.join(made.sizes)}, renamed"
         )
-    if list(made.sizes.items()) == list(shape.items()):
+    if list(made.sizes.items()) == list(shape.items()) and not any(access.fronts):
         return Read(maker=made.maker)
+    fronts = dict(zip(access.coordinates, access.fronts, strict=True)) if access.fronts else dict.fromkeys(shape, 0)
     names = {name: f"x{place}" for place, name in enumerate(shape)}
-    sizes = {names[name]: min(size, made.sizes[name]) for name, size in shape.items()}
-    index = {name: Index(terms=FrozenDict({short: 1})) for name, short in names.items()}
-    ends = (tuple(index[name] for name in each) for each in (made.sizes, shape))
-    return Read(maker=made.maker, sizes=FrozenDict(sizes), made=next(ends), read=next(ends))
+    sizes = {names[name]: min(size - fronts[name], made.sizes[name]) for name, size in shape.items()}
+    if min(sizes.values(), default=1) < 1:
+        return Read(maker=made.maker, cut=f"padding leaves no word of {access.value}")
+
+    def index(name: str, offset: int = 0) -> Index:
+        return Index(terms=FrozenDict({names[name]: 1}), offset=offset)
+
+    return Read(
+        maker=made.maker,
+        sizes=FrozenDict(sizes),
+        made=tuple(index(name) for name in made.sizes),
+        read=tuple(index(name, fronts[name]) for name in shape),
+    )

@@ -217,7 +217,8 @@ class Layout:
     Attributes:
         shape: the value is reshaped to it first; None: not at all.
         order: its axes are transposed after that; None: not at all.
-        pads: words of padding in front of each of the last axes, which are windows.
+        pads: words of the tensor in front of those of the value, along each of the tensor's last coordinates. Negative: the
+            value has that many words in front of the tensor's.
     """
 
     shape: Shape | None = None
@@ -225,10 +226,16 @@ class Layout:
     pads: tuple[int, ...] = ()
 
     def result(self, problem: Problem, shape: Shape) -> View:
-        """Return the view of a layer's result in a value: reshaped and transposed, the value has that shape."""
+        """Return the view of a layer's result in a value: reshaped and transposed, the tensor has the value's shape."""
         words = shape_of(problem, problem.output.name) if self.shape is None else self.shape
+        order = tuple(range(len(words))) if self.order is None else self.order
         found = View.of(problem, words)
-        return found.transposed(self.order or range(len(words))).reshaped(shape)
+        for place, pad in enumerate(self.pads, len(words) - len(self.pads)):
+            moved = found.padded(place, -pad, shape[order.index(place) - len(words)])
+            if moved is None:
+                return found.without(f"no word of {problem.name} is in its result")
+            found = moved
+        return found.transposed(order).reshaped(shape)
 
     def read(self, view: View, problem: Problem, tensor: str) -> Read | None:
         """Return the read of an operand; None: the operand has no word of the view."""

@@ -12,8 +12,19 @@ from dataclasses import dataclass, field
 
 from tilewright.schema.problem import Problem
 from tilewright_frontends import nests
-from tilewright_frontends.mlir.tree import AffineMap, Block, Linear, NotLinear, Operation, Value
+from tilewright_frontends.mlir.tree import (
+    AffineMap,
+    Block,
+    Linear,
+    NotLinear,
+    OpenShape,
+    Operation,
+    Value,
+    result_name,
+)
 from tilewright_frontends.nests import Shape, Unsupported
+from tilewright_frontends.products import Product
+from tilewright_frontends.views import Layout
 
 ADDITIONS = frozenset({"arith.addf", "arith.addi", "complex.add"})
 PRODUCTS = frozenset({"arith.mulf", "arith.muli", "complex.mul"})
@@ -177,8 +188,8 @@ def has_maps(operation: Operation) -> bool:
     return operation.name in [f"linalg.{each}" for each in named] and len(operation.maps("indexing_maps")) > 0
 
 
-def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Problem:
-    """Return the problem of a `linalg.generic` or a similar operation.
+def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Product:
+    """Return the product of a `linalg.generic` or a similar operation.
 
     Raises:
         Unsupported: it is no product over affine loops.
@@ -188,7 +199,32 @@ def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Pro
     sizes = loop_sizes(maps, shapes)
     places = factor_places(operation)
     subscripts = [_linear(each) for each in maps]
-    return problem_of(name, sizes, [subscripts[place] for place in places], subscripts[-1])
+    operands = [subscripts[place] for place in places]
+    problem = problem_of(name, sizes, operands, subscripts[-1])
+    values = (*(f"x{place}" for place in places), result_name(operation))
+    given = [*(shapes[place] for place in places), shapes[-1]]
+    return Product(problem, values, layouts=layouts(problem, [*operands, subscripts[-1]], given))
+
+
+def layouts(
+    problem: Problem, subscripts: Sequence[Sequence[Linear]], shapes: Sequence[OpenShape | None]
+) -> dict[str, Layout]:
+    """Return the layouts of a problem's tensors, given by the subscripts and the shapes of their values.
+
+    Absent are tensors in another order, because a loop that indexes them runs backwards, and those of which a fixed subscript
+    takes a part.
+    """
+    backwards = {loop for ranks in subscripts for rank in ranks for loop, factor in rank.terms.items() if factor < 0}
+    found = dict[str, Layout]()
+    for tensor, ranks, shape in zip(problem.tensors, subscripts, shapes, strict=True):
+        if shape is None or None in shape or any(not backwards.isdisjoint(rank.terms) for rank in ranks):
+            continue
+        fixed = [rank.constant for rank in ranks if rank.terms]
+        if len(fixed) == len(ranks):
+            found[tensor.name] = Layout(pads=tuple(-each for each in fixed))
+        elif not any(fixed) and all(rank.terms or size == 1 for rank, size in zip(ranks, shape, strict=True)):
+            found[tensor.name] = Layout()
+    return found
 
 
 def factor_places(operation: Operation) -> list[int]:
@@ -326,8 +362,8 @@ def _bound(loop: Operation, key: str, number: int) -> int:
     return bound.constant
 
 
-def affine_nest(operation: Operation, name: str) -> Problem:
-    """Return the problem of a perfect nest of `affine.for`.
+def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Value]]:
+    """Return the product of a perfect nest of `affine.for`, and its buffers by their names there, the result last.
 
     Raises:
         Unsupported: it is no product over affine loops.
@@ -364,7 +400,12 @@ def affine_nest(operation: Operation, name: str) -> Problem:
         raise Unsupported("a factor is not an element of a tensor")
     if any(read[each][0] is target for each in factors):
         raise Unsupported("the result is also a factor")
-    return problem_of(name, loops.sizes, [read[each][1] for each in factors], written)
+    subscripts = [*(read[each][1] for each in factors), written]
+    problem = problem_of(name, loops.sizes, subscripts[:-1], written)
+    buffers = [*(read[each][0] for each in factors), target]
+    known = layouts(problem, subscripts, [each.shape for each in buffers])
+    values = {f"b{place}": each for place, each in enumerate(buffers)}
+    return Product(problem, tuple(values), layouts=known), values
 
 
 def _element(load: Operation, loops: _Loops, made: Mapping[Value, Operation]) -> Leaf:

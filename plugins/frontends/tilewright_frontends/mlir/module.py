@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tilewright.errors import InputError
 from tilewright.plugin.edges import with_returned
 from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
-from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
-from tilewright_frontends.mlir import affine, aten, loops, onnx_dialect, reads
+from tilewright_frontends.aliases import Aliases
+from tilewright_frontends.mlir import affine, aten, buffers, loops, moves, onnx_dialect
 from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Block, OpenShape, Operation, Value, within
 from tilewright_frontends.mlir.unmapped import explain, is_listed
 from tilewright_frontends.mlir.widths import with_widths
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
-from tilewright_frontends.views import View
+from tilewright_frontends.onnx import edges
+from tilewright_frontends.products import Parts, Product, connected
+from tilewright_frontends.pt2.moves import passed_on
+from tilewright_frontends.views import REPEATED, View, passed
 
 MAX_OPERATIONS = 200_000
 """Maximum number of operations over all calls."""
@@ -141,7 +144,8 @@ class _Call:
     `origins` maps a value to the layers that it depends on, looking through unmapped operations.
     `shapes` holds shapes that the types leave open. `makers` maps a value to the operation that
     produces it. `times` is how often the operations are executed, in loops with a known number of
-    iterations. `views` maps a value to its words that layers make; buffers have none.
+    iterations. `views` maps a value to its words that layers make; those of a buffer are its words so far. `aliases` are
+    buffers that may share memory, and `written` those that operations changed.
     """
 
     origins: dict[Value, tuple[str, ...]] = field(default_factory=dict)
@@ -149,6 +153,8 @@ class _Call:
     makers: dict[Value, Operation] = field(default_factory=dict)
     times: int = 1
     views: dict[Value, tuple[View, ...]] = field(default_factory=dict)
+    aliases: Aliases[Value] = field(default_factory=Aliases)
+    written: dict[Value, None] = field(default_factory=dict)
 
     def shape(self, value: Value) -> OpenShape | None:
         return self.shapes.get(value, value.shape)
@@ -158,7 +164,7 @@ class _Call:
 
     def learn(self, operation: Operation) -> None:
         """Infer shapes of an elementwise operation's results from its operands."""
-        if operation.kind.lower() not in reads.ELEMENTWISE:
+        if operation.kind.lower() not in moves.ELEMENTWISE:
             return
         for result in operation.results:
             shape = self.shape(result)
@@ -167,6 +173,25 @@ class _Call:
                 if shape is not None and other is not None and len(other) == len(shape):
                     shape = tuple(a if a is not None else b for a, b in zip(shape, other, strict=True))
                     self.shapes[result] = shape
+
+    def change(self, value: Value, views: Sequence[View], before: Sequence[str], whole: bool) -> None:
+        """Note what an operation writes into a buffer, and into all that share its memory.
+
+        Args:
+            value: the buffer.
+            views: the words that layers make of what is written.
+            before: layers that it depends on.
+            whole: whether nothing is left of what was there.
+        """
+        group = self.aliases.of(value)
+        for each in group:
+            old = self.views.get(each, ())
+            told = "a buffer is written more than once, or under several names"
+            exact = len(group) == 1 and (whole or not old)
+            self.views[each] = tuple(views) if exact else passed(view.without(told) for view in (*old, *views))
+            kept = () if whole and len(group) == 1 else self.origins.get(each, ())
+            self.origins[each] = tuple(dict.fromkeys((*kept, *before)))
+            self.written[each] = None
 
 
 class _Reader:
@@ -186,7 +211,7 @@ class _Reader:
             if self.met > MAX_OPERATIONS:
                 raise InputError(f"{self.source}: its calls unfold into more than {MAX_OPERATIONS:,} operations")
             callee = _callee(operation)
-            if callee is not None and callee in self.functions:
+            if callee is not None and callee in self.functions and self.functions[callee].regions:
                 self._call(operation, callee, call, stack)
             elif iterations := loops.iterations(operation, call.makers.get):
                 self._loop(operation, iterations, call, stack)
@@ -197,19 +222,32 @@ class _Reader:
         if callee in stack:
             raise InputError(f"{self.source}:{operation.at}: function {callee} calls itself")
         regions = self.functions[callee].regions
-        if not regions:
-            return
         inner = _Call(times=call.times)
+        arguments = [*zip(regions[0].arguments, operation.operands, strict=False)]
+        for place, (argument, operand) in enumerate(arguments):
+            for other, before in arguments[:place]:
+                if operand.buffer and before in call.aliases.of(operand):
+                    inner.aliases.join(argument, other)
         self._inside(regions[0], inner, operation, call, (*stack, callee))
-        for argument, operand in zip(regions[0].arguments, operation.operands, strict=False):
-            call.origins[operand] = inner.origins.get(argument, ())  # the call may have written to a buffer
+        for argument, operand in arguments:
+            if argument in inner.written:
+                call.change(operand, inner.views.get(argument, ()), inner.origins.get(argument, ()), whole=True)
 
     def _loop(self, operation: Operation, iterations: int, call: _Call, stack: tuple[str, ...]) -> None:
         """Read the body of a loop once; its layers count as often as it has iterations."""
         inner = _Call(
-            dict(call.origins), dict(call.shapes), dict(call.makers), call.times * iterations, dict(call.views)
+            dict(call.origins),
+            dict(call.shapes),
+            dict(call.makers),
+            call.times * iterations,
+            dict(call.views),
+            call.aliases,
         )
         self._inside(operation.regions[-1], inner, operation, call, stack)
+        for value in inner.written:
+            call.origins[value] = inner.origins.get(value, ())
+            call.views[value] = inner.views.get(value, ())
+            call.written[value] = None
 
     def _inside(self, block: Block, inner: _Call, operation: Operation, call: _Call, stack: tuple[str, ...]) -> None:
         """Read a block with the operation's operands as arguments, and relate its results."""
@@ -217,9 +255,16 @@ class _Reader:
         if operation.name in loops.COUNTED:
             operands = operands[len(loops.bounds(operation)) :]
             arguments = arguments[len(arguments) - len(operands) :]
+        again = inner.times > call.times  # the body may get, and pass on, what another iteration made
+
+        def carried(views: Sequence[View]) -> tuple[View, ...]:
+            return passed(view.without(REPEATED) for view in views) if again else tuple(views)
+
         for argument, operand in zip(arguments, operands, strict=False):
             inner.origins[argument] = call.origins.get(operand, ())
-            inner.views[argument] = call.views.get(operand, ())
+            inner.views[argument] = carried(call.views.get(operand, ()))
+            if argument.buffer and again:
+                inner.aliases.join(argument, operand)
             shape = call.shape(operand)
             if shape is not None and argument.shape is not None and len(shape) == len(argument.shape):
                 inner.shapes[argument] = tuple(
@@ -229,7 +274,10 @@ class _Reader:
         ends = block.operations[-1:]
         for result, returned in zip(operation.results, ends[0].operands if ends else (), strict=False):
             call.origins[result] = inner.origins.get(returned, ())
-            call.views[result] = inner.views.get(returned, ())
+            call.views[result] = carried(inner.views.get(returned, ()))
+            if result.buffer:
+                for each in (returned, *(operand for operand in operation.operands if operand.buffer)):
+                    call.aliases.join(result, each)
             found = inner.shape(returned)
             if found is not None:
                 call.shapes[result] = found
@@ -239,59 +287,97 @@ class _Reader:
         before = call.before([*operation.operands, *inner])
         call.learn(operation)
         call.makers |= dict.fromkeys(operation.results, operation)
-        if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
-            call.views |= reads.passed(operation, operation.title, operation.operands, call.views, call.shape)
-            before = self._onnx(operation, call, before)
-            call.origins |= dict.fromkeys(operation.results, before)
+        parts, values, reason = self._parts(operation, call)
+        products = [part for part in parts if isinstance(part, Product)]
+        if products:
+            self._connect(operation, parts, values, call)
             return
-        problems, reason, name = list[Problem](), None, operation.title
-        with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
-            try:
-                problems = self._problems(operation, call)
-            except Unsupported as error:
-                reason = str(error)
-        known = reads.values_of(operation) if len(problems) == 1 else None
-        for problem in with_widths(problems, operation, call.makers.get) if problems else ():
-            before = self._layer(operation, problem, before, call, known)
-        if not problems and is_listed(operation):
+        name = operation.title
+        if is_listed(operation):
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             said, operations = explain(operation, shapes)
+            for part in parts:
+                if isinstance(part, Unmapped):
+                    reason, operations = part.reason, part.operations
             if operations is None and (inside := self._products_within(operation)):
                 said = f"{said}; they have {', '.join(inside)}"
             name = self._leave(operation, reason or said, operations, call)
-        if not problems:
-            call.views |= reads.passed(operation, name, [*operation.operands, *inner], call.views, call.shape)
-        for value in (*operation.results, *_written(operation)):
-            call.origins[value] = before
+        found = self._passed(operation, name, [*operation.operands, *inner], call, reason or "")
+        call.views |= {value: found[value] for value in operation.results if value in found}
+        call.origins |= dict.fromkeys(operation.results, before)
+        for first, second in buffers.shared(operation):
+            call.aliases.join(first, second)
+        for value in buffers.changed(operation):
+            views = (
+                found[value]
+                if value in found
+                else passed(
+                    view.without(f"{operation.name} '{name}' changes a buffer")
+                    for each in (*operation.operands, *inner)
+                    for view in call.views.get(each, ())
+                )
+            )
+            call.change(value, views, before, whole=value in found)
+
+    def _connect(self, operation: Operation, parts: Parts, values: Mapping[str, Value], call: _Call) -> None:
+        """Add the layers of an operation, and what of it is none."""
+        views = {name: call.views.get(value, ()) for name, value in values.items()}
+        shapes = {
+            name: shape for name, value in values.items() if (shape := moves.fixed(call.shape(value))) is not None
+        }
+        results = [name for name in values if values[name] in operation.results]
+        read = [name for name in values if name not in results]
+        told = [
+            part.model_copy(update={"reason": f"{operation.at}: {part.reason}", "operator": operation.name})
+            if isinstance(part, Unmapped)
+            else replace(part, problem=with_widths(part, values))
+            for part in parts
+        ]
+        found = connected(
+            told,
+            read,
+            views,
+            shapes,
+            lambda names: call.before([values[name] for name in names if name in values]),
+            self.taken,
+            call.times,
+            self._origin(operation),
+        )
+        self.layers += found.layers
+        self.unmapped += found.unmapped
+        written = [part.values[-1] for part in parts if isinstance(part, Product) and part.values[-1] in values]
+        for name in written:
+            if values[name].buffer:
+                call.change(values[name], found.views[name], (found.last,), whole=False)
+        for name in results:
+            call.views[values[name]] = found.views.get(name, ()) if name in written else ()
+            call.origins[values[name]] = (found.last,)
+
+    def _passed(
+        self, operation: Operation, name: str, read: Sequence[Value], call: _Call, reason: str
+    ) -> dict[Value, tuple[View, ...]]:
+        """Return the views of the results of an operation that is no layer, and of buffers that it fills."""
+        known = {value: call.views[value] for value in read if call.views.get(value)}
+        if not known:
+            return {}
+        if operation.name.startswith(aten.PREFIX) and call.times == 1 and not operation.regions:
+            node, values = aten.call(operation, lambda value: moves.fixed(call.shape(value)), call.makers.get)
+            named = passed_on(node, name, {each: known.get(value, ()) for each, value in values.items()})
+            return {values[each]: views for each, views in named.items()}
+        if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
+            shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
+            graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, self.source)
+            given = {f"x{place}": known.get(value, ()) for place, value in enumerate(operation.operands)}
+            views = edges.results(graph, graph.nodes[0], name, given, reason, call.times) if graph.nodes else {}
+            return {value: views[f"y{place}"] for place, value in enumerate(operation.results) if f"y{place}" in views}
+        return moves.passed_on(operation, name, read, call.views, call.shape, call.makers.get, call.times)
 
     def _origin(self, operation: Operation) -> Origin:
         return Origin(node=operation.said, file=Path(self.source).name, line=operation.line, column=operation.column)
 
-    def _layer(
-        self,
-        operation: Operation,
-        problem: Problem,
-        before: tuple[str, ...],
-        call: _Call,
-        known: Sequence[Value] | None = None,
-        count: int = 1,
-    ) -> tuple[str, ...]:
-        """Add a layer. Return its name, as that of the layers before the next one.
-
-        Args:
-            known: values of its operands with the words of the problem's tensors in the same order; None: not known.
-            count: how often the operation executes it.
-        """
-        name = unique_name(problem.name, self.taken)
-        problem, times = problem.model_copy(update={"name": name}), call.times * count
-        layer = reads.layer(operation, problem, known, call.views, before, times)
-        self.layers.append(layer.model_copy(update={"origin": self._origin(operation)}))
-        call.views |= reads.results(operation, problem, known, call.shape, times)
-        return (name,)
-
-    def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call, part: str = "") -> str:
+    def _leave(self, operation: Operation, reason: str, operations: int | None, call: _Call) -> str:
         """Note an operation that is no layer. Return its name."""
-        name = unique_name(part or operation.title, self.taken)
+        name = unique_name(operation.title, self.taken)
         self.unmapped.append(
             Unmapped(
                 name=name,
@@ -302,27 +388,6 @@ class _Reader:
             )
         )
         return name
-
-    def _onnx(self, operation: Operation, call: _Call, before: tuple[str, ...]) -> tuple[str, ...]:
-        """Read an operator of ONNX, and the shapes of its results. Return the layers behind the results."""
-        if not is_listed(operation):
-            return before
-        shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
-        where = f"{self.source}:{operation.at}"
-        with refusing(f"{where}: {operation.name} is malformed"):
-            graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, where)
-            found = [graph.shapes.get(f"y{place}") for place in range(len(operation.results))]
-            known = zip(operation.results, found, strict=True)
-            call.shapes |= {value: shape for value, shape in known if shape is not None}
-            if onnx_dialect.is_product(operation.name):
-                self._shapes(operation, call)
-            parts = onnx_dialect.parts(graph, graph.nodes[0], operation.title) if graph.nodes else []
-        for part in parts:
-            if isinstance(part, Unmapped):
-                self._leave(operation, part.reason, part.operations, call, part.name)
-            else:
-                before = self._layer(operation, part[0], before, call, count=part[1])
-        return before
 
     def _products_within(self, operation: Operation) -> list[str]:
         """Return the kinds of products in the regions of an operation and in the functions called there."""
@@ -341,8 +406,34 @@ class _Reader:
                     found[each.name] = None
         return list(found)
 
-    def _problems(self, operation: Operation, call: _Call) -> list[Problem]:
-        """Return the problems of an operation; none if it is no tensor product.
+    def _parts(self, operation: Operation, call: _Call) -> tuple[Parts, dict[str, Value], str | None]:
+        """Return the products of an operation, its values by their names there, and why it has none, if it is known."""
+        if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
+            return *self._onnx(operation, call), None
+        with refusing(f"{self.source}:{operation.at}: {operation.name} is malformed"):
+            try:
+                return *self._products(operation, call), None
+            except Unsupported as error:
+                return [], {}, str(error)
+
+    def _onnx(self, operation: Operation, call: _Call) -> tuple[Parts, dict[str, Value]]:
+        """Return the products of an operator of ONNX. Infer the shapes of its results."""
+        if not is_listed(operation):
+            return [], {}
+        shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
+        where = f"{self.source}:{operation.at}"
+        with refusing(f"{where}: {operation.name} is malformed"):
+            graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, where)
+            found = [graph.shapes.get(f"y{place}") for place in range(len(operation.results))]
+            known = zip(operation.results, found, strict=True)
+            call.shapes |= {value: shape for value, shape in known if shape is not None}
+            if onnx_dialect.is_product(operation.name):
+                self._shapes(operation, call)
+            parts = onnx_dialect.parts(graph, graph.nodes[0], operation.title) if graph.nodes else []
+        return parts, _named(operation)
+
+    def _products(self, operation: Operation, call: _Call) -> tuple[Parts, dict[str, Value]]:
+        """Return the products of an operation, and its values by their names there; none if it is no tensor product.
 
         Raises:
             Unsupported: its form is not mapped.
@@ -350,15 +441,16 @@ class _Reader:
         """
         name = operation.title
         if operation.name == "affine.for":
-            return [affine.affine_nest(operation, name)]
+            product, values = affine.affine_nest(operation, name)
+            return [product], values
         if aten.operator_of(operation.name) is not None:
-            return aten.problems(operation, self._shapes(operation, call), name, call.makers.get)
+            return aten.parts(operation, self._shapes(operation, call), name, call.makers.get)
         builder = affine.linalg_nest if affine.has_maps(operation) else builder_of(operation.name)
         if builder is None:
-            return []
+            return [], {}
         if builder is not affine.linalg_nest and None in [call.shape(value) for value in operation.operands[:2]]:
             raise Unsupported("the shape of an operand is not known")
-        return [builder(operation, self._shapes(operation, call), name)]
+        return [builder(operation, self._shapes(operation, call), name)], _named(operation)
 
     def _shapes(self, operation: Operation, call: _Call) -> list[Shape]:
         """Return the shapes of operands and results; a scalar has an empty shape.
@@ -380,11 +472,7 @@ class _Reader:
         return found
 
 
-def _written(operation: Operation) -> list[Value]:
-    """Return the buffers that an operation changes."""
-    if operation.name == "affine.for":
-        stores = [each for each in within(operation) if each.name.endswith(".store") and len(each.operands) > 1]
-        return [each.operands[1] for each in stores]
-    if operation.name.startswith("linalg.") and not operation.results:
-        return list(operation.operands[-1:])
-    return []
+def _named(operation: Operation) -> dict[str, Value]:
+    """Return the operands as `x0`, `x1`, ... and the results as `y0`, ..."""
+    named = {f"x{place}": value for place, value in enumerate(operation.operands)}
+    return named | {f"y{place}": value for place, value in enumerate(operation.results)}

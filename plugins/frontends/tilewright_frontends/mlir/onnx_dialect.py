@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Unmapped
 from tilewright_frontends.mlir.tree import OpenShape, Operation, Value
 from tilewright_frontends.onnx import read_operator
 from tilewright_frontends.onnx.graph import Graph, graph_of
 from tilewright_frontends.onnx.operators import BUILDERS
 from tilewright_frontends.onnx.widths import with_widths
+from tilewright_frontends.products import Parts
 
 PREFIX = "onnx."
 LOWERED = ("krnl", "zhigh", "zlow")
@@ -65,17 +67,29 @@ def graph(
             name,
             [types[each] for each in inputs if each in types],
             [types[each] for each in outputs if each in types],
+            list(_constants(operation, maker)),
         )
     )
     return graph_of(model, where, {})
 
 
-def parts(graph: Graph, node: NodeProto, name: str) -> list[tuple[Problem, int] | Unmapped]:
-    """Return the products of an operator with their counts, and what of it is not mapped. Raises InputError."""
+def parts(graph: Graph, node: NodeProto, name: str) -> Parts:
+    """Return the products of an operator, and what of it is not mapped. Raises InputError."""
     return [
-        each if isinstance(each, Unmapped) else (with_widths(graph, each), each.count)
+        each if isinstance(each, Unmapped) else replace(each, problem=with_widths(graph, each))
         for each in read_operator(graph, node, name)
     ]
+
+
+def _constants(operation: Operation, maker: Callable[[Value], Operation | None]) -> Iterator[TensorProto]:
+    """Yield the operands that are small lists of whole numbers, such as the axes of a slice."""
+    for place, value in enumerate(operation.operands):
+        made = maker(value)
+        found = None if made is None else made.attributes.get("value")
+        numbers = [each for each in found if isinstance(each, int)] if isinstance(found, tuple) else []
+        sizes = [size for size in value.shape or () if size is not None]
+        if value.shape is not None and len(sizes) == len(value.shape) and math.prod(sizes) == len(numbers) > 0:
+            yield helper.make_tensor(f"x{place}", TensorProto.INT64, sizes, numbers)
 
 
 def _attributes(operation: Operation) -> dict[str, Any]:

@@ -4,21 +4,87 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from tilewright.schema.problem import Problem
 from tilewright_frontends import nests
-from tilewright_frontends.mlir.tree import Operation
+from tilewright_frontends.mlir.tree import Operation, result_name
 from tilewright_frontends.nests import Shape, Unsupported, equal
+from tilewright_frontends.products import Product, in_order, made_as, read_as
+from tilewright_frontends.views import Layout
 
 Shapes = Sequence[Shape]
 """Shapes of the operands, then of the results."""
-Builder = Callable[[Operation, Shapes, str], Problem]
-"""A function from operation, shapes and layer name to a problem.
+Builder = Callable[[Operation, Shapes, str], Product]
+"""A function from operation, shapes and layer name to a product of the operands `x0`, `x1`, ...
 
 It raises Unsupported for forms that are not mapped, and a Python error if the operation contradicts
 itself.
 """
+
+
+def _product(
+    operation: Operation, problem: Problem, layouts: Mapping[str, Layout], places: Sequence[int] = (0, 1)
+) -> Product:
+    """Return the product of the operands at these places."""
+    return Product(problem, (*(f"x{place}" for place in places), result_name(operation)), layouts=layouts)
+
+
+def _plain(operation: Operation, problem: Problem) -> Product:
+    """Return the product of the first operands, whose words have the order of the problem's tensors."""
+    return _product(operation, problem, in_order(problem), range(len(problem.tensors) - 1))
+
+
+@dataclass(frozen=True)
+class _Convolved:
+    """Axes of a convolution's tensors in the file: N, G, C, K, and the letters of the picture.
+
+    Attributes:
+        data, weight, result: each axis with its coordinates in row-major order.
+        sizes: sizes of N, G, C and K.
+        picture: sizes of the axes of the data.
+        window: sizes of the weights.
+        positions: sizes of the axes of the result; those of the whole box, if the convolution is transposed.
+        pads: words of padding in front of the data, along each axis.
+        cut: words of a transposed convolution's box that the result lacks in front.
+    """
+
+    data: Sequence[Sequence[str]]
+    weight: Sequence[Sequence[str]]
+    result: Sequence[Sequence[str]]
+    sizes: Mapping[str, int]
+    picture: Shape
+    window: Shape
+    positions: Shape
+    pads: Sequence[int] = ()
+    cut: Sequence[int] = ()
+
+    def layouts(self) -> dict[str, Layout]:
+        """Return the layouts of the problem's tensors."""
+        letters = "DHW"[3 - len(self.picture) :]
+
+        def along(sizes: Shape) -> dict[str, int]:
+            return dict(self.sizes) | dict(zip(letters, sizes, strict=True))
+
+        return {
+            "Inputs": read_as(self.data, along(self.picture), ["N", "G", "C", *letters], *self.pads),
+            "Weights": read_as(self.weight, along(self.window), ["G", "K", "C", *letters]),
+            "Outputs": made_as(self.result, along(self.positions), ["N", "G", "K", *letters], *self.cut),
+        }
+
+
+def _axes(letters: str, **other: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the axes of a tensor by its letters, of which some have several coordinates."""
+    return [other.get(each, (each,)) for each in letters]
+
+
+def _before(mode: object, sizes: Shape, positions: Shape, reaches: Sequence[int], strides: Sequence[int]) -> Shape:
+    """Return TensorFlow's padding in front of each axis. `reaches`: from the first to the last position of the window."""
+    if mode != "SAME":
+        return (0,) * len(sizes)
+    found = zip(sizes, positions, reaches, strides, strict=True)
+    return tuple(max(0, (position - 1) * stride + reach + 1 - size) // 2 for size, position, reach, stride in found)
 
 
 # -- StableHLO
@@ -30,7 +96,7 @@ _DIGITS = re.compile(r"\d+")
 _LIST = re.compile(r"(\w+) = \[([\d, ]*)\]")
 
 
-def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> Product:
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     of_data, of_weight, of_result = _layouts(operation.text("dimension_numbers"), (data, weight, result))
     axes = [str(axis) for axis in range(len(data) - 2)]
@@ -58,17 +124,42 @@ def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> P
         for axis, (size, factor) in enumerate(zip(inputs, stretched, strict=True))
     ]
     _check_positions(outputs, padded, window, strides, dilations)
-    return nests.convolution(
+    every = groups * batches
+    problem = nests.convolution(
         name,
         batch // batches,
-        groups * batches,
-        (outward // (groups * batches), inward),
+        every,
+        (outward // every, inward),
         inputs if transposed else outputs,
         window,
         stretched if transposed else strides,
         dilations,
         transposed,
     )
+    letters = {str(axis): "DHW"[3 - len(axes) :][axis] for axis in range(len(axes))}
+
+    def named(places: Mapping[str, int], **other: tuple[str, ...]) -> list[tuple[str, ...]]:
+        return [
+            other.get(each, (letters.get(each, ""),)) for each, _ in sorted(places.items(), key=lambda pair: pair[1])
+        ]
+
+    fronts = padding[::2]
+    reaches = [(size - 1) * dilation for size, dilation in zip(window, dilations, strict=True)]
+    convolved = _Convolved(
+        data=named(of_data, b=("G", "N") if batches > 1 else ("N",), f=("C",) if batches > 1 else ("G", "C")),
+        weight=named(of_weight, i=("C",), o=("G", "K")),
+        result=named(of_result, b=("N",), f=("G", "K")),
+        sizes={"N": batch // batches, "G": every, "C": inward, "K": outward // every},
+        picture=inputs,
+        window=window,
+        positions=_box(inputs, stretched, window, dilations) if transposed else outputs,
+        pads=() if transposed else fronts,
+        cut=[reach - front for reach, front in zip(reaches, fronts, strict=True)] if transposed else (),
+    )
+    layouts = convolved.layouts()
+    if transposed or any(operation.integers("window_reversal", len(axes), 0)):
+        del layouts["Weights"]  # the window is reversed
+    return _product(operation, problem, layouts)
 
 
 def _layouts(text: str, shapes: Shapes) -> list[dict[str, int]]:
@@ -116,7 +207,7 @@ def _check_positions(
         )
 
 
-def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Product:
     found = {
         key: [int(each) for each in places.split(",") if each.strip()]
         for key, places in _LIST.findall(operation.text("dot_dimension_numbers"))
@@ -139,7 +230,7 @@ def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Problem:
         *(each for each in names[0] if each.startswith("M")),
         *(each for each in names[1] if each.startswith("N")),
     ]
-    return _contracted(name, names, shapes[:2], output)
+    return _plain(operation, _contracted(name, names, shapes[:2], output))
 
 
 def _numbered(letter: str, places: Sequence[int], always: bool = False) -> dict[int, str]:
@@ -161,17 +252,18 @@ def _contracted(name: str, operands: Sequence[Sequence[str]], shapes: Shapes, ou
     return nests.contraction(name, {each: kept[each] for each in order if each in kept}, ranks[:-1], ranks[-1])
 
 
-def _dot(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _dot(operation: Operation, shapes: Shapes, name: str) -> Product:
     left = ["M", "K"] if len(shapes[0]) == 2 else ["K"]
     right = ["K", "N"] if len(shapes[1]) == 2 else ["K"]
-    return _contracted(name, [left, right], shapes[:2], [each for each in "MN" if each in (*left, *right)])
+    output = [each for each in "MN" if each in (*left, *right)]
+    return _plain(operation, _contracted(name, [left, right], shapes[:2], output))
 
 
 # -- TOSA
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a convolution with layouts NHWC and OHWI; rocMLIR's TOSA has groups."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     axes, (groups,) = len(data) - 2, operation.integers("group", 1)
@@ -187,10 +279,22 @@ def _tosa_convolution(operation: Operation, shapes: Shapes, name: str) -> Proble
     padded = [data[1 + axis] + padding[2 * axis] + padding[2 * axis + 1] for axis in range(axes)]
     _check_positions(result[1:-1], padded, weight[1:-1], strides, dilations)
     channels = weight[0] // groups, weight[-1]
-    return nests.convolution(name, data[0], groups, channels, result[1:-1], weight[1:-1], strides, dilations)
+    problem = nests.convolution(name, data[0], groups, channels, result[1:-1], weight[1:-1], strides, dilations)
+    letters = "DHW"[3 - axes :]
+    convolved = _Convolved(
+        data=_axes(f"N{letters}C", C=("G", "C")),
+        weight=_axes(f"K{letters}C", K=("G", "K")),
+        result=_axes(f"N{letters}K", K=("G", "K")),
+        sizes={"N": data[0], "G": groups, "K": channels[0], "C": channels[1]},
+        picture=data[1:-1],
+        window=weight[1:-1],
+        positions=result[1:-1],
+        pads=padding[::2],
+    )
+    return _product(operation, problem, convolved.layouts())
 
 
-def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a depthwise convolution with layouts NHWC and HWCM."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     equal(data[3], weight[2], "channels of the input and of the weights differ")
@@ -199,27 +303,64 @@ def _tosa_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
     padding = operation.integers("pad", 4, 0)
     padded = [data[1 + axis] + padding[2 * axis] + padding[2 * axis + 1] for axis in range(2)]
     _check_positions(result[1:3], padded, weight[:2], strides, dilations)
-    return nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+    problem = nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+    return _product(operation, problem, _depthwise(data, weight, result, padding[::2]).layouts())
 
 
-def _tosa_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _depthwise(data: Shape, weight: Shape, result: Shape, pads: Sequence[int], first: bool = False) -> _Convolved:
+    """Return the axes of a depthwise convolution: NHWC, or NCHW if channels are `first`, and HWCM.
+
+    The shapes are those with channels last.
+    """
+    letters = "{}HW" if first else "HW{}"
+    return _Convolved(
+        data=_axes(f"N{letters.format('G')}"),
+        weight=_axes("HWGK"),
+        result=_axes(f"N{letters.format('K')}", K=("G", "K")),
+        sizes={"N": data[0], "G": data[3], "K": weight[3], "C": 1},
+        picture=data[1:3],
+        window=weight[:2],
+        positions=result[1:3],
+        pads=pads,
+    )
+
+
+def _tosa_transposed(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a transposed convolution with layouts NHWC and OHWI."""
     data, weight, result = shapes[0], shapes[1], shapes[-1]
     equal(data[3], weight[3], "channels of the input and of the weights differ")
     equal(result[3], weight[0], "channels of the result and of the weights differ")
-    strides = operation.integers("stride", 2)
-    return nests.convolution(
+    strides, padding = operation.integers("stride", 2), operation.integers("out_pad", 4, 0)
+    problem = nests.convolution(
         name, data[0], 1, (weight[0], weight[3]), data[1:3], weight[1:3], strides, (1, 1), transposed=True
     )
+    convolved = _Convolved(
+        data=_axes("NHWC", C=("G", "C")),
+        weight=_axes("KHWC", K=("G", "K")),
+        result=_axes("NHWK", K=("G", "K")),
+        sizes={"N": data[0], "G": 1, "K": weight[0], "C": weight[3]},
+        picture=data[1:3],
+        window=weight[1:3],
+        positions=_box(data[1:3], strides, weight[1:3], (1, 1)),
+        cut=[-front for front in padding[::2]],
+    )
+    return _product(operation, problem, convolved.layouts())
 
 
-def _matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    return nests.matmul(name, shapes[0], shapes[1])
+def _box(sizes: Shape, strides: Sequence[int], window: Shape, dilations: Sequence[int]) -> Shape:
+    """Return the size of a transposed convolution's result before it is cut."""
+    found = zip(sizes, strides, window, dilations, strict=True)
+    return tuple((size - 1) * stride + (offsets - 1) * dilation + 1 for size, stride, offsets, dilation in found)
 
 
-def _tosa_dense(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _matmul(operation: Operation, shapes: Shapes, name: str) -> Product:
+    return _plain(operation, nests.matmul(name, shapes[0], shapes[1]))
+
+
+def _tosa_dense(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a product with weights N x K, of TOSA before 1.0."""
-    return nests.gemm(name, shapes[0], shapes[1][::-1])
+    problem = nests.gemm(name, shapes[0], shapes[1][::-1])
+    return _product(operation, problem, in_order(problem, B=Layout(order=(1, 0))))
 
 
 # -- TensorFlow
@@ -246,7 +387,7 @@ def _channels_last(operation: Operation, shape: Shape) -> Shape:
     return (n, *rest[1:], rest[0]) if _channels_first(operation) else shape
 
 
-def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a convolution with weights in layout HWIO."""
     data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
     groups = data[3] // weight[2]
@@ -254,36 +395,80 @@ def _tf_conv(operation: Operation, shapes: Shapes, name: str) -> Problem:
     equal(weight[3] % groups, 0, f"{weight[3]} channels do not divide into {groups} groups")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
     channels = weight[3] // groups, weight[2]
-    return nests.convolution(name, data[0], groups, channels, result[1:3], weight[:2], strides, dilations)
+    problem = nests.convolution(name, data[0], groups, channels, result[1:3], weight[:2], strides, dilations)
+    letters = "{}HW" if _channels_first(operation) else "HW{}"
+    convolved = _Convolved(
+        data=_axes(f"N{letters.format('C')}", C=("G", "C")),
+        weight=_axes("HWCK", K=("G", "K")),
+        result=_axes(f"N{letters.format('K')}", K=("G", "K")),
+        sizes={"N": data[0], "G": groups, "K": channels[0], "C": channels[1]},
+        picture=data[1:3],
+        window=weight[:2],
+        positions=result[1:3],
+        pads=_tf_pads(operation, data, result, weight, strides, dilations),
+    )
+    return _product(operation, problem, convolved.layouts())
 
 
-def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _tf_pads(
+    operation: Operation, data: Shape, result: Shape, weight: Shape, strides: Sequence[int], dilations: Sequence[int]
+) -> Shape:
+    """Return the padding in front of both axes of the data. Shapes have channels last, weights begin with the window."""
+    if operation.attributes.get("padding") == "EXPLICIT":
+        padding = operation.integers("explicit_paddings", 8, 0)
+        first = 2 if _channels_first(operation) else 1
+        return padding[2 * first], padding[2 * first + 2]
+    reaches = [(size - 1) * dilation for size, dilation in zip(weight[:2], dilations, strict=True)]
+    return _before(operation.attributes.get("padding"), data[1:3], result[1:3], reaches, strides)
+
+
+def _tf_depthwise(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a depthwise convolution with weights in layout HWCM."""
     data, weight, result = _channels_last(operation, shapes[0]), shapes[1], _channels_last(operation, shapes[-1])
     equal(data[3], weight[2], "channels of the input and of the weights differ")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
-    return nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+    problem = nests.convolution(name, data[0], data[3], (weight[3], 1), result[1:3], weight[:2], strides, dilations)
+    pads = _tf_pads(operation, data, result, weight, strides, dilations)
+    return _product(operation, problem, _depthwise(data, weight, result, pads, _channels_first(operation)).layouts())
 
 
-def _tf_transposed(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _tf_transposed(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a transposed convolution with weights in layout HWOI; the input is the third operand."""
     weight, data = shapes[1], _channels_last(operation, shapes[2])
     equal(data[3], weight[3], "channels of the input and of the weights differ")
     strides, dilations = _tf_spatial(operation, "strides"), _tf_spatial(operation, "dilations")
-    channels = weight[2], weight[3]
-    return nests.convolution(name, data[0], 1, channels, data[1:3], weight[:2], strides, dilations, transposed=True)
+    channels, result = (weight[2], weight[3]), _channels_last(operation, shapes[-1])
+    problem = nests.convolution(name, data[0], 1, channels, data[1:3], weight[:2], strides, dilations, transposed=True)
+    letters = "{}HW" if _channels_first(operation) else "HW{}"
+    convolved = _Convolved(
+        data=_axes(f"N{letters.format('C')}", C=("G", "C")),
+        weight=_axes("HWKC", K=("G", "K")),
+        result=_axes(f"N{letters.format('K')}", K=("G", "K")),
+        sizes={"N": data[0], "G": 1, "K": channels[0], "C": channels[1]},
+        picture=data[1:3],
+        window=weight[:2],
+        positions=_box(data[1:3], strides, weight[:2], dilations),
+        cut=_tf_pads(operation, result, data, weight, strides, dilations),  # it is the gradient of a convolution
+    )
+    return _product(operation, problem, convolved.layouts(), (2, 1))
 
 
-def _tf_matmul(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    def turned(shape: Shape, *keys: str) -> Shape:
-        turn = any(operation.attributes.get(key) for key in keys)
-        return (*shape[:-2], shape[-1], shape[-2]) if turn else shape
+def _tf_matmul(operation: Operation, shapes: Shapes, name: str) -> Product:
+    turned = [
+        any(operation.attributes.get(key) for key in keys)
+        for keys in (("transpose_a", "adj_x"), ("transpose_b", "adj_y"))
+    ]
+    a, b = (
+        (*shape[:-2], shape[-1], shape[-2]) if turn else shape for shape, turn in zip(shapes[:2], turned, strict=True)
+    )
+    problem = nests.matmul(name, a, b)
+    orders = [(*range(len(shape) - 2), len(shape) - 1, len(shape) - 2) for shape in shapes[:2]]
+    layouts = {each: Layout(order=order) for each, order, turn in zip("AB", orders, turned, strict=True) if turn}
+    return _product(operation, problem, in_order(problem, **layouts))
 
-    return nests.matmul(name, turned(shapes[0], "transpose_a", "adj_x"), turned(shapes[1], "transpose_b", "adj_y"))
 
-
-def _tf_einsum(operation: Operation, shapes: Shapes, name: str) -> Problem:
-    return nests.einsum(name, operation.text("equation"), shapes[:-1])
+def _tf_einsum(operation: Operation, shapes: Shapes, name: str) -> Product:
+    return _plain(operation, nests.einsum(name, operation.text("equation"), shapes[:-1]))
 
 
 # -- linalg
@@ -310,7 +495,7 @@ PRODUCTS = {
 _BATCH = {"B": "B0"}
 
 
-def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Product:
     """Return a convolution whose name lists the layouts by letters.
 
     The letters are n, g, c, f (m: multiplier per channel), and d, h, w.
@@ -336,7 +521,24 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prob
     groups = data.get("c", 1) if depthwise else data.get("g", 1)
     outward = weight.get("m" if depthwise else "f", 1)
     inward = 1 if depthwise else data.get("c", 1)
-    return nests.convolution(name, data.get("n", 1), groups, (outward, inward), positions, window, strides, dilations)
+    problem = nests.convolution(
+        name, data.get("n", 1), groups, (outward, inward), positions, window, strides, dilations
+    )
+    named = {"n": "N", "g": "G", "c": "G" if depthwise else "C", "f": "K", "m": "K"} | {
+        each: each.upper() for each in axes
+    }
+
+    convolved = _Convolved(
+        data=[(named[each],) for each in of_data],
+        weight=[(named[each],) for each in of_weight],
+        result=[(named[each],) for each in of_result],
+        sizes={"N": data.get("n", 1), "G": groups, "K": outward, "C": inward},
+        picture=tuple(data[each] for each in axes),
+        window=window,
+        positions=positions,
+        pads=(0,) * len(axes),
+    )
+    return _product(operation, problem, convolved.layouts())
 
 
 def _letters(letters: str, shape: Shape) -> dict[str, int]:
@@ -344,10 +546,11 @@ def _letters(letters: str, shape: Shape) -> dict[str, int]:
     return dict(zip(letters, shape, strict=True))
 
 
-def _linalg_product(operation: Operation, shapes: Shapes, name: str) -> Problem:
+def _linalg_product(operation: Operation, shapes: Shapes, name: str) -> Product:
     left, _, right = PRODUCTS[operation.kind].upper().partition("->")
     operands = [[_BATCH.get(each, each) for each in text] for text in left.split(",")]
-    return _contracted(name, operands, shapes[:2], [_BATCH.get(each, each) for each in right])
+    output = [_BATCH.get(each, each) for each in right]
+    return _plain(operation, _contracted(name, operands, shapes[:2], output))
 
 
 BUILDERS: dict[str, Builder] = {

@@ -260,7 +260,7 @@ class _Translation:
             if isinstance(found.type, builtin.ShapedType):
                 shape = tuple(size if size >= 0 else None for size in found.type.get_shape())
                 element = found.type.get_element_type() if isinstance(found.type, builtin.ContainerType) else ""
-                value = Value(shape, bits_of(str(element)))
+                value = Value(shape, bits_of(str(element)), isinstance(found.type, builtin.MemRefType))
             elif isinstance(found.type, builtin.UnregisteredAttr):
                 value = value_of(str(found.type))
             self.values[found] = value

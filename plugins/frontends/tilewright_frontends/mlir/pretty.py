@@ -307,6 +307,12 @@ _LAYOUT = re.compile(r"dim_numbers = (\[[^\]]*\]x\[[^\]]*\]->\[[^\]]*\])")
 _WINDOW = {"stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation"}
 _SCALAR = re.compile(r"\s*dense<(-?\d+)>\s*$")
 _WHOLE_NUMBER = re.compile(r"\s*(-?\d{1,18})\s*$")
+_DENSE = re.compile(r"\s*dense<(\[[-\d,\s\[\]]*\])>")
+_AXIS = re.compile(r"\b(dimension|dim)\((\d{1,9})\)")
+_RANGES = re.compile(r"\[(\s*\d{1,18}:\d{1,18}(?::\d{1,18})?(?:,\s*\d{1,18}:\d{1,18}(?::\d{1,18})?)*)\]")
+_PART = re.compile(r"\[([\d, ]*)\]\s*\[([\d, ]*)\]\s*\[([\d, ]*)\]")
+_STATIC = ("static_offsets", "static_sizes", "static_strides")
+_LOW = re.compile(r"\blow\[([\d, ]*)\]")
 _DIRECTION = re.compile(r"\b(LT|LE|GT|GE|EQ|NE)\b")
 _CONSTANT = re.compile(rf"\s*(?:(-?\d+)|(true|false)|({STRING}))")
 
@@ -315,7 +321,10 @@ def _attributes(name: str, text: str) -> dict[str, Attribute]:
     """Return the attributes that operators of `mlir` need, under the names of generic form."""
     if name.endswith((".constant", ".const", ".const_shape", ".literal")):
         match = _SCALAR.match(text) or _WHOLE_NUMBER.match(text)
-        return {"value": int(match[1])} if match else {}
+        listed = None if match else _DENSE.match(text)
+        if listed and len(numbers := tuple(map(int, _WHOLE.findall(listed[1])))) <= MAX_NUMBERS:
+            return {"value": numbers}
+        return {"value": int(match[1])} if match else dict(_values(text))
     if name.endswith(".compare"):
         return {"comparison_direction": _DIRECTION.findall(text)[0] if _DIRECTION.search(text) else None}
     if name.startswith("torch.constant."):
@@ -324,6 +333,16 @@ def _attributes(name: str, text: str) -> dict[str, Attribute]:
         return {"value": value} if "=" not in text else {key: value for key, value in _values(text)}
     found = dict(_values(text))
     found |= {key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in _IN_BRACKETS.findall(text)}
+    found |= {key: int(number) for key, number in _AXIS.findall(text)}
+    if ranges := _RANGES.search(text) if name.endswith(".slice") else None:
+        parts = [[*map(int, each.split(":")), 1] for each in ranges[1].split(",")]
+        found |= {"start_indices": tuple(each[0] for each in parts), "strides": tuple(each[2] for each in parts)}
+    if (part := _PART.search(text) if name.endswith((".extract_slice", ".insert_slice")) else None) is not None:
+        found |= {
+            key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in zip(_STATIC, part.groups(), strict=True)
+        }
+    if name == "tensor.pad" and (low := _LOW.search(text)):
+        found["static_low"] = tuple(map(int, _WHOLE.findall(low[1])))
     if name == "torch.operator" and (kind := re.match(rf"\s*({STRING})", text)):
         found["name"] = kind[1].strip('"')
     if callee := _CALLEE.search(text):

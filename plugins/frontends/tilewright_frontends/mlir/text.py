@@ -168,4 +168,5 @@ def bits_of(element: str) -> int | None:
 def value_of(kind: str) -> Value:
     """Return a value of a type, with its shape and the bits of its elements if it is a tensor."""
     shape, match = shape_of(kind), _DIMENSIONS.match(kind)
-    return Value(shape, bits_of(kind[match.end() :].lstrip("], ")) if match else None)
+    bits = bits_of(kind[match.end() :].lstrip("], ")) if match else None
+    return Value(shape, bits, kind.startswith("memref"))

@@ -13,11 +13,13 @@ OpenShape = tuple[int | None, ...]
 class Value:
     """A value that operations read or produce.
 
-    `shape`: None if it is no tensor and no buffer. `bits`: width of its elements; None if not known.
+    `shape`: None if it is no tensor and no buffer. `bits`: width of its elements; None if not known. `buffer`: whether it
+    is a memory whose words may change.
     """
 
     shape: OpenShape | None
     bits: int | None = None
+    buffer: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,3 +135,8 @@ def within(operation: Operation) -> Iterator[Operation]:
         for region in waiting.pop().regions:
             waiting.extend(region.operations)
             yield from region.operations
+
+
+def result_name(operation: Operation) -> str:
+    """Return the name of a product's result: `y0`, or that of its last operand, if this is a buffer that it changes."""
+    return "y0" if operation.results else f"x{len(operation.operands) - 1}"

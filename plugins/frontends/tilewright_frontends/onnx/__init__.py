@@ -29,9 +29,10 @@ from tilewright_frontends.onnx import edges
 from tilewright_frontends.onnx.densities import with_densities
 from tilewright_frontends.onnx.graph import Graph, load_graph
 from tilewright_frontends.onnx.node import operator_of, values_read
-from tilewright_frontends.onnx.operators import Product, builder_of
+from tilewright_frontends.onnx.operators import builder_of
 from tilewright_frontends.onnx.unmapped import explain
 from tilewright_frontends.onnx.widths import with_widths
+from tilewright_frontends.products import Product
 from tilewright_frontends.views import MAX_MAKERS, View
 
 FILES = {
@@ -123,17 +124,19 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
                 if number:  # the softmax of an attention
                     inner = tuple(view.via(label, [len(view.axes) - 1]) for view in inner)
                 elif few:
-                    views |= edges.results(graph, node, label, views, part.reason)
+                    views |= edges.results(graph, node, label, views, part.reason, times)
             else:
                 problem = with_densities(graph, part, with_widths(graph, part)).model_copy(update={"name": label})
                 if any(tensor.bits for tensor in problem.tensors):
                     problem = problem.model_copy(update={"source": operator_of(node)})
                 known = (views | {part.values[0]: inner} if inner else views) if few else {}
+                if number:
+                    before = functools.reduce(operator.or_, (origin.get(value, 0) for value in part.values), before)
                 names = [layers[maker].name for maker in _ones(before)]
-                made = edges.layer(part, problem, known, names, times, alone=few and len(parts) == 1)
+                made = part.layer(problem, known, names, times, alone=few and len(parts) == 1)
                 layers.append(made.model_copy(update={"origin": place}))
                 before = 1 << len(layers) - 1
-                inner = edges.result(graph, part, problem, times)
+                inner = part.result(problem, graph.shapes.get(part.values[-1]), times)
                 views |= {value: inner for value in node.output if value == part.values[-1]}
         origin |= {value: before for value in node.output if value}
     for value in ends:

@@ -6,8 +6,9 @@ from tilewright.errors import InputError
 from tilewright.schema.density import Density
 from tilewright.schema.problem import Problem
 from tilewright_frontends.onnx.graph import Graph
-from tilewright_frontends.onnx.operators import SCALED, Product
+from tilewright_frontends.onnx.operators import SCALED
 from tilewright_frontends.onnx.widths import MOVES
+from tilewright_frontends.products import Product
 
 
 def with_densities(graph: Graph, product: Product, problem: Problem) -> Problem:

@@ -7,17 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from onnx import NodeProto, numpy_helper
 
-from tilewright.schema.problem import Problem
-from tilewright.schema.workload import Layer
 from tilewright_frontends.nests import Shape, Unsupported
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.node import attributes_of, operator_of, values_read
-from tilewright_frontends.onnx.operators import Product
 from tilewright_frontends.onnx.unmapped import WORK
-from tilewright_frontends.views import View, joined, layer_of, result_of
-
-Views = Mapping[str, tuple[View, ...]]
-"""Value -> its words that layers make."""
+from tilewright_frontends.products import Views
+from tilewright_frontends.views import REPEATED, View, joined
 
 SOFTMAX = frozenset("Softmax LogSoftmax".split())
 ROWS = frozenset("LayerNormalization RMSNormalization".split())
@@ -32,7 +27,7 @@ WORDWISE = frozenset(WORK) - OTHER | {"BatchNormalization", "Cast", "CastLike"}
 """Operators whose results depend on the operands' words in the same place."""
 
 
-def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str) -> Views:
+def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str, times: int = 1) -> Views:
     """Return the views of an operator's results.
 
     Args:
@@ -41,10 +36,13 @@ def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str)
         name: its name in the workload.
         views: views of the values so far.
         reason: why it is no layer.
+        times: how often it is executed.
     """
     read = [view for value in values_read(node) for view in views.get(value, ())]
     if not read:
         return {}
+    if times > 1:  # a loop may pass it what an earlier iteration made
+        return dict.fromkeys(filter(None, node.output), joined(view.without(REPEATED) for view in read))
     found: Views | None = None
     try:
         moved = MOVES.get(operator_of(node))
@@ -57,32 +55,6 @@ def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str)
     cut = joined(view.without(f"{operator_of(node)} '{name}' {_told(operator_of(node), reason)}") for view in read)
     found = found or {}
     return {value: found.get(value, cut) for value in node.output if value}
-
-
-def layer(
-    product: Product, problem: Problem, views: Views, before: Sequence[str], times: int, alone: bool = True
-) -> Layer:
-    """Return a layer with its reads.
-
-    Args:
-        product: the operator's product.
-        problem: its problem, with the name in the workload.
-        views: views of the values.
-        before: layers whose results reach the operator.
-        times: how often the operator is executed.
-        alone: whether the operator has no other layer, which may read their results.
-    """
-    operands = {
-        tensor.name: (product.layouts.get(tensor.name), views.get(value, ()) if value else ())
-        for tensor, value in zip(problem.operands, product.values, strict=False)
-    }
-    return layer_of(problem, operands, before, times * product.count, alone)
-
-
-def result(graph: Graph, product: Product, problem: Problem, times: int) -> tuple[View, ...]:
-    """Return the view of a layer's result in the operator's value."""
-    layout, shape = product.layouts.get(problem.output.name), graph.shapes.get(product.values[-1])
-    return (result_of(problem, layout, shape, times * product.count),)
 
 
 def _told(operator: str, reason: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import NodeProto
@@ -16,26 +15,8 @@ from tilewright_frontends.nests import Shape, Unsupported, equal
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import BLOCKED, channels_first, fused_operands
 from tilewright_frontends.onnx.node import attributes_of, operator_of
+from tilewright_frontends.products import Product, attended, in_order, transposed_layouts
 from tilewright_frontends.views import Layout
-
-
-@dataclass(frozen=True)
-class Product:
-    """A problem of an operator.
-
-    Attributes:
-        problem: the loop nest.
-        values: names of the operands and of the result in the graph; empty if it has no name there.
-        count: how often the operator computes it.
-        bits: tensor -> bits per value, where the operator's attributes say it.
-        layouts: tensor -> its coordinates in the value; a tensor without one has other words.
-    """
-
-    problem: Problem
-    values: tuple[str, str, str]
-    count: int = 1
-    bits: Mapping[str, int] = field(default_factory=dict)
-    layouts: Mapping[str, Layout] = field(default_factory=dict)
 
 
 def _operands(node: NodeProto) -> tuple[str, str]:
@@ -51,11 +32,6 @@ def _product(
     node: NodeProto, problem: Problem, layouts: Mapping[str, Layout], bits: Mapping[str, int] | None = None
 ) -> list[Product | Unmapped]:
     return [Product(problem, (*_operands(node), node.output[0]), bits=bits or {}, layouts=layouts)]
-
-
-def _in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:
-    """Return the layouts of tensors with the value's words in the same order, and some others."""
-    return dict.fromkeys(problem.tensor_names, Layout()) | other
 
 
 # -- convolutions and products
@@ -77,7 +53,7 @@ def _conv(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     if last or node.domain == BLOCKED or node.op_type == "CausalConvWithState":
         return _product(node, problem, {})
     pads = _pads(attributes, data[2:], positions, weight[2:], strides, dilations)
-    return _product(node, problem, _in_order(problem, Inputs=Layout(pads=pads)))
+    return _product(node, problem, in_order(problem, Inputs=Layout(pads=pads)))
 
 
 def _pads(
@@ -127,7 +103,17 @@ def _conv_transpose(graph: Graph, node: NodeProto, name: str) -> list[Product | 
     problem = nests.convolution(
         name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True
     )
-    return _product(node, problem, {"Inputs": Layout()})
+    return _product(
+        node, problem, transposed_layouts(problem, groups, weight, _cut(attributes_of(node), len(data) - 2))
+    )
+
+
+def _cut(attributes: Mapping[str, Any], axes: int) -> Sequence[int] | None:
+    """Return the words at the front of the box that the result of a ConvTranspose lacks; None: not known."""
+    if attributes.get("auto_pad", b"NOTSET") != b"NOTSET" or "output_shape" in attributes:
+        return None
+    pads: Sequence[int] = attributes.get("pads") or [0] * axes
+    return pads[:axes]
 
 
 def _windows(node: NodeProto, data: Shape, weight: Shape) -> tuple[Sequence[int], Sequence[int]]:
@@ -159,10 +145,10 @@ def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     a, b = ((*shape[:-2], *shape[:-3:-1]) if turn else shape for shape, turn in zip((a, b), turned, strict=True))
     if max(len(a), len(b)) > 2:
         problem = nests.matmul(name, a, b)
-        return _product(node, problem, {} if any(turned) else _in_order(problem))
+        return _product(node, problem, {} if any(turned) else in_order(problem))
     problem = nests.gemm(name, a, b)
     layouts = {each: Layout(order=(1, 0)) for each, turn in zip("AB", turned, strict=True) if turn}
-    return _product(node, problem, _in_order(problem, **layouts))
+    return _product(node, problem, in_order(problem, **layouts))
 
 
 def _matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -170,9 +156,9 @@ def _matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped
     if node.op_type in ("FusedMatMul", "TransposeMatMul"):
         turned = fused_operands(node, a, b)
         problem = nests.matmul(name, *turned)
-        return _product(node, problem, {} if any(attributes_of(node).values()) else _in_order(problem))
+        return _product(node, problem, {} if any(attributes_of(node).values()) else in_order(problem))
     problem = nests.matmul(name, a, b)
-    return _product(node, problem, _in_order(problem))
+    return _product(node, problem, in_order(problem))
 
 
 def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -187,8 +173,7 @@ def _packed_matmul(graph: Graph, node: NodeProto, name: str) -> list[Product | U
 def _einsum(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     equation = attributes_of(node)["equation"].decode()
     problem = nests.einsum(name, equation, [graph.shape(value) for value in node.input])
-    values = (node.input[0], node.input[1] if len(node.input) == 2 else "", node.output[0])
-    return [Product(problem, values, layouts=_in_order(problem))]
+    return [Product(problem, (*node.input, node.output[0]), layouts=in_order(problem))]
 
 
 # -- recurrent cells
@@ -236,38 +221,6 @@ def _of_heads(shape: Shape) -> Layout:
     return Layout((batch, tokens, heads, channels), (0, 2, 1, 3))
 
 
-def _attended(
-    node: NodeProto,
-    name: str,
-    query: Shape,
-    key: Shape,
-    value: Shape,
-    names: tuple[str, str, str],
-    layouts: Sequence[Layout] = (),
-) -> list[Product | Unmapped]:
-    """Return scores, softmax and context. Shapes are batch, heads, tokens, channels.
-
-    `layouts` has those of queries, keys, values and result, if the operands have their words.
-    """
-    scores, context = nests.attention(name, query, key, value)
-    softmax = Unmapped(
-        name=f"{name}.softmax",
-        operator="Softmax",
-        reason="works element by element",
-        operations=5 * math.prod(query[:-1]) * key[-2],
-    )
-    q, k, v = names
-    given = dict(zip("QKVZ", layouts, strict=False))
-    first = {each: given[side] for each, side in (("A", "Q"), ("B", "K")) if side in given}
-    second = {each: given[side] for each, side in (("B", "V"), ("Z", "Z")) if side in given}
-    inner = f"{name}.scores"  # a value that the graph does not have
-    return [
-        Product(scores, (q, k, inner), layouts=first | {"Z": Layout()}),
-        softmax,
-        Product(context, (inner, v, node.output[0]), layouts=second | {"A": Layout()}),
-    ]
-
-
 def _inputs(graph: Graph, node: NodeProto) -> list[Shape | None]:
     """Return the shapes of all inputs; None: left out."""
     return [graph.shape(value) if value else None for value in node.input] + [None] * (8 - len(node.input))
@@ -291,7 +244,7 @@ def _attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmap
     pasts = [graph.shape(each) if each else None for each in node.input[4:6]] or [None, None]
     key, value = _after(pasts[0], key), _after(pasts[-1], value)
     q, k, v = node.input[:3]
-    return _attended(node, name, query, key, value, (q, k, v), layouts)
+    return attended(name, query, key, value, (q, k, v, node.output[0]), layouts)
 
 
 def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -307,7 +260,7 @@ def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Produ
     projection = nests.gemm(f"{name}.qkv", (batch * tokens, inward), weight)
     return [
         Product(projection, (node.input[0], node.input[1], "")),
-        *_attended(node, name, shapes[0], key, value, ("", "", "")),
+        *attended(name, shapes[0], key, value, ("", "", "", node.output[0])),
     ]
 
 
@@ -324,7 +277,7 @@ def _multi_head(graph: Graph, node: NodeProto, name: str) -> list[Product | Unma
     if key is None or value is None:
         raise ValueError("it has no keys or values")
     key, value = _after(past, _heads(key, heads)), _after(past_value, _heads(value, heads))
-    return _attended(node, name, _heads(query, heads), key, value, (q, k, v))
+    return attended(name, _heads(query, heads), key, value, (q, k, v, node.output[0]))
 
 
 def _grouped(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -339,7 +292,7 @@ def _grouped(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmappe
         query, key = (batch, heads, tokens, head), (batch, groups, tokens, head)
         value = key
     key, value = _after(past, _heads(key, groups)), _after(past_value, _heads(value, groups))
-    return _attended(node, name, _heads(query, heads), key, value, (q, k, v))
+    return attended(name, _heads(query, heads), key, value, (q, k, v, node.output[0]))
 
 
 Builder = Callable[[Graph, NodeProto, str], list[Product | Unmapped]]

@@ -233,10 +233,9 @@ class Pass:
                 shape = [times] * (place >= states) + [each.dim_value for each in found.tensor_type.shape.dim]
                 self.types[value] = helper.make_tensor_type_proto(found.tensor_type.elem_type, shape)
         label = node.name or node.op_type
-        self._list(*_links(outer, inside, f"{label}_input"))
-        self.nodes += inner.nodes
-        self.times += [times * each for each in inner.times]
-        self._list(*_links(results, node.output, f"{label}_output"))
+        links = [_links(outer, inside, f"{label}_input"), _links(results, node.output, f"{label}_output")]
+        self.nodes += [*links[0], *inner.nodes, *links[1]]
+        self.times += [times * each for each in (*[1] * len(links[0]), *inner.times, *[1] * len(links[1]))]
         self.types = inner.types | self.types
         return True
 

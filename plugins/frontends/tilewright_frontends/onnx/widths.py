@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, numpy_helper
 from tilewright.schema.problem import Problem
 from tilewright_frontends.onnx.graph import Graph
 from tilewright_frontends.onnx.microsoft import QUANTISERS
-from tilewright_frontends.onnx.operators import Product
+from tilewright_frontends.products import Product
 
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 MOVES = frozenset("Reshape Transpose Flatten Squeeze Unsqueeze Identity Slice Expand".split())

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Unmapped
 from tilewright_frontends import nests
 from tilewright_frontends.nests import Shape, Unsupported, equal
+from tilewright_frontends.products import Product, attended, in_order, transposed_layouts
 from tilewright_frontends.views import Layout
+
+Parts = list[Product | Unmapped]
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,12 @@ class Node:
         found = [default] if given is None else [given] if isinstance(given, int) else list(given)
         return [int(each) for each in (found * count if len(found) == 1 else found)]
 
+    def product(self, problem: Problem, keys: Sequence[str], layouts: Mapping[str, Layout]) -> Parts:
+        """Return the product of some arguments."""
+        return [Product(problem, (*(self.arguments[key] for key in keys), self.results[0]), layouts=layouts)]
 
-def _conv(node: Node, name: str) -> list[Problem]:
+
+def _conv(node: Node, name: str) -> Parts:
     """Return the problem of `conv1d`, `conv2d`, `conv3d` or `convolution`; shapes imply padding."""
     data, weight, groups = node.shape("input"), node.shape("weight"), int(node.arguments.get("groups") or 1)
     axes = len(weight) - 2
@@ -54,10 +62,36 @@ def _conv(node: Node, name: str) -> list[Problem]:
     equal(weight[0] % groups, 0, f"{weight[0]} channels do not divide into {groups} groups")
     strides, dilations = node.numbers("stride", 1, axes), node.numbers("dilation", 1, axes)
     channels = weight[0] // groups, weight[1]
-    return [nests.convolution(name, data[0], groups, channels, result[2:], weight[2:], strides, dilations)]
+    problem = nests.convolution(name, data[0], groups, channels, result[2:], weight[2:], strides, dilations)
+    reaches = [(size - 1) * dilation for size, dilation in zip(weight[2:], dilations, strict=True)]
+    layouts = in_order(problem)
+    if (pads := _pads(node, reaches)) is None or not all(
+        (size + 2 * pad - reach - 1) // stride + 1 == position or node.arguments.get("padding") == "same"
+        for size, pad, reach, stride, position in zip(data[2:], pads, reaches, strides, result[2:], strict=True)
+    ):
+        del layouts["Inputs"]
+    else:
+        layouts["Inputs"] = Layout(pads=pads)
+    return node.product(problem, ("input", "weight"), layouts)
 
 
-def _conv_transpose(node: Node, name: str) -> list[Problem]:
+def _pads(node: Node, reaches: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the padding in front of each axis; None: not known.
+
+    Args:
+        node: the convolution.
+        reaches: distance of the first and the last position of the window, along each axis.
+    """
+    padding = node.arguments.get("padding")
+    if padding in ("same", "valid"):
+        return tuple(reach // 2 if padding == "same" else 0 for reach in reaches)
+    found = [padding] if not isinstance(padding, list | tuple) else padding
+    if padding is not None and not all(type(each) is int for each in found):
+        return None
+    return tuple(node.numbers("padding", 0, len(reaches)))
+
+
+def _conv_transpose(node: Node, name: str) -> Parts:
     data, weight, groups = node.shape("input"), node.shape("weight"), int(node.arguments.get("groups") or 1)
     axes = len(weight) - 2
     nests.check_axes(axes)
@@ -67,38 +101,45 @@ def _conv_transpose(node: Node, name: str) -> list[Problem]:
     equal(data[1] % groups, 0, f"{data[1]} channels do not divide into {groups} groups")
     strides, dilations = node.numbers("stride", 1, axes), node.numbers("dilation", 1, axes)
     channels = weight[1], data[1] // groups
-    found = nests.convolution(
+    problem = nests.convolution(
         name, data[0], groups, channels, data[2:], weight[2:], strides, dilations, transposed=True
     )
-    return [found]
+    layouts = transposed_layouts(problem, groups, weight, _pads(node, [0] * axes))
+    return node.product(problem, ("input", "weight"), layouts)
 
 
-def _linear(node: Node, name: str) -> list[Problem]:
+def _linear(node: Node, name: str) -> Parts:
     """Return a product with weights N x K; all leading dimensions of the input are rows."""
     data, weight = node.shape("input"), node.shape("weight")
     if len(weight) != 2:
         raise Unsupported("its weights are not a matrix")
-    return [nests.gemm(name, (math.prod(data[:-1]), data[-1]), weight[::-1])]
+    problem = nests.gemm(name, (math.prod(data[:-1]), data[-1]), weight[::-1])
+    return node.product(problem, ("input", "weight"), in_order(problem, B=Layout(order=(1, 0))))
 
 
 def _product(first: str, second: str) -> Builder:
-    def build(node: Node, name: str) -> list[Problem]:
-        return [nests.matmul(name, node.shape(first), node.shape(second))]
+    def build(node: Node, name: str) -> Parts:
+        problem = nests.matmul(name, node.shape(first), node.shape(second))
+        return node.product(problem, (first, second), in_order(problem))
 
     return build
 
 
-def _einsum(node: Node, name: str) -> list[Problem]:
-    shapes = [node.shapes[each] for each in node.arguments["tensors"]]
-    return [nests.einsum(name, str(node.arguments["equation"]), shapes)]
+def _einsum(node: Node, name: str) -> Parts:
+    tensors = node.arguments["tensors"]
+    problem = nests.einsum(name, str(node.arguments["equation"]), [node.shapes[each] for each in tensors])
+    return [Product(problem, (*tensors, node.results[0]), layouts=in_order(problem))]
 
 
-def _attention(node: Node, name: str) -> list[Problem]:
-    return nests.attention(name, node.shape("query"), node.shape("key"), node.shape("value"))
+def _attention(node: Node, name: str) -> Parts:
+    shapes = [node.shape(each) for each in ("query", "key", "value")]
+    q, k, v = (node.arguments[each] for each in ("query", "key", "value"))
+    values = q, k, v, node.results[0]
+    return attended(name, shapes[0], shapes[1], shapes[2], values, [Layout()] * 4, f"{node.operator}.softmax")
 
 
-Builder = Callable[[Node, str], list[Problem]]
-"""A function from node and layer name to problems, each reading the result of the previous one.
+Builder = Callable[[Node, str], Parts]
+"""A function from node and layer name to products, each reading the result of the previous one.
 
 It raises Unsupported for forms that are not mapped, and a Python error if the node contradicts itself.
 """
@@ -115,24 +156,6 @@ BUILDERS: Mapping[str, Builder] = {
     "einsum": _einsum,
     "scaled_dot_product_attention": _attention,
 }
-
-IN_ORDER: Mapping[str, tuple[str, str]] = {
-    "linear": ("input", "weight"),
-    "mm": ("self", "mat2"),
-    "bmm": ("self", "mat2"),
-    "addmm": ("mat1", "mat2"),
-    "baddbmm": ("batch1", "batch2"),
-    "matmul": ("self", "other"),
-    "mv": ("self", "vec"),
-}
-"""Products whose operands and result have the words of the problem's tensors in the same order, but weights of `linear`."""
-
-
-def layouts_of(node: Node, problem: Problem) -> dict[str, tuple[str, Layout]]:
-    """Return operand -> its tensor in the program and its layout there; empty: the order of the words is not known."""
-    pairs = zip(problem.operands, IN_ORDER.get(node.operator, ()), strict=False)
-    turned = {"weight": Layout(order=(1, 0))}
-    return {tensor.name: (node.arguments[key], turned.get(key, Layout())) for tensor, key in pairs}
 
 
 def builder_of(operator: str) -> Builder | None:

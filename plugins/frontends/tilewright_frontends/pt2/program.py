@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,14 @@ from tilewright.plugin.edges import with_returned
 from tilewright.schema.document import suggestion
 from tilewright.schema.origin import Origin
 from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright_frontends.aliases import Aliases
 from tilewright_frontends.nests import Shape, Unsupported, refusing, unique_name
-from tilewright_frontends.pt2.operators import Node, builder_of, layouts_of, names_of
+from tilewright_frontends.products import Parts, connected
+from tilewright_frontends.pt2 import moves
+from tilewright_frontends.pt2.moves import tensors_in
+from tilewright_frontends.pt2.operators import Node, builder_of, names_of
 from tilewright_frontends.pt2.sizes import OpenSizeError, shape_of, symbols_of
-from tilewright_frontends.views import Layout, Operands, View, layer_of, passed, result_of
+from tilewright_frontends.views import View, passed
 
 MAX_NODES = 200_000
 MOVES = frozenset(
@@ -29,15 +33,6 @@ REDUCTIONS = frozenset(
     "adaptive_avg_pool3d _adaptive_avg_pool2d max_pool1d max_pool2d max_pool3d max_pool2d_with_indices avg_pool1d avg_pool2d avg_pool3d "
     "cumsum".split()
 )
-
-WORDWISE = frozenset(
-    "relu gelu silu sigmoid tanh add sub mul div neg exp log sqrt rsqrt abs clamp erf hardswish".split()
-)
-"""Operators whose results depend on the operands' words in the same place, if all have one shape."""
-RESHAPES = frozenset(
-    "view _unsafe_view reshape flatten unflatten squeeze unsqueeze clone contiguous alias detach dropout _to_copy to".split()
-)
-"""Operators whose result has the words of the first operand in the same order."""
 
 
 def read_workload(
@@ -68,7 +63,7 @@ def read_workload(
         raise InputError(f"{source}: it has no tensor product; its operators are {operators or 'none'}")
     version = program.get("torch_version", "unknown")
     told = f"{source}: program of torch.export, torch {str(version)[:40]}"
-    ends = _tensors([each["as_tensor"] for each in graph.get("outputs", ()) if "as_tensor" in each])
+    ends = tensors_in([each["as_tensor"] for each in graph.get("outputs", ()) if "as_tensor" in each])
     returned = {layer for value in ends for layer in reader.origins.get(value, ())}
     layers = with_returned(reader.layers, returned)
     return Workload(name=name, source=told, layers=layers, unmapped=tuple(reader.unmapped))
@@ -122,6 +117,7 @@ class _Reader:
         self.taken: set[str] = set()
         self.origins: dict[str, tuple[str, ...]] = {}
         self.views: dict[str, tuple[View, ...]] = {}
+        self.aliases = Aliases[str]()
 
     def read(self, index: int, raw: Mapping[str, Any]) -> None:
         """Read one node."""
@@ -129,11 +125,11 @@ class _Reader:
         space, _, rest = target.partition(".")
         operator, _, overload = rest.partition(".")
         arguments = names_of(raw["inputs"])
-        results = tuple(_tensors([list(each.values())[0] for each in raw["outputs"]]))
-        read = list(_tensors(arguments.values()))
+        results = tuple(tensors_in([list(each.values())[0] for each in raw["outputs"]]))
+        read = list(tensors_in(arguments.values()))
         path = _label(raw.get("metadata") or {})
         label = path or (results[0] if results else f"{operator or target}_{index}")
-        before = tuple(dict.fromkeys(layer for each in read for layer in self.origins.get(each, ())))
+        before = self._before(read)
         builder = builder_of(operator) if space == "aten" else None
         reason = None
         place = Origin(node=path or None, output=results[0] if results else None, file=Path(self.source).name)
@@ -141,16 +137,7 @@ class _Reader:
             with refusing(f"{self.source}: {target} '{label}' is malformed"):
                 node = Node(operator, overload, arguments, self._shapes(label, target, (*read, *results)), results)
                 try:
-                    problems = builder(node, label)
-                    layouts = layouts_of(node, problems[0]) if len(problems) == 1 else {}
-                    for problem in problems:
-                        name = unique_name(problem.name, self.taken)
-                        problem = problem.model_copy(update={"name": name})
-                        layer = layer_of(problem, self._operands(layouts, read), before, 1)
-                        self.layers.append(layer.model_copy(update={"origin": place}))
-                        before = (name,)
-                        exact = Layout() if layouts else None
-                        self.views |= {each: (result_of(problem, exact, node.shapes.get(each), 1),) for each in results}
+                    before = self._add(builder(node, label), node, place)
                 except Unsupported as error:
                     reason = str(error)
         if builder is None or reason is not None:
@@ -158,37 +145,37 @@ class _Reader:
             name = unique_name(label, self.taken)
             told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
             self.unmapped.append(told)
-            self._pass(operator if space == "aten" else "", name, read, results)
+            known = {each: shape for each in (*read, *results) if (shape := self._known_shape(each)) is not None}
+            self._pass(Node(operator if space == "aten" else "", overload, arguments, known, results), name, before)
         self.origins |= dict.fromkeys(results, before)
 
-    def _operands(self, layouts: Mapping[str, tuple[str, Layout]], read: Sequence[str]) -> Operands:
-        """Return the operands of a layer. Makers that the operator reads in another way, too, are cut."""
-        taken = {value for value, _ in layouts.values()}
-        lost = {view.maker for value in read if value not in taken for view in self.views.get(value, ())}
+    def _add(self, parts: Parts, node: Node, place: Origin) -> tuple[str, ...]:
+        """Add the layers of an operator, and what of it is none. Return the layers behind its results."""
+        found = connected(parts, moves.reads(node), self.views, node.shapes, self._before, self.taken, 1, place)
+        self.layers += found.layers
+        self.unmapped += found.unmapped
+        self.views |= {each: found.views[each] for each in node.results if each in found.views}
+        return (found.last,)
 
-        def seen(value: str) -> list[View]:
-            found = self.views.get(value, ())
-            return [
-                view.without("the operator reads it as a parameter, too") if view.maker in lost else view
-                for view in found
-            ]
+    def _before(self, values: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(layer for each in values for layer in self.origins.get(each, ())))
 
-        return {tensor: (layout, seen(value)) for tensor, (value, layout) in layouts.items()}
-
-    def _pass(self, operator: str, name: str, read: Sequence[str], results: Sequence[str]) -> None:
+    def _pass(self, node: Node, name: str, before: tuple[str, ...]) -> None:
         """Note the views of the results of an operator that is no layer."""
-        shapes = {each: self._known_shape(each) for each in (*read, *results)}
-        sizes = shapes[results[0]] if len(results) == 1 else None
-
-        def after(value: str, view: View) -> View:
-            if sizes is not None and operator in WORDWISE and shapes[value] == sizes:
-                return view.via(name)
-            if sizes is not None and operator in RESHAPES and value == read[0]:
-                return view.reshaped(sizes)
-            return view.without(f"{operator or 'an operator'} '{name}' has coordinates that are not known")
-
-        found = passed(after(value, view) for value in read for view in self.views.get(value, ()))
-        self.views |= dict.fromkeys(results, found)
+        found = moves.passed_on(node, name, self.views)
+        first = next(iter(moves.reads(node)), None)
+        if first is not None and node.operator in moves.ALIASING:
+            for each in node.results:
+                self.aliases.join(each, first)
+        if first is not None and moves.changes(node):
+            for each in self.aliases.of(first):
+                told = f"{node.operator} '{name}' changes it in place"
+                changed = (*self.views.get(each, ()), *(view for views in found.values() for view in views))
+                self.views[each] = passed(view.without(told) for view in changed)
+                self.origins[each] = tuple(dict.fromkeys((*self.origins.get(each, ()), *before)))
+            for each in node.results:
+                self.aliases.join(each, first)
+        self.views |= found
 
     def _known_shape(self, name: str) -> Shape | None:
         try:
@@ -224,17 +211,6 @@ class _Reader:
         except (OpenSizeError, Unsupported):
             return None
         return max(found, default=None)
-
-
-def _tensors(values: Any) -> Iterator[str]:
-    """Yield the tensor names in values of arguments or results."""
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict) and isinstance(value.get("name"), str):
-            yield value["name"]
-        elif isinstance(value, list):
-            yield from _tensors(value)
 
 
 def _label(metadata: Mapping[str, Any]) -> str:

@@ -1,0 +1,216 @@
+"""Products of an operator: their values in the file, and the words that they read and make."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tilewright.schema.origin import Origin
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Layer, Unmapped
+from tilewright_frontends import nests
+from tilewright_frontends.nests import Shape, unique_name
+from tilewright_frontends.views import Layout, View, layer_of, result_of
+
+Views = Mapping[str, tuple[View, ...]]
+"""Value -> its words that layers make."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A problem of an operator.
+
+    Attributes:
+        problem: the loop nest.
+        values: names of the operands and of the result in the file; empty if it has no name there.
+        count: how often the operator computes it.
+        bits: tensor -> bits per value, where the operator's attributes say it.
+        layouts: tensor -> its coordinates in the value; a tensor without one has other words.
+    """
+
+    problem: Problem
+    values: tuple[str, ...]
+    count: int = 1
+    bits: Mapping[str, int] = field(default_factory=dict)
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+    def layer(self, problem: Problem, views: Views, before: Sequence[str], times: int, alone: bool = True) -> Layer:
+        """Return the layer with its reads.
+
+        Args:
+            problem: the problem, with its name in the workload.
+            views: views of the values.
+            before: layers whose results reach the operator.
+            times: how often the operator is executed.
+            alone: whether the operator has no other layer, which may read their results.
+        """
+        operands = {
+            tensor.name: (self.layouts.get(tensor.name), views.get(value, ()) if value else ())
+            for tensor, value in zip(problem.operands, self.values, strict=False)
+        }
+        return layer_of(problem, operands, before, times * self.count, alone)
+
+    def result(self, problem: Problem, shape: Shape | None, times: int) -> tuple[View, ...]:
+        """Return the view of the result in a value of that shape; None: that of the problem's tensor."""
+        return (result_of(problem, self.layouts.get(problem.output.name), shape, times * self.count),)
+
+
+Parts = Sequence[Product | Unmapped]
+"""Products of an operator in order of execution, and what is between them, such as the softmax of an attention."""
+
+
+@dataclass(frozen=True)
+class Connected:
+    """Layers of an operator with their reads, and what of it is no layer.
+
+    Attributes:
+        views: those of the values, with the results.
+        last: name of the last layer.
+    """
+
+    layers: Sequence[Layer]
+    unmapped: Sequence[Unmapped]
+    views: Views
+    last: str
+
+
+def connected(
+    parts: Parts,
+    read: Collection[str],
+    views: Views,
+    shapes: Mapping[str, Shape],
+    before: Callable[[Sequence[str]], Sequence[str]],
+    taken: set[str],
+    times: int,
+    origin: Origin,
+) -> Connected:
+    """Return the layers of an operator. What is no layer changes the result of the product before it, row by row.
+
+    Args:
+        parts: at least one product.
+        read: all values that the operator reads.
+        views: views of the values.
+        shapes: shapes of the results, where known.
+        before: returns the layers whose results reach some values.
+        taken: names of layers and other operators so far; new ones are added.
+        times: how often the operator is executed.
+        origin: its place in the file.
+    """
+    layers, unmapped, found = list[Layer](), list[Unmapped](), dict(views)
+    products = [part for part in parts if isinstance(part, Product)]
+    operands = {value for part in products for value in part.values[:-1]}
+    lost = {view.maker for value in read if value not in operands for view in views.get(value, ())}
+    result = ""
+    for part in parts:
+        if isinstance(part, Unmapped):
+            name = unique_name(part.name, taken)
+            operations = None if part.operations is None else times * part.operations
+            unmapped.append(part.model_copy(update={"name": name, "operations": operations, "origin": origin}))
+            found[result] = tuple(view.via(name, [len(view.axes) - 1]) for view in found.get(result, ()))
+            continue
+        problem = part.problem.model_copy(update={"name": unique_name(part.problem.name, taken)})
+        reached = [*([layers[-1].name] if layers else []), *before(part.values[:-1] if layers else tuple(read))]
+        told = f"{problem.name} reads it as a parameter, too"
+        known = {
+            value: tuple(view.without(told) if view.maker in lost else view for view in found.get(value, ()))
+            for value in part.values[:-1]
+        }
+        layer = part.layer(problem, known, tuple(dict.fromkeys(reached)), times, alone=len(products) == 1)
+        layers.append(layer.model_copy(update={"origin": origin}))
+        result = part.values[-1]
+        found[result] = part.result(problem, shapes.get(result), times)
+    return Connected(layers, unmapped, found, layers[-1].name)
+
+
+def in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:
+    """Return the layouts of tensors with the value's words in the same order, and some others."""
+    return dict.fromkeys(problem.tensor_names, Layout()) | other
+
+
+def read_as(axes: Sequence[Sequence[str]], sizes: Mapping[str, int], order: Sequence[str], *pads: int) -> Layout:
+    """Return the layout of an operand.
+
+    Args:
+        axes: axes of the value, each with its coordinates in row-major order.
+        sizes: coordinate -> its size in the value.
+        order: coordinates of the tensor, in order; those that the value lacks have size 1.
+        pads: those of `Layout`.
+    """
+    named = [name for axis in axes for name in axis]
+    flat = [*(name for name in order if name not in named), *named]
+    return Layout(tuple(sizes[name] for name in flat), tuple(flat.index(name) for name in order), pads)
+
+
+def made_as(axes: Sequence[Sequence[str]], sizes: Mapping[str, int], order: Sequence[str], *pads: int) -> Layout:
+    """Return the layout of a result.
+
+    Args:
+        axes: axes of the value, each with its coordinates, which are neighbours in the tensor.
+        sizes: coordinate -> its size in the tensor.
+        order: coordinates of the tensor, in order.
+        pads: those of `Layout`.
+    """
+    firsts = sorted(range(len(axes)), key=lambda place: order.index(axes[place][0]))
+    words = tuple(math.prod(sizes[name] for name in axes[place]) for place in firsts)
+    return Layout(words, tuple(firsts.index(place) for place in range(len(axes))), pads)
+
+
+def transposed_layouts(problem: Problem, groups: int, weight: Shape, cut: Sequence[int] | None) -> dict[str, Layout]:
+    """Return the layouts of a transposed convolution with weights of input channels x output channels x window.
+
+    Args:
+        problem: its problem, whose result is the whole box.
+        groups: groups of channels.
+        weight: shape of the weights.
+        cut: words at the front of the box that the result lacks, along each axis; None: not known.
+    """
+    window = [f"R{axis}" for axis in range(len(weight) - 2)]
+    sizes = {"G": groups, "C": weight[0] // groups, "K": weight[1]} | dict(zip(window, weight[2:], strict=True))
+    weights = read_as([("G", "C"), ("K",), *((each,) for each in window)], sizes, ["G", "K", "C", *window])
+    found = in_order(problem, Weights=weights, Outputs=Layout(pads=tuple(cut or ())))
+    if cut is None:
+        del found["Outputs"]
+    return found
+
+
+def attended(
+    name: str,
+    query: Shape,
+    key: Shape,
+    value: Shape,
+    values: tuple[str, str, str, str],
+    layouts: Sequence[Layout] = (),
+    operator: str = "Softmax",
+) -> list[Product | Unmapped]:
+    """Return scores, softmax and context. Shapes are batch, heads, tokens, channels, or have other axes in front.
+
+    Args:
+        name: prefix of the names.
+        query, key, value: shapes of the operands.
+        values: queries, keys, values and result in the file.
+        layouts: their layouts, if the operands have their words.
+        operator: operator of the softmax.
+
+    Raises:
+        Unsupported, ValueError: as `nests.attention`.
+    """
+    scores, context = nests.attention(name, query, key, value)
+    softmax = Unmapped(
+        name=f"{name}.softmax",
+        operator=operator,
+        reason="works element by element",
+        operations=5 * math.prod(query[:-1]) * key[-2],
+    )
+    shared = [axis for axis, (mine, other) in enumerate(zip(query[:-2], key[:-2], strict=True)) if mine > other]
+    if shared and any(max(query[axis], key[axis]) > 1 for axis in range(shared[0] + 1, len(query) - 2)):
+        layouts = ()  # the problems have the axis of the shared operand first
+    given = dict(zip("QKVZ", layouts, strict=False))
+    first = {each: given[side] for each, side in (("A", "Q"), ("B", "K")) if side in given}
+    second = {each: given[side] for each, side in (("B", "V"), ("Z", "Z")) if side in given}
+    inner = f"{name}.scores"  # a value that the file does not have
+    return [
+        Product(scores, (values[0], values[1], inner), layouts=first | {"Z": Layout()}),
+        softmax,
+        Product(context, (inner, values[2], values[3]), layouts=second | {"A": Layout()}),
+    ]
