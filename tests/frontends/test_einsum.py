@@ -1,10 +1,13 @@
 """The einsum frontend: expressions are read as written, and every error has a position."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support.edges import edges
 from tilewright.errors import InputError
 from tilewright.schema.problem import Problem
 from tilewright.testing.strategies import problems
@@ -214,3 +217,38 @@ def test_formulas_are_recognised(source: str, mine: bool) -> None:
 def test_a_problem_has_so_many_parts(formula: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         parse_einsum(formula)
+
+
+def test_several_formulas_are_a_network() -> None:
+    network = EinsumFrontend().load(
+        "H[m,n] += X[m,k] * W1[k,n]; Y[m,p] += H[m,n] * W2[n,p]; Z[m,q] += H[m,q] * Y[m,r] * V[r,q]; m=4 k=8 n=16 p=8 q=10 r=8"
+    )
+    assert [str(layer.problem) for layer in network.layers] == [
+        "H[m, n] += X[m, k] * W1[k, n]; m=4 k=8 n=16",
+        "Y[m, p] += H[m, n] * W2[n, p]; m=4 n=16 p=8",
+        "Z[m, q] += H[m, q] * Y[m, r] * V[r, q]; m=4 q=10 r=8",
+    ]
+    assert [layer.after for layer in network.layers] == [(), ("H",), ("H", "Y")]
+    same = "[x0, x1] at [x0, x1]"
+    assert edges(network) == [f"Y.H = H{same}", f"Z.H = H{same}", f"Z.Y = Y{same}"]
+    first = network.edges[1][2]
+    assert dict(first.sizes) == {"x0": 4, "x1": 10}  # of 16 columns
+
+
+def test_a_result_that_is_read_before_it_is_written_is_unknown() -> None:
+    network = EinsumFrontend().load("Y[m,p] += H[m,n] * W[n,p]; H[m,n] += X[m,k] * V[k,n]; m=4 k=8 n=16 p=8")
+    assert edges(network) == ["Y.H = H? Y reads H before it is written"]
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "message"),
+    [
+        ("H[m] += X[m] * W[m]; H[m] += G[m] * W[m]; m=4", 22, "H is the result of two formulas"),
+        ("H[m,n] += X[m,n] * W[n]; G[m] += H[m] * V[m]; m=4 n=2", 26, "H has 2 coordinates before, and 1 here"),
+        ("H[m] += X[m] * W[m]; G[m,n] += H[m] * V[m]; m=4 n=2", 26, "dimension n is in the result only"),
+        ("H[m] += X[m] * W[m]; G[n] += H[n] * V[n]; m=4", 24, "dimension n has no size"),
+    ],
+)
+def test_faults_of_several_formulas(line: str, column: int, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"einsum:1:{column}: {message}")):
+        EinsumFrontend().load(line)

@@ -218,3 +218,27 @@ def test_keys_of_the_cache_are_no_words_of_the_layer_that_makes_the_others() -> 
     keys = reads["decoder.attention.scores", "B"]
     assert keys.sizes["s"] == 4 and str(keys.read[1]) == "s + 99"  # type: ignore[index]
     assert reads["decoder.attention.scores", "A"].sizes == {"g": 8, "h": 4, "t": 4, "d": 128}
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "returned"),
+    [
+        ("gpt2", {}, {"decoder.attention.k", "decoder.attention.v"}),
+        ("gpt2", {"seq": 1, "cache": 1023}, {"decoder.attention.k", "decoder.attention.v"}),
+        ("llama3_8b", {}, {"decoder.attention.k", "decoder.attention.v"}),
+        (
+            "whisper_small",
+            {},
+            {"decoder.attention.k", "decoder.attention.v", "decoder.cross.k", "decoder.cross.v"},
+        ),
+        ("whisper_small", {"seq": 1, "cache": 447}, {"decoder.attention.k", "decoder.attention.v"}),
+        ("deepseek_v3", {}, {"dense.attention.kv_down", "decoder.attention.kv_down"}),
+        ("bert_base", {}, set()),
+        ("vit_b16", {}, set()),
+    ],
+)
+def test_keys_and_values_for_the_cache_leave_the_chip(name: str, sizes: dict[str, int], returned: set[str]) -> None:
+    found = tw.load(name, "workload", sizes=sizes)
+    assert {layer.name for layer in found.layers if layer.returned} == returned
+    read = {maker for layer in found.layers for maker in layer.after or ()}
+    assert returned <= read

@@ -42,7 +42,8 @@ def program(
     inputs: Sequence[str], tensors: Mapping[str, Sequence[Size]], nodes: Sequence[dict[str, Any]]
 ) -> dict[str, Any]:
     """`inputs`: those of `tensors` that users give; the others that no node makes are parameters."""
-    made = {each["outputs"][0]["as_tensor"]["name"] for each in nodes}
+    outputs = [value for each in nodes for value in each["outputs"]]
+    made = {one["name"] for value in outputs for one in value.get("as_tensors", [value.get("as_tensor")])}
     specs = [
         {"user_input": {"arg": {"as_tensor": {"name": name}}}}
         if name in inputs

@@ -120,8 +120,9 @@ class FusionGain(Tabular):
             some = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
             what = f"{len(self.unknown)} layers do not state" if len(self.unknown) > 1 else "one layer does not state"
             return (
-                f"nothing is known of what fusion can save: {what} whose results they read ({some}); "
-                "`after` and `reads` of a workload do"
+                f"nothing is known of what fusion can save: {what} whose results they read ({some}). "
+                'State it in a workload file, tw.load(FILE, "workload").to_yaml(): '
+                "add `after: [MAKER]` and `reads: {OPERAND: [{maker: MAKER}]}` to such layers"
             )
         if self.home is None:
             return "no single on-chip memory may hold both operands and results: none can stay"

@@ -1,6 +1,11 @@
-"""`einsum`: a formula and its sizes on one line.
+"""`einsum`: one or more formulas and their sizes on one line.
 
-    O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3 nk,km->nm; n=4 k=5 m=6
+    O[n,k,p,q] += I[n,c,2p+r,2q+s] * W[k,c,r,s]; n=1 k=256 c=128 p=56 q=56 r=3 s=3
+    nk,km->nm; n=4 k=5 m=6
+
+Several formulas are a network: a tensor is read by its name.
+
+    H[m,n] += X[m,k] * W1[k,n]; Y[m,p] += H[m,n] * W2[n,p]; m=4 k=8 n=16 p=8
 
 Operands whose name starts with W or w are weights, the others inputs. If names do not distinguish
 operands, the first is the input and the others are weights. `str(problem)` writes the long form.
@@ -9,16 +14,18 @@ operands, the first is the input and the others are weights. `str(problem)` writ
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from tilewright.errors import InputError, Location
 from tilewright.files import MAX_TEXT
+from tilewright.plugin.edges import Access, Operation, edges_by_name
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import MAX_PARTS, Problem, Rank, Role, Tensor
 from tilewright.schema.structure import recognise
-from tilewright.schema.workload import Workload
+from tilewright.schema.workload import Layer, Workload
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 MAX_SIZE = 2**40
@@ -30,18 +37,44 @@ _SHOWN = 120
 
 
 class EinsumFrontend:
-    """A frontend that reads a formula as a workload of one layer."""
+    """A frontend that reads formulas as a workload, one layer each."""
 
     def recognises(self, source: str) -> bool:
         return "->" in source or ("=" in source and ("[" in source or ";" in source))
 
     def load(self, source: str) -> Workload:
-        """Return the workload of a formula. Raises InputError with a caret below the error."""
-        return Workload.of(parse_einsum(source))
+        """Return the workload of formulas. Raises InputError with a caret below the error."""
+        problems = parse_einsums(source)
+        if len(problems) == 1:
+            return Workload.of(problems[0])
+        operations = [
+            Operation(
+                problem.name,
+                {tensor.name: _access(tensor) for tensor in problem.operands},
+                _access(problem.output),
+                problem,
+            )
+            for problem in problems
+        ]
+        edges = edges_by_name(operations)
+        layers = (
+            Layer(
+                problem=each,
+                after=tuple(dict.fromkeys(read.maker for reads in edges[each.name].values() for read in reads)),
+                reads=FrozenDict(edges[each.name]),
+            )
+            for each in problems
+        )
+        return Workload(name="einsums", layers=tuple(layers))
+
+
+def _access(tensor: Tensor) -> Access:
+    """Return the access of a tensor, whose coordinates count in order."""
+    return Access(tensor.name, tuple(f"x{place}" for place in range(len(tensor.projection))))
 
 
 def parse_einsum(text: str) -> Problem:
-    """Return the problem of a formula with sizes.
+    """Return the problem of one formula with sizes.
 
     Raises:
         InputError: the formula is invalid; a caret marks the error.
@@ -49,15 +82,57 @@ def parse_einsum(text: str) -> Problem:
     >>> parse_einsum("nk,km->nm; n=4 k=5 m=6").macs
     120
     """
+    problems = parse_einsums(text)
+    if len(problems) > 1:
+        raise InputError(f"{len(problems)} formulas; expected one")
+    return problems[0]
+
+
+def parse_einsums(text: str) -> list[Problem]:
+    """Return the problems of formulas. Several have the names of their results.
+
+    Raises:
+        InputError: a formula is invalid; a caret marks the error.
+    """
     if len(text) > MAX_TEXT:
         raise InputError(f"the formula has {len(text):,} characters; expected at most {MAX_TEXT:,}")
     line = _Line(re.sub(r"\s", " ", text))
     formula = text.partition(";")[0]
-    tensors = _short(line) if re.search("->|,", formula) and "[" not in formula else _long(line)
+    if re.search("->|,", formula) and "[" not in formula:
+        formulas = [_short(line)]
+    else:
+        formulas = list(_formulas(line))
     sizes = _sizes(line)
-    _check_dimensions(line, tensors, sizes)
-    problem = Problem(name="einsum", dimensions=FrozenDict(sizes), tensors=tuple(tensors))
+    _check_dimensions(line, formulas, sizes)
+    return [_problem("einsum" if len(formulas) == 1 else tensors[-1].name, tensors, sizes) for tensors in formulas]
+
+
+def _problem(name: str, tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> Problem:
+    used = {dimension for tensor in tensors for dimension in tensor.dimensions}
+    dimensions = FrozenDict({name: size for name, size in sizes.items() if name in used})
+    problem = Problem(name=name, dimensions=dimensions, tensors=tuple(tensors))
     return problem.model_copy(update={"operation": operation_of(problem)})
+
+
+def _formulas(line: _Line) -> Iterator[list[Tensor]]:
+    """Parse the long forms before the sizes."""
+    ranks, written = dict[str, int](), set[str]()
+    while True:
+        column = line.skip()
+        tensors = _long(line)
+        result = tensors[-1].name
+        if result in written:
+            line.fail(f"{result} is the result of two formulas", "give each result a name of its own", column)
+        written.add(result)
+        line.count(len(written), "formulas")
+        for tensor in tensors:
+            if ranks.setdefault(tensor.name, len(tensor.projection)) != len(tensor.projection):
+                known = f"{ranks[tensor.name]} coordinates before, and {len(tensor.projection)} here"
+                line.fail(f"{tensor.name} has {known}", column=column)
+        yield tensors
+        line.skip()
+        if not re.compile(rf"{NAME} *\[").match(line.text, line.column):
+            return
 
 
 def operation_of(problem: Problem) -> str | None:
@@ -264,16 +339,18 @@ def _similar(name: str, known: dict[str, int]) -> str:
     return f"; did you mean '{name.swapcase()}'?" if name.swapcase() in known else suggestion(name, known)
 
 
-def _check_dimensions(line: _Line, tensors: list[Tensor], sizes: dict[str, int]) -> None:
+def _check_dimensions(line: _Line, formulas: Sequence[Sequence[Tensor]], sizes: dict[str, int]) -> None:
     missing = [name for name in line.seen if name not in sizes]
     if missing:
         what = f"dimension {missing[0]} has no size"
         if len(missing) > 1:
             what = f"dimensions {', '.join(missing)} have no size"
         line.fail(what, "add " + " ".join(f"{name}=..." for name in missing), line.seen[missing[0]])
-    operands = {name for tensor in tensors if not tensor.is_output for name in tensor.dimensions}
-    for name, column in line.seen.items():
-        if name not in operands:
-            line.fail(f"dimension {name} is in the result only; expected it in an operand", column=column)
-    if not line.seen:
-        line.fail("the formula has no dimension", column=0)
+    for *operands, result in formulas:
+        read = {name for tensor in operands for name in tensor.dimensions}
+        for name in result.dimensions:
+            if name not in read:
+                what = f"dimension {name} is in the result only; expected it in an operand"
+                line.fail(what, column=line.seen[name])
+        if not read:
+            line.fail("the formula has no dimension", column=0)

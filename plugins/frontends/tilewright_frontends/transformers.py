@@ -142,7 +142,12 @@ class _Maker:
         width, groups = block.heads * block.head, block.heads // block.shared
         q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count)
         k, v = (
-            self.add(self.product(f"{name}.{each}", made, block.hidden, groups * block.head), others, block.count)
+            self.add(
+                self.product(f"{name}.{each}", made, block.hidden, groups * block.head),
+                others,
+                block.count,
+                block.cached,
+            )
             if made
             else ()
             for each in "kv"
@@ -183,9 +188,8 @@ class _Maker:
         if latent.query:
             q = self.add(self.product(f"{name}.q_down", tokens, block.hidden, latent.query), q, count)
         q = self.add(self.product(f"{name}.q_up", tokens, latent.query or block.hidden, heads * depth), q, count)
-        kv = self.add(
-            self.product(f"{name}.kv_down", tokens, block.hidden, latent.keys + latent.position), before, count
-        )
+        vectors = self.product(f"{name}.kv_down", tokens, block.hidden, latent.keys + latent.position)
+        kv = self.add(vectors, before, count, block.cached)
         norm = 6 * self.batch * tokens * (latent.query + latent.keys)
         self.skip(f"{name}.norm", "Norm", "works element by element", norm, count)
         each = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
@@ -263,12 +267,19 @@ class _Maker:
         return nests.gemm(name, (self.batch * tokens, inward), (inward, outward))
 
     def add(
-        self, problem: Problem, before: tuple[str, ...], count: int = 1, **reads: Sequence[Read]
+        self,
+        problem: Problem,
+        before: tuple[str, ...],
+        count: int = 1,
+        returned: bool = False,
+        **reads: Sequence[Read],
     ) -> tuple[str, ...]:
+        """Add a layer. `returned`: its result goes into the cache, too."""
         known = {operand: tuple(each) for operand, each in reads.items()}
         if not problem.name.endswith(PRODUCTS):
             known = {tensor.name: () for tensor in problem.operands if tensor.role == "weight"} | known
-        self.layers.append(Layer(problem=problem, after=before, count=count, reads=FrozenDict(known)))
+        layer = Layer(problem=problem, after=before, count=count, reads=FrozenDict(known), returned=returned)
+        self.layers.append(layer)
         return (problem.name,)
 
     def skip(self, name: str, operator: str, reason: str, operations: int, count: int) -> None:

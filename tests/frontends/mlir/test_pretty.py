@@ -133,7 +133,8 @@ module {{
 def test_products_of_the_torch_dialect(operation: str, sizes: list[str]) -> None:
     found = read(ATEN.format(f"%r = {operation}"))
     assert [str(layer.problem).partition("; ")[2] for layer in found.layers] == sizes
-    assert not found.unmapped
+    softmax = [2 * 4 * 6 * 7 * 5] if "attention" in operation else []  # five operations each, listed as for ONNX
+    assert [each.operations for each in found.unmapped] == softmax
 
 
 def test_older_products_of_tosa() -> None:

@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
+from support.edges import edges
 from support.networks import along_reads, drawn, executed
 from support.onnx_models import Array, model_of, save
 from support.profiles import scaled
@@ -111,3 +112,36 @@ def test_a_result_that_the_network_returns_is_marked(ends: str, returned: list[s
     (read,) = found.picked(["a", "c"])[1].reads["A"]
     assert read.cut == ("the network returns the result of a" if "a" in returned else None)
     assert Workload.from_yaml(found.to_yaml()) == found
+
+
+def test_the_result_of_a_transposed_convolution_lacks_the_words_that_padding_cuts(tmp_path: Path) -> None:
+    nodes = [
+        node("ConvTranspose", "x w", "a", strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Conv", "a v", "y", pads=[1, 1, 1, 1]),
+    ]
+    found = small(tmp_path, *nodes, w=np.zeros((4, 6, 4, 4), np.float32), v=np.zeros((2, 6, 3, 3), np.float32))
+    assert edges(found) == ["y.Inputs = a[0, k, x2 + 1, x3 + 1] at [0, k, x2 + 1, x3 + 1]"]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_values_that_a_loop_passes_on_are_unknown(swapped: bool, tmp_path: Path) -> None:
+    """After an even number of iterations, swapped values are those before."""
+    values = [helper.make_tensor_value_info(each, 1, (4, 4)) for each in "pq"]
+    state = helper.make_tensor_value_info("go", 9, ())
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [helper.make_tensor_value_info("i", 7, ()), state, *values],
+        [helper.make_tensor_value_info("on", 9, ()), *(values[::-1] if swapped else values)],
+    )
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("MatMul", "a w", "b"),
+        helper.make_node("Loop", ["count", "", "a", "b"], ["c", "d"], "loop", body=body),
+        node("MatMul", "c w", "y"),
+    ]
+    weights = {"w": np.zeros((4, 4), np.float32), "count": np.array(4)}
+    model = model_of(nodes, {"x": (4, 4)}, "y", constants=weights, opset=17)
+    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    maker = "b" if swapped else "a"
+    assert edges(found)[1:] == [f"y.A = {maker}? the layer is executed several times"]

@@ -211,8 +211,8 @@ def layouts(
 ) -> dict[str, Layout]:
     """Return the layouts of a problem's tensors, given by the subscripts and the shapes of their values.
 
-    Absent are tensors in another order, because a loop that indexes them runs backwards, and those of which a fixed subscript
-    takes a part.
+    Absent are tensors in another order, because a loop that indexes them runs backwards. So are those with a fixed
+    subscript that takes a part.
     """
     backwards = {loop for ranks in subscripts for rank in ranks for loop, factor in rank.terms.items() if factor < 0}
     found = dict[str, Layout]()

@@ -179,9 +179,9 @@ class _Call:
 
         Args:
             value: the buffer.
-            views: the words that layers make of what is written.
-            before: layers that it depends on.
-            whole: whether nothing is left of what was there.
+            views: the new words that layers make.
+            before: layers that the new words depend on.
+            whole: whether no earlier word is left.
         """
         group = self.aliases.of(value)
         for each in group:

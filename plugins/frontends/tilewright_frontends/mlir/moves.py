@@ -257,7 +257,7 @@ def _padded(step: Step, view: View) -> View | None:
 
 
 def _concatenated(step: Step) -> Sequence[View]:
-    """Return the views of values side by side. The axis of `tf.ConcatV2` is its last operand."""
+    """Return the views of concatenated values. The axis of `tf.ConcatV2` is its last operand."""
     result, values = step.shape(step.target), list(step.inputs)
     if step.operation.name == "tf.ConcatV2":
         (axis,) = step.numbers(place=len(values) - 1)

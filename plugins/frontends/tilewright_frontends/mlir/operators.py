@@ -75,7 +75,7 @@ class _Convolved:
 
 
 def _axes(letters: str, **other: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Return the axes of a tensor by its letters, of which some have several coordinates."""
+    """Return the axes of a tensor by its letters. `other` has those with several coordinates."""
     return [other.get(each, (each,)) for each in letters]
 
 

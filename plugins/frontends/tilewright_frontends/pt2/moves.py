@@ -10,11 +10,16 @@ from tilewright_frontends.products import Views
 from tilewright_frontends.pt2.operators import Node
 from tilewright_frontends.views import View, passed
 
-WORDWISE = frozenset(
-    "relu relu6 gelu silu sigmoid tanh leaky_relu elu hardtanh hardsigmoid hardswish mish softplus add sub rsub mul div "
-    "neg abs exp log sqrt rsqrt reciprocal square pow sin cos erf floor ceil round clamp clamp_min clamp_max maximum "
-    "minimum where masked_fill eq ne lt le gt ge logical_not logical_and logical_or".split()
+ACTIVATIONS = frozenset(
+    "relu relu6 gelu silu sigmoid tanh leaky_relu elu hardtanh hardsigmoid hardswish mish softplus".split()
 )
+ARITHMETIC = frozenset(
+    "add sub rsub mul div neg abs exp log sqrt rsqrt reciprocal square pow sin cos erf floor ceil round".split()
+)
+SELECTING = frozenset(
+    "clamp clamp_min clamp_max maximum minimum where masked_fill eq ne lt le gt ge logical_not logical_and logical_or".split()
+)
+WORDWISE = ACTIVATIONS | ARITHMETIC | SELECTING
 """Operators whose results depend on the operands' words in the same place. Operands may be broadcast."""
 RESHAPES = frozenset(
     "view _unsafe_view reshape view_as reshape_as flatten unflatten squeeze unsqueeze clone contiguous alias detach "
@@ -200,7 +205,7 @@ def _split(node: Node, name: str, views: Views) -> Views:
 
 
 def _joined(node: Node, name: str, views: Views) -> Views:
-    """Return the view of tensors side by side, of `cat` or `stack`."""
+    """Return the view of concatenated or stacked tensors."""
     result, new = node.result, node.operator == "stack"
     axis, start, found = _axis(node, default=0, rank=len(result)), 0, list[View]()
     for value in node.arguments["tensors"]:
