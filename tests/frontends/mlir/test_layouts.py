@@ -12,9 +12,7 @@ from tilewright_frontends.mlir.operators import builder_of
 from tilewright_frontends.mlir.tree import Attribute, Operation, Value
 
 
-def built(
-    name: str, shapes: Sequence[tuple[int, ...]], places: tuple[int, ...] = (0, 1), **attributes: Attribute
-) -> Any:
+def built(name: str, shapes: Sequence[tuple[int, ...]], places: tuple[int, ...] = (0, 1), **attributes: Any) -> Any:
     """The value of an operation of random operands, and these operands. The last shape is the result's."""
     values = [Value(shape) for shape in shapes]
     operation = Operation(name, tuple(values[:-1]), tuple(values[-1:]), attributes, (), 1, 1)
@@ -59,7 +57,7 @@ def test_tosa() -> None:
 STABLE = "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
 
 
-def stablehlo(shapes: list[tuple[int, ...]], numbers: str = STABLE, **attributes: Attribute) -> Any:
+def stablehlo(shapes: list[tuple[int, ...]], numbers: str = STABLE, **attributes: Any) -> Any:
     layout = numbers.removeprefix("dim_numbers = ")
     return built("stablehlo.convolution", shapes, dimension_numbers=layout, **attributes)
 
