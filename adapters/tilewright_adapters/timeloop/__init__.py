@@ -33,7 +33,7 @@ from tilewright_adapters.timeloop.reading.files import listed_layers, read_files
 from tilewright_adapters.timeloop.reading.hierarchy import read_hierarchy
 from tilewright_adapters.timeloop.reading.mapping import build as build_mapping
 from tilewright_adapters.timeloop.reading.nodes import Nodes, read_nodes
-from tilewright_adapters.timeloop.reading.rules import lists, read_rules, rules_in
+from tilewright_adapters.timeloop.reading.rules import Notes, lists, read_rules, rules_in, unicast_of
 from tilewright_adapters.timeloop.reading.sections import OURS, Sections
 from tilewright_adapters.timeloop.reading.shape import read_problem, value_bits
 from tilewright_adapters.timeloop.reading.sparse import with_sparse
@@ -157,7 +157,8 @@ def _read(sections: Sections) -> InputSet:
     if tree is None:
         return InputSet(problem=problem, warnings=tuple(warnings), origin=_origin(sections, problem))
     warnings += [*tree.warnings, *tree.levels.warnings]
-    rules = [rule for part in lists(sections, warnings) for rule in rules_in(part, tree, warnings)]
+    notes = Notes(warnings)
+    rules = [rule for part in lists(sections, notes) for rule in rules_in(part, tree)]
     if problem is None:
         if rules or tree.rules:
             warnings.append("constraints are ignored, because these files have no problem")
@@ -176,8 +177,9 @@ def _read(sections: Sections) -> InputSet:
         warnings.append(f"bit widths ({told}): a word holds several values; partly filled words are not counted")
     constraints = None
     if rules or tree.rules:
-        constraints, wider = read_rules([*tree.said(), *rules], problem, tree, architecture)
-        warnings += wider
+        constraints = read_rules([*tree.said(), *rules], problem, tree, architecture, notes)
+        if directives is None:
+            architecture = unicast_of([*tree.said(), *rules], problem, architecture)
     return InputSet(
         problem=problem,
         architecture=architecture,

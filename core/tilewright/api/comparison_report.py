@@ -23,6 +23,7 @@ from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.report import UNITS, Objective, Report
 from tilewright.schema.unmatched import unmatched
+from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
 
@@ -178,7 +179,7 @@ class ComparisonReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = [f"note: {note}" for note in self._unlimited()]
+        found = [f"note: {note}" for note in (*self._unlimited(), *self._unsearched())]
         found += [f"warning: {warning}" for warning in self._unmatched()]
         found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
@@ -192,6 +193,12 @@ class ComparisonReport(Tabular):
             return []
         free = [mapper for mapper, budget in budgets.items() if budget == Budget(seconds=budget.seconds)]
         return [f"--evaluations does not limit {mapper}, which ends with its proof" for mapper in free]
+
+    def _unsearched(self) -> tuple[str, ...]:
+        """Return which rules of other tools' files no search has."""
+        runs = [point.configuration for point in self.points if point.configuration is not None]
+        problems = [each.problem for each in self.workload.distinct()]
+        return unsearched_notes(runs[0].constraints, problems) if runs else ()
 
     def _unmatched(self) -> tuple[str, ...]:
         """Names in architecture and constraints that match nothing; all searches share the constraints."""

@@ -36,6 +36,7 @@ from tilewright.schema.mapped.certificate import SPACE, Certificate
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
+from tilewright.schema.unsearched import JudgedRule, covers_files, judged, statement
 from tilewright.schema.workload import Workload, costed_graph
 from tilewright.tables import SIZES, Column, Table, Tabular, numbers, quantity
 
@@ -298,8 +299,28 @@ class MappingReport(Tabular):
                 "history": [list(each) for each in result.history] if result else [],
                 "cached": layer.cached,
             },
+            "unsearched": [each.data() for each in self.unsearched(layer)],
             "error": None if layer.error is None else str(layer.error),
         }
+
+    def unsearched(self, layer: MappedLayer) -> tuple[JudgedRule, ...]:
+        """Return the rules of other tools' files that are not searched, each compared with the layer's mapping."""
+        if layer.result is None or layer.result.best is None or layer.architecture is None:
+            return ()
+        rules = self.configuration.constraints.rules_for(layer.problem, layer.architecture)
+        return judged(rules, layer.result.best, layer.architecture)
+
+    def _wider(self) -> list[str]:
+        """Return how the searched spaces relate to the rules of the files, once for layers with equal statements."""
+        told: dict[tuple[str, ...], list[str]] = {}
+        for layer in self.layers:
+            proved = layer.result is not None and layer.result.proved == "yes"
+            told.setdefault(statement(self.unsearched(layer), proved), []).append(layer.name)
+        told.pop((), None)
+        return [
+            f"{'' if len(names) == len(self.layers) else ', '.join(names) + ': '}{lines[0]}\n" + "\n".join(lines[1:])
+            for lines, names in told.items()
+        ]
 
     def _letters(self) -> list[str]:
         """Return a message where constraints that the user wrote call a dimension as the problem calls another one."""
@@ -486,7 +507,11 @@ class MappingReport(Tabular):
     @property
     def _proofs(self) -> dict[str, str]:
         """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
-        return {each.name: each.result.proved for each in self.layers if each.result and each.result.proved}
+        return {
+            each.name: each.result.proved + ("" if covers_files(self.unsearched(each)) else ", wider")
+            for each in self.layers
+            if each.result and each.result.proved
+        }
 
     def _speed(self) -> list[Table | str]:
         """Return total time and speed if the architecture has a clock, and its area if known."""
@@ -536,6 +561,7 @@ class MappingReport(Tabular):
         """Return the number of results from the cache, and the speed of the searches."""
         found: list[Table | str] = []
         found += self._proved()
+        found += self._wider()
         cached = [layer.name for layer in self.layers if layer.cached]
         if cached:
             which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)

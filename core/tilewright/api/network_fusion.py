@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from tilewright.api.call_arguments import checked
 from tilewright.api.keywords import settings_of
-from tilewright.api.plan import Plan, Sources, folder_of, warn_of_operands
+from tilewright.api.plan import Plan, Sources, folder_of, warn_of_inputs
 from tilewright.api.settings import MapSettings
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
@@ -366,7 +366,7 @@ def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[
     if plan.workload.is_list:
         raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
 
-    warn_of_operands(plan.workload, configuration.architecture)
+    warn_of_inputs(plan.workload, configuration)
 
     def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
         return map_searches(asked, jobs=plan.jobs, cache=plan.results)

@@ -32,6 +32,7 @@ from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report import Objective
+from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Layer, Workload
 
 Sources = Source | Sequence[str | os.PathLike[str]]
@@ -239,10 +240,16 @@ def _given(
     return layers, found.architecture, rules, found.objective
 
 
-def warn_of_operands(workload: Workload, architecture: Architecture) -> None:
-    """Log which problems need an operation of more operands, for results without warnings of their own."""
-    for text in operand_warnings([each.problem for each in workload.distinct()], architecture):
+def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
+    """Log what results without messages of their own do not say.
+
+    That is which problems need an operation of more operands, and which rules of files are not searched.
+    """
+    problems = [each.problem for each in workload.distinct()]
+    for text in operand_warnings(problems, configuration.architecture):
         logging.getLogger("tilewright").warning("warning: %s", text)
+    for text in unsearched_notes(configuration.constraints, problems):
+        logging.getLogger("tilewright").warning("note: %s", text)
 
 
 def _several(source: Sources) -> list[Any]:

@@ -122,11 +122,51 @@ class StorageRule(Model):
     entries: Annotated[tuple[StoredTensors, ...], Field(min_length=1)]
 
 
+class JointRule(Model):
+    """Bounds on the unrollings over several fanouts together. Mappings are compared with it, but it is not searched.
+
+    `factors`: trips of a dimension over all of them. `apart`: a dimension is unrolled over at most one of them.
+    `first` and `last`: the dimensions form one sequence, `first` before the others and `last` behind them, and each
+    fanout takes the next part of it. `others`: largest number of dimensions besides these over each fanout.
+    `min_utilization`: fraction of all their sub-clusters.
+    """
+
+    clusters: Annotated[tuple[Name, ...], Field(min_length=1)]
+    factors: Factors = FrozenDict()
+    apart: bool = False
+    first: tuple[DimensionName, ...] = ()
+    last: tuple[DimensionName, ...] = ()
+    others: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    min_utilization: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+
+
+class UnsearchedRule(Model):
+    """A rule of another tool's file that the map space does not have, so that it is wider than the file's.
+
+    `name` is the file's word, `where` its place, and `why` a clause on what is not searched. With `missing`, the file's
+    space also has mappings that the searched one lacks. `joint` is the rule, if a mapping can be compared with it.
+    """
+
+    name: str
+    where: str
+    why: str
+    missing: bool = False
+    joint: JointRule | None = None
+
+    @property
+    def file(self) -> str:
+        """Name of the file."""
+        return self.where.partition(":")[0]
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.name}: {self.why}"
+
+
 class Variant(Model):
     """Rules for one structure of problem, or for problems that use the named dimensions.
 
     `sizes` restricts the variant to problems with exactly these dimensions and sizes, because rules
-    of other tools may depend on them.
+    of other tools may depend on them. `unsearched` are rules of other tools' files that the map space does not have.
     """
 
     structure: Kind | None = None
@@ -135,6 +175,12 @@ class Variant(Model):
     spatial: tuple[SpatialRule, ...] = ()
     keep: tuple[KeepRule, ...] = ()
     storage: tuple[StorageRule, ...] = ()
+    unsearched: tuple[UnsearchedRule, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave empty new fields out, so that older digests of rules stay valid."""
+        return {name: each for name, each in handler(self).items() if each or name != "unsearched"}
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
         """Return the rules on a problem's own dimensions.
@@ -172,6 +218,22 @@ class Variant(Model):
             ),
             keep=self.keep,
             storage=self.storage,
+            unsearched=tuple(
+                rule
+                if rule.joint is None
+                else rule.model_copy(
+                    update={
+                        "joint": rule.joint.model_copy(
+                            update={
+                                "factors": factors(rule.joint.factors),
+                                "first": names(rule.joint.first),
+                                "last": names(rule.joint.last),
+                            }
+                        )
+                    }
+                )
+                for rule in self.unsearched
+            ),
         )
 
     def within(self, problem: Problem) -> Variant:
@@ -295,6 +357,9 @@ class Constraints(FileModel):
             self._known("memory", name, memories)
         for spatial in rules.spatial:
             self._known("cluster", spatial.cluster, [cluster.name for cluster in architecture.clusters])
+        for unsearched in rules.unsearched:
+            for name in () if unsearched.joint is None else unsearched.joint.clusters:
+                self._known("cluster", name, [cluster.name for cluster in architecture.clusters])
         inner = architecture.clusters[1:]
         for storage in rules.storage:
             self._known("inner cluster", storage.cluster, [cluster.name for cluster in inner])

@@ -77,12 +77,13 @@ def test_a_folder_of_layers_and_several_files_of_hardware_are_mapped(folder: Pat
 
 
 def test_what_files_say_of_mappings_counts_for_each_size(folder: Path) -> None:
-    """Timeloop takes a factor that exceeds a dimension for all of it."""
+    """Since July 2022 Timeloop ignores a factor that exceeds the dimension; before, it took all of it."""
     files = [folder / "arch.yaml", folder / "ERT.yaml", folder / "rules.yaml"]
     work, architecture, constraints = given(folder / "layers", files)
-    for layer, trips in zip(work.layers, (6, 6, 3), strict=True):
+    for layer, trips in zip(work.layers, (6, 6, None), strict=True):
         rules = constraints.rules_for(layer.problem, architecture)
-        assert rules is not None and rules.temporal[0].factors["K"].min == trips
+        assert rules is not None
+        assert [rule.factors["K"].min for rule in rules.temporal] == ([] if trips is None else [trips])
     assert constraints.rules_for(work.layers[0].problem.replace({"dimensions.K": 24}), architecture) is None
     assert given(folder / "layers", files, constraints="none")[2].variants == ()
 

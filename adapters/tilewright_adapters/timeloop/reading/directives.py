@@ -13,20 +13,21 @@ from tilewright_adapters.timeloop.reading.hierarchy import Hierarchy
 
 _FACTOR = re.compile(r"(?:([A-Za-z_]\w*?)\s*+=\s*+|([A-Za-z_]++)\s*+)(\d{1,15})(?:\s*+,\s*+(\d{1,15}))?[\s,]*+")
 _ALL = ("len(spec.problem.instance)", "len(spec.problem.shape.dimensions)")
-_UNREAD = {
+UNREAD = {
     "no_temporal_reuse": "temporal reuse disabled",
     "rmw_on_first_writeback": "read of the first partial sum",
     "rmw_first_update": "read of the first partial sum",
     "passthrough": "pass-through buffers",
     "no_coalesce": "pass-through buffers",
 }
+"""Keys that are refused: they would change results."""
 FACTOR_MACROS = {"factors_only", "no_iteration_over_dataspaces", "must_iterate_over_dataspaces"}
 """Timeloop v4's abbreviations for factors of 1."""
-WIDER = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "default_min_factor", "remainders"}
-"""Keys of v4 that narrow a search and do not affect a mapping."""
+SEARCHED = {"maximize_dims", "maximize_dims_capacity", "default_max_factor", "default_min_factor", "remainders"}
+"""Keys that narrow a search and do not affect a mapping."""
 FIELDS = {
     "bypass": {"keep", "bypass", "keep_only", "bypass_only", "stream"},
-    "temporal": {"factors", "permutation", "split", *FACTOR_MACROS, *WIDER},
+    "temporal": {"factors", "permutation", "split", *FACTOR_MACROS, *SEARCHED},
     "spatial": {
         "factors",
         "permutation",
@@ -35,12 +36,15 @@ FIELDS = {
         "no_reuse",
         "no_link_transfer",
         *FACTOR_MACROS,
-        *WIDER,
+        *SEARCHED,
     },
+    "parallelism": {"min"},
+    "overbooking": {"proportion"},
 }
 _IGNORED = {
     ("bypass", "stream"): "in a bypass directive is ignored, as in Timeloop",
     ("temporal", "split"): "in a temporal directive is ignored, as in Timeloop",
+    ("overbooking", "proportion"): "is ignored: as in Timeloop, it has no effect without allow_overbooking",
 }
 """Keys that are not read, by kind of directive, with the end of the warning."""
 KINDS = {name: "bypass" for name in ("bypass", "bypassing", "datatype", "dataspace")} | {
@@ -134,7 +138,7 @@ def read_directives(
     """Return the directives by level; levels that only unroll keep nothing. Raises InputError."""
     dims = problem.dimension_names
     found = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
-    directives = [checked(directive) for directive in said]
+    directives = [checked(directive) for directive in said if directive.kind in KINDS.values()]
     for name, (_, bypass) in keeping(directives, problem, levels, parallel).items():
         found[name].keep = [] if name in levels.dummies else [t for t in problem.tensor_names if t not in bypass]
     gathered: dict[tuple[str, str], _Gathered] = {}
@@ -159,7 +163,7 @@ def checked(directive: ParsedDirective) -> ParsedDirective:
         for name, cursor in directive.fields.items()
         if cursor.value not in ([], None, "") or (name == "factors_only" and cursor.value is not None)
     }
-    for name, what in _UNREAD.items():
+    for name, what in UNREAD.items():
         cursor = fields.pop(name, None)
         if cursor is not None and cursor.value:
             raise cursor.error(f"{name} ({what}) is not supported: it would change results")
@@ -355,6 +359,18 @@ def split(cursor: Cursor, dims: tuple[str, ...]) -> int:
     Timeloop v4 may write an expression for all dimensions.
     """
     return len(dims) if str(cursor.value).strip() in _ALL else cursor.whole("split", 0)
+
+
+def permutation_parts(cursor: Cursor, dims: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the innermost and the outermost dimensions of a constraint's permutation, both innermost first.
+
+    The outermost ones follow a `_`. Raises InputError.
+    """
+    value = cursor.value
+    text = " ".join(map(str, value)) if isinstance(value, list) else str(value or "").partition("#")[0]
+    whole = permutation(cursor.with_value(text.replace("_", " ") if "_" not in dims else text), dims)
+    inner = permutation(cursor.with_value(text.partition("_")[0]), dims) if "_" in text and "_" not in dims else whole
+    return inner, whole[len(inner) :]
 
 
 def permutation(cursor: Cursor, dims: tuple[str, ...]) -> tuple[str, ...]:

@@ -105,7 +105,11 @@ def _in_time(rules: Variant, problem: Problem, plan: Outline) -> list[LevelConst
                 rule.memory,
                 f"an order of {', '.join(order)} without {others}; Timeloop would put those outside",
             )
-        permutation = order[::-1] if len(order) > 1 else ()
+        innermost = tuple(name for name in rule.innermost if name in non_unit)
+        if rule.outermost or (innermost and order):
+            told = "loops that are outermost, or innermost besides an order; only innermost ones or a whole order are written"
+            plan.refuse("order", rule.memory, told)
+        permutation = order[::-1] if len(order) > 1 else innermost[::-1]
         result.append(LevelConstraint(levels.index(rule.memory), "temporal", factors, permutation))
     return result
 

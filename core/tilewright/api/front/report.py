@@ -25,6 +25,7 @@ from tilewright.run.artifacts.summaries import (
 )
 from tilewright.run.configuration import RunConfiguration, acquire
 from tilewright.schema.operands import operand_warnings
+from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import SIZES, Table, Tabular, numbers
 
@@ -167,6 +168,8 @@ class FrontReport(Tabular):
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
         found = [f"warning: {text}" for text in self.warnings]
+        run, problems = self.configuration, [front.distinct.problem for front in self.fronts]
+        found += [f"note: {text}" for text in unsearched_notes(run.constraints, problems)]
         found += fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name

@@ -16,7 +16,7 @@ from tilewright.api.hardware.exploration_report import ExplorationReport
 from tilewright.api.hardware.spaces import SpaceSource, architecture_space
 from tilewright.api.load import load_workload
 from tilewright.api.load.kinds import is_foreign
-from tilewright.api.plan import Plan, Sources, warn_of_operands
+from tilewright.api.plan import Plan, Sources, warn_of_inputs
 from tilewright.api.progress import exploration_progress
 from tilewright.api.settings import ExploreSettings
 from tilewright.errors import InputError
@@ -85,7 +85,7 @@ def explore(
     plan, configuration = Plan.of_one(
         _together(workload, settings["weights"], settings["notation"]), _first(found, map(built, tried)), settings
     )
-    warn_of_operands(plan.workload, configuration.architecture)
+    warn_of_inputs(plan.workload, configuration)
     name = ", ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
     told = f"{name}{'' if points is None else f', {points} points by seed {plan.seed}'}"
     with ExitStack() as closing:

@@ -100,6 +100,9 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "distinct layers", f"{len(layers):,}"
     proved = sum(proof(each["search"]["gap"]) == "yes" for each in layers)
     yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
+    wider = sum(map(_is_wider, layers))
+    if wider:
+        yield "in spaces wider than the files'", f"{wider:,} layers"
     if data["unmapped"]:
         yield "operators not mapped", f"{len(data['unmapped']):,}"
 
@@ -117,9 +120,14 @@ def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
         made.add_row(
             layer["name"], *([_origin(layer)] if named else []), _shape(layer), count, layer["macs"], energy, None if energy is None else energy * count, best["cycles"],
             best["edp"], None if used is None else 100 * used, _limit(layer) or layer["error"] or "-",
-            proof(layer["search"]["gap"]) or "no",
+            (proof(layer["search"]["gap"]) or "no") + (", wider" if _is_wider(layer) else ""),
         )  # fmt: skip
     return made
+
+
+def _is_wider(layer: Layer) -> bool:
+    """Return whether rules of the files were not searched, and the mapping may break one."""
+    return any(rule["missing"] or not rule["satisfied"] for rule in layer.get("unsearched", ()))
 
 
 def _origin(layer: Layer) -> str:

@@ -15,13 +15,14 @@ from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.registry import installed
-from tilewright.plugin.result import Result
+from tilewright.plugin.result import PROOF_TOLERANCE, Result
 from tilewright.plugin.specs import MapperSpec
 from tilewright.run.artifacts.layers import digests_of, proof_version_of
 from tilewright.run.evaluation import BuiltModel, bind, build_model, explain
 from tilewright.run.search import search
 from tilewright.schema.mapped import PluginRecord, Provenance
 from tilewright.schema.mapped.certificate import Certificate
+from tilewright.schema.unsearched import covers_files, statement
 
 RELATIVE_TOLERANCE = 1e-9
 """Relative tolerance for equal figures."""
@@ -68,6 +69,7 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
     if not size:
         return
     yield _incumbent(certificate, space)
+    yield from _unsearched(certificate)
     yield _figures(certificate, model, evaluator)
     yield _gap(certificate)
     yield from _Searches(certificate, space, evaluator).checks(samples, limit, seed)
@@ -268,6 +270,16 @@ def _incumbent(certificate: Certificate, space: MapSpace) -> Check:
     broken = (*legality(space.problem, space.architecture, mapping).reasons, *space.contains(mapping).reasons)
     message = "; ".join(dict.fromkeys(map(str, broken))) or "legal, and a mapping of the space"
     return Check("incumbent", not broken, message, 1)
+
+
+def _unsearched(certificate: Certificate) -> Iterator[Check]:
+    """Yield whether the proof holds under the rules of other tools' files that the space does not have."""
+    rules = certificate.unsearched
+    if rules:
+        first, *more = statement(rules, certificate.gap < PROOF_TOLERANCE)
+        yield Check(
+            "rules", covers_files(rules) or None, f"{first} {'; '.join(line.strip() for line in more)}".strip(), 1
+        )
 
 
 def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) -> Check:

@@ -12,6 +12,7 @@ from tilewright.schema.document import FileModel, commented
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped import MappedProblem
 from tilewright.schema.report import UNITS, Objective
+from tilewright.schema.unsearched import JudgedRule, judged, statement
 from tilewright.tables import Printed
 from tilewright.values import Model
 
@@ -115,4 +116,9 @@ class Certificate(Printed, FileModel):
         return (
             f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings, {SPACE}, {none} has less {what} "
             f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
-        )
+        ) + "".join(f"\n{line}" for line in statement(self.unsearched, self.gap < 1e-8))
+
+    @property
+    def unsearched(self) -> tuple[JudgedRule, ...]:
+        """Rules of other tools' files that the space does not have, each compared with the incumbent."""
+        return judged(self.space.rules, self.incumbent.mapping, self.incumbent.architecture)
