@@ -49,7 +49,7 @@ def judged(rules: Variant | None, mapping: Mapping, architecture: Architecture) 
 
 
 def unsearched_notes(constraints: Constraints, problems: Iterable[Problem]) -> tuple[str, ...]:
-    """Return a line for each file whose rules are not all searched for these problems, whatever the mappings are."""
+    """Return a line for each file whose rules are not all searched for these problems."""
     variants = [constraints.variant_for(problem) for problem in problems if constraints.variants]
     words: dict[tuple[str, bool], dict[str, None]] = {}
     for rule in (rule for each in variants if each is not None for rule in each.unsearched):

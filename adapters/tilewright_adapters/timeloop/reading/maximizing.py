@@ -1,4 +1,4 @@
-"""Factors that `maximize_dims` stands for: the largest that fit, as Timeloop's v4 front end finds them."""
+"""Factors for `maximize_dims`: the largest that fit, as Timeloop's v4 front end finds them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tilewright.mapspace.counting import prime_powers
 def maximal(sizes: Mapping[str, int], names: Sequence[str], capacity: int) -> dict[str, int]:
     """Return the factor of each named dimension such that their product is the largest up to the capacity.
 
-    The search takes prime factors one by one. Of equal products, it prefers the dimensions that are listed first. A size
+    The search takes one prime factor after another. Of equal products, it prefers the dimensions that are listed first. A size
     above the capacity may also be cut into equal parts with a smaller last one, if that keeps more units busy.
 
     Args:
-        sizes: what is left of each dimension.
+        sizes: the iterations of each dimension without a factor yet.
         names: the dimensions.
         capacity: largest product.
     """

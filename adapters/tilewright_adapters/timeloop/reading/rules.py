@@ -306,7 +306,7 @@ def _bounds(cursor: Cursor, problem: Problem, notes: Notes) -> Iterator[tuple[st
 
 
 def _maximize(loops: Mapping[tuple[str, str], _Loops], problem: Problem, tree: Nodes, notes: Notes) -> None:
-    """Fix the factors that `maximize_dims` stands for: unrollings first, from the innermost level outwards.
+    """Fix the factors of `maximize_dims`: unrollings first, from the innermost level outwards.
 
     Raises:
         InputError: a dimension is unknown, or there is no capacity.
