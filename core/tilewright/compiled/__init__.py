@@ -57,10 +57,12 @@ def compiled(function: Function) -> Function:
     """Decorate a kernel: a function of numbers, arrays and named tuples of them.
 
     Division by zero gives infinity. Kernels allocate no arrays, because code that only uses its
-    arguments compiles and runs faster.
+    arguments compiles and runs faster. As plain Python it divides and overflows as silently.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]  # set at run time
-        return function
+        plain = np.errstate(all="ignore")(function)
+        plain.py_func = function  # type: ignore[attr-defined]  # as numba's dispatchers have
+        return plain
     try:
         kernel = njit(cache=True, **_OF_KERNELS)(_with_stamped_file(function))
     except (OSError, RuntimeError):  # no folder for the cache is writable
