@@ -80,6 +80,7 @@ class Modules:
 
 
 EXAMPLES = "tests/mappers/test_worked_example.py tests/mappers/test_inherited_bounds.py"
+SEARCHES = "tests/mappers/test_recorded_searches.py"
 SAMPLES = "tests/mappers/test_proof_samples.py"
 NETWORKS = "tests/core/run/test_resident_cases.py tests/core/run/test_resident.py tests/core/api/test_network_fusion.py"
 GROUPS = "tests/core/run/test_fused_padding.py tests/core/run/test_fused_arrays.py tests/core/run/test_fused_group.py"
@@ -89,11 +90,11 @@ TIMELOOP = " ".join(
 LEGALITY = "tests/core/mapspace/test_legality.py tests/costmodels/oracle/test_group.py"
 AREAS = {
     "optimal": (
-        Modules("plugins/mappers/tilewright_mappers/optimal/*.py", (Tests(f"{EXAMPLES} {SAMPLES}"),)),
+        Modules("plugins/mappers/tilewright_mappers/optimal/*.py", (Tests(f"{EXAMPLES} {SEARCHES} {SAMPLES}"),)),
         Modules(
             "plugins/mappers/tilewright_mappers/optimal/kernel/*.py",
             (
-                Tests(f"{EXAMPLES} {SAMPLES} -k 'not large and not True and not narrow'", plain=True),
+                Tests(f"{EXAMPLES} {SEARCHES}", plain=True),
                 Tests(SAMPLES),
             ),
         ),
