@@ -32,7 +32,7 @@ WITH_A_PACKAGE = [
     "docs/plugins.md",
     *(
         f"docs/plugins/{kind}.md"
-        for kind in ("adapter", "algorithm", "costmodel", "estimator", "frontend", "mapper", "strategy")
+        for kind in ("adapter", "algorithm", "composed", "costmodel", "estimator", "frontend", "mapper", "strategy")
     ),
 ]
 """Pages whose blocks need the package that they are about: `test_plugin_pages`."""

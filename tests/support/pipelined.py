@@ -49,14 +49,13 @@ def untimed(architecture: Architecture) -> Architecture:
 
 def simulated(problem: Problem, architecture: Architecture, mapping: Mapping) -> float:
     """Return the cycles of the events, with the words that `timeloop` counts."""
-    _, _, holding, counted = MODEL.bind(problem, architecture).traffic(MappingBatch.pack(problem, [mapping]))
-    traffic = next(counted)
+    counts = MODEL.bind(problem, architecture).count_accesses(MappingBatch.pack(problem, [mapping]))
     words = {
-        (entry, name): (traffic.reads[level, at], traffic.fills[level, at], traffic.updates[level, at])
-        for level, entry in enumerate(holding)
+        (entry, name): (counts.reads[0, level, at], counts.fills[0, level, at], counts.updates[0, level, at])
+        for level, entry in enumerate(counts.entries.tolist())
         for at, name in enumerate(problem.tensor_names)
     }
-    return Simulation(problem, architecture, mapping, words, traffic.compute_cycles).run()
+    return Simulation(problem, architecture, mapping, words, float(counts.compute_cycles[0])).run()
 
 
 def check(problem: Problem, architecture: Architecture, mapping: Mapping) -> str:

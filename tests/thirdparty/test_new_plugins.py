@@ -17,6 +17,7 @@ import pytest
 NAMES = {
     "mapper": "hill-climber",
     "costmodel": "roofline",
+    "composed": "banked",
     "frontend": "tables",
     "adapter": "nests",
     "estimator": "macros",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tilewright.mapspace.legality import legality
     from tilewright.plugin.adapter import Adapter, InputSet
     from tilewright.plugin.capabilities import Capabilities
+    from tilewright.plugin.composed import ComposedModel, CycleLimit
     from tilewright.plugin.costmodel import (
         BatchEvaluator,
         Bounder,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         Relaxation,
         ScalarEvaluator,
     )
+    from tilewright.plugin.counts import AccessBatch, CountingEvaluator
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.hooks import hookimpl
@@ -52,6 +54,17 @@ if TYPE_CHECKING:
         lazy,
     )
     from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
+    from tilewright.prices import (
+        Price,
+        access_pj,
+        charged,
+        leakage_pj,
+        port_cycles,
+        port_time,
+        price_of,
+        prices_of,
+        tensor_pj,
+    )
     from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
     from tilewright.schema.density import Density, Nonzeros
@@ -86,6 +99,7 @@ if TYPE_CHECKING:
     from tilewright.schema.workload import Layer, Unmapped
 
 __all__ = [
+    "AccessBatch",
     "AccessCounts",
     "Accuracy",
     "Adapter",
@@ -103,12 +117,14 @@ __all__ = [
     "Candidates",
     "Capabilities",
     "Cluster",
+    "ComposedModel",
     "CostModel",
     "CostModelSpec",
     "Costs",
+    "CountingEvaluator",
+    "CycleLimit",
     "Delivery",
     "Density",
-    "Nonzeros",
     "DirectiveModel",
     "Entry",
     "Estimate",
@@ -133,27 +149,29 @@ __all__ = [
     "MapperSpec",
     "MappingBatch",
     "Memory",
+    "MeshReport",
     "MetadataCounts",
     "MetadataStorage",
     "Movement",
-    "MeshReport",
     "NetworkReport",
     "NoOptions",
+    "Nonzeros",
     "Objective",
-    "Origin",
     "Options",
+    "Origin",
     "PluginSpec",
     "PointProposal",
     "PointProposals",
     "PointResult",
+    "Price",
     "Progress",
     "Proposals",
     "RankCounts",
     "RankFormat",
+    "Read",
     "Reason",
     "Registry",
     "Relaxable",
-    "Read",
     "Relaxation",
     "Result",
     "Route",
@@ -171,14 +189,22 @@ __all__ = [
     "TensorFormat",
     "Unmapped",
     "Verdict",
+    "access_pj",
+    "charged",
     "discover",
     "hookimpl",
     "installed",
     "lazy",
+    "leakage_pj",
     "legality",
     "objectives",
     "overlapping",
+    "port_cycles",
+    "port_time",
+    "price_of",
+    "prices_of",
     "started",
+    "tensor_pj",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

@@ -10,6 +10,8 @@ class Kind(StrEnum):
 
     mapper = "mapper"
     costmodel = "costmodel"
+    composed = "composed"
+    """Cost model composed of another one's counts."""
     frontend = "frontend"
     adapter = "adapter"
     estimator = "estimator"

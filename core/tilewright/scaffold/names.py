@@ -32,6 +32,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 SPECS: dict[Kind, type[PluginSpec[Any]]] = {
     Kind.mapper: MapperSpec,
     Kind.costmodel: CostModelSpec,
+    Kind.composed: CostModelSpec,
     Kind.frontend: FrontendSpec,
     Kind.adapter: AdapterSpec,
     Kind.estimator: EstimatorSpec,

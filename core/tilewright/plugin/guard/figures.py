@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tilewright.mapspace.batch import Floats
 from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.counts import AccessBatch
 from tilewright.plugin.guard.calls import described
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
@@ -56,6 +58,26 @@ def fault_of_costs(costs: object, count: int, least: float) -> str | None:
     if not costs.valid[row]:
         return f"returned energy {energy:g} pJ and {cycles:g} cycles for a mapping that is not valid; inf is expected"
     return f"returned {_wrong(energy, cycles, least)} for a valid mapping"
+
+
+def fault_of_counts(counts: AccessBatch) -> str | None:
+    """Return the contract violation in the counts of accesses in a few words, or None; the costs are checked apart."""
+    valid, levels = counts.costs.valid, len(counts.entries)
+    moved = len(valid), levels, len(counts.problem.tensors)
+    shapes = dict.fromkeys(("reads", "fills", "updates"), moved) | {
+        "instances": moved[:2],
+        "compute_cycles": moved[:1],
+        "leakage_pj": moved[:1],
+    }
+    for name, shape in shapes.items():
+        count: Floats = getattr(counts, name)
+        if count.shape != shape or count.dtype != np.float64:
+            return f"returned {name} as {count.dtype} of shape {count.shape}, float64 of shape {shape} is expected"
+        if not np.isfinite(count[valid]).all() or (count[valid] < 0).any():
+            return f"returned {name} that are negative or not finite for a valid mapping"
+    if counts.memory.shape != moved[1:] or not (counts.memory < len(counts.architecture.memories)).all():
+        return f"returned memory of shape {counts.memory.shape}, memories of the architecture [{levels}, {moved[2]}] are expected"
+    return None
 
 
 def _wrong(energy: float, cycles: float, least: float) -> str:

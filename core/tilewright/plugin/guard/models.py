@@ -20,8 +20,9 @@ from tilewright.plugin.costmodel import (
     Relaxable,
     Relaxation,
 )
+from tilewright.plugin.counts import AccessBatch, CountingEvaluator
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
-from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
+from tilewright.plugin.guard.figures import fault_of_costs, fault_of_counts, fault_of_report, least_cycles
 from tilewright.plugin.guard.time_limits import checked_answer, limited
 from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
@@ -60,13 +61,14 @@ class GuardedModel:
 class GuardedEvaluator:
     """A bound cost model whose answers are checked.
 
-    It has `evaluate_candidates`, `bound` and `relaxation` if the plugin has them. It is therefore a
-    CandidateEvaluator, a Bounder or Relaxable exactly if the plugin is.
+    It has `evaluate_candidates`, `bound`, `relaxation` and `count_accesses` if the plugin has them. It is therefore a
+    CandidateEvaluator, a Bounder, Relaxable or a CountingEvaluator exactly if the plugin is.
     """
 
     evaluate_candidates: Callable[[Candidates], Costs]
     bound: Callable[[MappingBatch, int], Costs]
     relaxation: Callable[..., Relaxation | None]
+    count_accesses: Callable[[MappingBatch], AccessBatch]
 
     def __init__(self, plugin: Any, owner: Owner, problem: Problem, architecture: Architecture) -> None:
         self.plugin, self.owner, self.problem, self.architecture = plugin, owner, problem, architecture
@@ -77,6 +79,8 @@ class GuardedEvaluator:
             self.bound = partial(_bounds, plugin, owner)
         if isinstance(plugin, Relaxable):
             self.relaxation = partial(_relaxation, plugin, owner)
+        if isinstance(plugin, CountingEvaluator):
+            self.count_accesses = partial(_counts, plugin, owner, self.least)
 
     def evaluate(self, mapping: Mapping) -> Costs:
         return self.evaluate_batch(MappingBatch.pack(self.problem, [mapping]))
@@ -111,6 +115,17 @@ def _candidate_costs(plugin: CandidateEvaluator, owner: Owner, least: float, can
     with calling(owner, "evaluate_candidates"):
         costs = plugin.evaluate_candidates(candidates)
     return _checked(owner, "evaluate_candidates", costs, len(candidates), least)
+
+
+def _counts(plugin: CountingEvaluator, owner: Owner, least: float, batch: MappingBatch) -> AccessBatch:
+    with calling(owner, "count_accesses"):
+        counts = plugin.count_accesses(batch)
+    if not isinstance(counts, AccessBatch):
+        raise fault(owner, f"count_accesses returned {described(counts)}, an AccessBatch is expected")
+    _checked(owner, "count_accesses", counts.costs, len(batch), least)
+    if wrong := fault_of_counts(counts):
+        raise fault(owner, f"count_accesses {wrong}")
+    return counts
 
 
 def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) -> Costs:

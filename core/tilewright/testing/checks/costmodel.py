@@ -12,8 +12,16 @@ from tilewright.errors import NotConformableError
 from tilewright.exploration.bounds import least_of
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.composed import ComposedEvaluator
 from tilewright.plugin.costmodel import Bounder, CandidateEvaluator, Costs, Evaluator, Relaxable
-from tilewright.plugin.guard.figures import fault_of_costs, faults_of_parts, faults_of_utilization, least_cycles
+from tilewright.plugin.counts import CountingEvaluator
+from tilewright.plugin.guard.figures import (
+    fault_of_costs,
+    fault_of_counts,
+    faults_of_parts,
+    faults_of_utilization,
+    least_cycles,
+)
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.report import Report
 from tilewright.testing.corpus import Sample, content, cramped
@@ -237,6 +245,35 @@ def check_costmodel_candidates_cost_what_their_batch_does(subject: Subject) -> N
                 for one, other in ((mine.energy_pj, batch.energy_pj), (mine.cycles, batch.cycles))
             )
             require(alike, f"{sample}: candidates and their batch have different costs")
+
+
+@check(CostModelSpec)
+def check_costmodel_counts_belong_to_its_costs(subject: Subject) -> None:
+    """A model that offers counts gives the costs of its batches with them, and finite counts for valid mappings."""
+    for sample, evaluator in _bound(subject):
+        if not isinstance(evaluator, CountingEvaluator):
+            continue
+        batch = sample.batch(16)
+        counts, costs = evaluator.count_accesses(batch), evaluator.evaluate_batch(batch)
+        wrong = fault_of_costs(counts.costs, len(batch), 0.0) or fault_of_counts(counts)
+        require(wrong is None, f"{sample}: count_accesses {wrong}")
+        require(_same(counts.costs, costs), f"{sample}: count_accesses and evaluate_batch give different costs")
+
+
+@check(CostModelSpec)
+def check_costmodel_limits_rise_with_the_counts(subject: Subject) -> None:
+    """Limits of a composed model that is declared monotone do not fall if all counts double; all limits are finite."""
+    for sample, evaluator in _bound(subject):
+        if not isinstance(evaluator, ComposedEvaluator):
+            continue
+        counts = evaluator.counting.count_accesses(sample.batch(16))
+        more = replace(counts, reads=2 * counts.reads, fills=2 * counts.fills, updates=2 * counts.updates)
+        lists = [list(evaluator.model.limits(moved)) for moved in (counts, more)]
+        for few, many in zip(*lists, strict=True):
+            low, high = few.cycles[counts.costs.valid], many.cycles[counts.costs.valid]
+            require(bool(np.isfinite(low).all()), f"{sample}: the limit {few.name} is not finite for a valid mapping")
+            falls = evaluator.model.monotone and bool((high < low).any())
+            require(not falls, f"{sample}: the limit {few.name} falls when all counts double, but monotone is declared")
 
 
 @check(CostModelSpec)

@@ -8,7 +8,6 @@ memory. At best a read serves all remaining lanes, and it may be free if neighbo
 from __future__ import annotations
 
 import math
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,9 @@ from tilewright.plugin.costmodel import Costs
 from tilewright.prices import port_time
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_costmodels.timeloop.costs import Counts, cost_all
+from tilewright_costmodels.timeloop.costs import Counts, Number, cost_all, mapping_rows
 from tilewright_costmodels.timeloop.tables import Tables
 
-Number = TypeVar("Number", bound=np.generic)
 ROUNDING_FACTOR = 1 - 1e-9
 """Factor below one by more than accumulated rounding errors."""
 
@@ -84,7 +82,7 @@ class _DecidedPart:
         self.problem, self.architecture, self.tables = problem, architecture, tables
         self.batch, self.entries = batch, entries
         n = len(batch)
-        self.counts = Counts(**{name: _mapping_rows(count, n) for name, count in counts._asdict().items()})
+        self.counts = Counts(**{name: mapping_rows(count, n) for name, count in counts._asdict().items()})
         holds = tables.hardware.level["holds"]
         self.levels = int((holds < entries).sum())
         """Number of decided storage levels. All traffic between them is decided."""
@@ -125,11 +123,11 @@ class _DecidedPart:
         n, cycles = len(self.batch), compute_cycles
         energy = energies.ravel()[:n]
         read, written = (
-            _mapping_rows(rates, n) * counts.compute_cycles[:, None] for rates in (groups.read_rate, groups.write_rate)
+            mapping_rows(rates, n) * counts.compute_cycles[:, None] for rates in (groups.read_rate, groups.write_rate)
         )
         times = port_time(hardware.memory.view(np.recarray), read, written)
         cycles = np.maximum(cycles, np.floor(times * ROUNDING_FACTOR).max(axis=1))
-        in_use = _mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]
+        in_use = mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]
         leaked = cycles * (in_use * hardware.memory["leakage_pj"]).sum(axis=1)
         return (energy + undecided + leaked) * ROUNDING_FACTOR, cycles
 
@@ -201,13 +199,8 @@ class _DecidedPart:
         return np.asarray(words / memory.block_words * _inner_access_energy(tensor, memory) * charged)
 
 
-def _mapping_rows(count: NDArray[Number], mappings: int) -> NDArray[Number]:
-    """Return a copy of a count with mappings on the first axis."""
-    return np.moveaxis(count, -1, 1).reshape(-1, *count.shape[1:-1])[:mappings].copy()
-
-
 def _lane_groups(count: NDArray[Number]) -> NDArray[Number]:
-    """Return a count in groups of lanes, the reverse of `_mapping_rows`. The last mapping fills empty lanes."""
+    """Return a count in groups of lanes, the reverse of `mapping_rows`. The last mapping fills empty lanes."""
     groups = -(-len(count) // LANES)
     rows = np.take(count, np.minimum(np.arange(groups * LANES), len(count) - 1), axis=0)
     return np.ascontiguousarray(np.moveaxis(rows.reshape(groups, LANES, *count.shape[1:]), 1, -1))

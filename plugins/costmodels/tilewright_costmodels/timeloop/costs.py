@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilewright.compiled import LANES, compiled, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.prices import access_pj, charged, is_limited, memory_speed, port_cycles, slowed_cycles
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
+
+Number = TypeVar("Number", bound=np.generic)
 
 
 @passed_by_pointer
@@ -75,6 +78,11 @@ def counts_of(groups: int, tables: Tables) -> Counts:
         kind = np.bool_ if name == "ragged" else np.float64
         arrays[name] = np.zeros(shapes.get(name, (groups, levels, tensors, LANES)), kind)
     return Counts(**arrays)
+
+
+def mapping_rows(count: NDArray[Number], mappings: int) -> NDArray[Number]:
+    """Return a copy of a count with mappings on the first axis: [mapping, ...] from [G, ..., B]."""
+    return np.moveaxis(count, -1, 1).reshape(-1, *count.shape[1:-1])[:mappings].copy()
 
 
 @compiled

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.plugin.composed import slowed
 from tilewright.plugin.costmodel import Evaluator, ScalarEvaluator
 from tilewright.schema.architecture import Architecture, Cluster, Mesh
 from tilewright.schema.frozen import FrozenDict
@@ -19,7 +20,6 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.report import Limit, MeshReport, NetworkReport, Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
-from tilewright_costmodels.timeloop.report import slowed
 
 Router = tuple[int, int]
 Link = str

@@ -18,13 +18,14 @@ from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
+from tilewright.plugin.counts import AccessBatch
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop import bounds
-from tilewright_costmodels.timeloop.costs import Counts, counts_of
+from tilewright_costmodels.timeloop.costs import Counts, counts_of, mapping_rows
 from tilewright_costmodels.timeloop.kernel import evaluate
 from tilewright_costmodels.timeloop.multicast import deliveries_of, fanout_cache_of
 from tilewright_costmodels.timeloop.nest import KernelInput, nest_of, trips_of_tiles
@@ -185,6 +186,27 @@ class TimeloopEvaluator(BatchEvaluator):
         sound, mappings = self.mappings(batch)
         with self._lock:
             return kernel.evaluate(mappings, self.link_transfers, sound)
+
+    def count_accesses(self, batch: MappingBatch) -> AccessBatch:
+        """Return the counts of a batch (see `CountingEvaluator`)."""
+        holding = [number for number, entry in enumerate(batch.skeleton.entries) if entry.holds]
+        kernel, shape = self.kernel_for(batch), (len(holding), len(self.problem.tensors))
+        if kernel is None:  # no mapping is legal
+            none, memory = np.zeros((len(batch), *shape)), np.full(shape, -1)
+            rates, costs = none.sum(axis=(1, 2)), none_valid(len(batch))
+            accesses = none, none, none, none.sum(axis=2), rates, rates
+        else:
+            counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
+            sound, mappings = self.mappings(batch)
+            with self._lock:
+                costs = kernel.evaluate(mappings, self.link_transfers, sound, counts)
+            prices, memory = kernel.tables.hardware.memory, kernel.tables.hardware.memory_index
+            leaking = mapping_rows(counts.in_use, len(batch))[:, prices["gate"]] * prices["leakage_pj"]
+            taken = counts.reads, counts.fills, counts.updates, counts.instances, counts.compute_cycles
+            accesses = *(mapping_rows(count, len(batch)) for count in taken), leaking.sum(axis=1)
+        return AccessBatch(
+            self.problem, self.architecture, batch, costs, np.array(holding, dtype=np.int64), memory, *accesses
+        )
 
     def kernel_for(self, batch: MappingBatch, detailed: bool = False) -> SkeletonKernel | None:
         """Return the kernel for a batch."""

@@ -12,7 +12,7 @@ from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Delivery, LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
+from tilewright.schema.report import Delivery, LevelReport, Limit, NetworkReport, TensorCounts, overlapping
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.multicast import Deliveries
 from tilewright_costmodels.timeloop.tables import Tables
@@ -62,22 +62,6 @@ def figures(
             for level, entry in enumerate(entries)
         ),
     }
-
-
-def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Report:
-    """Return the report with further limits; a longer run leaks more."""
-    assert report.cycles is not None and report.energy_pj is not None
-    cycles = max([report.cycles, *(limit.cycles for limit in more)])
-    longer = cycles / report.cycles
-    levels, more_pj = [], 0.0
-    for level in report.levels:
-        leaked_pj = level.leakage_pj * (longer - 1)
-        more_pj += leaked_pj
-        change = {"leakage_pj": level.leakage_pj + leaked_pj, "energy_pj": level.energy_pj + leaked_pj}
-        levels.append(level.model_copy(update=change))
-    limits = [limit.model_copy(update={"binding_cycles": 0}) for limit in report.limits]
-    costs = report.with_costs(report.energy_pj + more_pj, cycles, architecture.compute_instances)
-    return costs.model_copy(update={"levels": tuple(levels), "limits": overlapping([*limits, *more])})
 
 
 def _limits(architecture: Architecture, counts: Counts, ragged: bool) -> Iterator[Limit]:

@@ -1,0 +1,145 @@
+"""Cost models composed of another one's counts, with prices and cycles of their own (docs/plugins/composed.md)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tilewright.errors import NotConformableError, Reason
+from tilewright.mapspace.batch import Bools, Floats, MappingBatch
+from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin.costmodel import BatchEvaluator, Bounder, Costs, Evaluator, Relaxable, Relaxation
+from tilewright.plugin.counts import AccessBatch, CountingEvaluator
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapping import Mapping as TileMapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Limit, LimitAction, Report, overlapping
+
+
+@dataclass(frozen=True, eq=False)
+class CycleLimit:
+    """Cycles that one part of the hardware needs, [n]; fractions are rounded up. See `Limit`."""
+
+    name: str
+    action: LimitAction
+    cycles: Floats
+
+
+class ComposedModel(ABC):
+    """Cost model that adds limits to the cycles of another one, from its counts. Override `limits`, and `priced` if need be.
+
+    A run takes as long as the counting model says, or as the slowest of `limits`. So it never takes fewer cycles, and the
+    bounds of the counting model hold.
+
+    Attributes:
+        name: name in reports.
+        counted_by: installed cost model that counts.
+        monotone: declares that `limits` depend on counts alone, and never fall when counts rise. Mappers then try one of the
+            loop orders that need the same words.
+    """
+
+    name: ClassVar[str]
+    counted_by: ClassVar[str] = "timeloop"
+    monotone: ClassVar[bool] = False
+
+    def __init__(self, counting_options: Mapping[str, Any] | None = None) -> None:
+        """Take options of the counting model."""
+        self._counting_options = dict(counting_options or {})
+
+    def priced(self, architecture: Architecture) -> Architecture:
+        """Return the architecture that the counting model sees: with prices of one's own, for example."""
+        return architecture
+
+    @abstractmethod
+    def limits(self, counts: AccessBatch) -> Iterable[CycleLimit]:
+        """Return further limits on the cycles of each mapping."""
+
+    def bind(self, problem: Problem, architecture: Architecture) -> ComposedEvaluator:
+        """Bind the model to a problem and an architecture.
+
+        Raises:
+            NotConformableError: the counting model refuses them, or offers no counts for such hardware.
+            UnknownPluginError: the counting model is not installed.
+        """
+        model = installed().make(CostModelSpec, self.counted_by, self._counting_options)
+        evaluator = model.bind(problem, self.priced(architecture))
+        if not isinstance(evaluator, CountingEvaluator):
+            text = f"{self.counted_by} offers no counts for such hardware"
+            raise NotConformableError(
+                f"cost model {self.name}", (Reason(code="counts", where=architecture.name, message=text),)
+            )
+        return ComposedEvaluator(self, evaluator, problem, architecture)
+
+
+class ComposedEvaluator(BatchEvaluator):
+    """A composed model, bound to one problem and one architecture."""
+
+    def __init__(
+        self, model: ComposedModel, counting: CountingEvaluator, problem: Problem, architecture: Architecture
+    ) -> None:
+        self.model, self.problem, self.architecture = model, problem, architecture
+        self.counting: Any = counting
+
+    def count_accesses(self, batch: MappingBatch) -> AccessBatch:
+        """Return the counts, with the costs of this model."""
+        counts: AccessBatch = self.counting.count_accesses(batch)
+        costs = counts.costs
+        cycles = np.maximum.reduce([costs.cycles, *(np.ceil(limit.cycles) for limit in self.model.limits(counts))])
+        cycles = np.where(costs.valid, cycles, np.inf)
+        with np.errstate(invalid="ignore"):
+            energy = np.where(costs.valid, costs.energy_pj + (cycles - costs.cycles) * counts.leakage_pj, np.inf)
+        return replace(counts, costs=Costs(costs.valid, energy, cycles))
+
+    def evaluate_batch(self, batch: MappingBatch) -> Costs:
+        """Return the costs of a batch."""
+        return self.count_accesses(batch).costs
+
+    def explain(self, mapping: TileMapping) -> Report:
+        """Return the report of the counting model, with the further limits."""
+        evaluator: Evaluator = self.counting
+        report = evaluator.explain(mapping).model_copy(update={"model": self.model.name})
+        if not report.valid:
+            return report
+        counts = self.counting.count_accesses(MappingBatch.pack(self.problem, [mapping]))
+        limits = [
+            Limit(name=limit.name, action=limit.action, cycles=int(np.ceil(limit.cycles[0])))
+            for limit in self.model.limits(counts)
+        ]
+        return slowed(self.architecture, report, limits)
+
+    def bound(self, batch: MappingBatch, entries: int) -> Costs:
+        """Return lower bounds (see `Bounder`): those of the counting model, because limits only add cycles."""
+        if entries == len(batch.skeleton):
+            return self.evaluate_batch(batch)
+        if isinstance(self.counting, Bounder):
+            return self.counting.bound(batch, entries)
+        return Costs(np.ones(len(batch), dtype=np.bool_), *np.zeros((2, len(batch))))
+
+    def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
+        """Return the relaxation of the counting model (see `Relaxable`), which limits make no exact account."""
+        relaxation = self.counting.relaxation(skeleton, keeps) if isinstance(self.counting, Relaxable) else None
+        if relaxation is None:
+            return None
+        return replace(relaxation, exact=False, order_matters=relaxation.order_matters or not self.model.monotone)
+
+
+def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Report:
+    """Return the report with further limits; a longer run leaks more."""
+    assert report.cycles is not None and report.energy_pj is not None
+    cycles = max([report.cycles, *(limit.cycles for limit in more)])
+    longer = cycles / report.cycles
+    levels, more_pj = [], 0.0
+    for level in report.levels:
+        leaked_pj = level.leakage_pj * (longer - 1)
+        more_pj += leaked_pj
+        change = {"leakage_pj": level.leakage_pj + leaked_pj, "energy_pj": level.energy_pj + leaked_pj}
+        levels.append(level.model_copy(update=change))
+    limits = [limit.model_copy(update={"binding_cycles": 0}) for limit in report.limits]
+    costs = report.with_costs(report.energy_pj + more_pj, cycles, architecture.compute_instances)
+    return costs.model_copy(update={"levels": tuple(levels), "limits": overlapping([*limits, *more])})

@@ -1,0 +1,179 @@
+"""Models composed of another one's counts: their costs, reports, bounds and proofs, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import tilewright as tw
+from support.pipelined import Case, cases
+from support.proofs.drawing import draw
+from tilewright.errors import NotConformableError, PluginError
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.plugin import (
+    AccessBatch,
+    ComposedModel,
+    CostModelSpec,
+    CountingEvaluator,
+    CycleLimit,
+    installed,
+    price_of,
+)
+from tilewright.plugin.costmodel import Relaxable
+from tilewright.plugin.guard.models import guarded_evaluator
+from tilewright.schema.architecture import Architecture
+
+
+class Banked(ComposedModel):
+    """Each memory has one bank; a fraction of its accesses repeats."""
+
+    name = "banked"
+    monotone = True
+
+    def __init__(self, repeated: float) -> None:
+        super().__init__()
+        self.repeated = repeated
+
+    def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
+        for memory in counts.architecture.memories:
+            reads, fills, updates = counts.slices(memory)
+            accesses = (reads + fills + updates) / price_of(memory).block
+            yield CycleLimit(memory.name, "access", accesses * self.repeated)
+
+
+class Cheap(Banked):
+    """Prices of its own: DRAM costs nothing."""
+
+    def priced(self, architecture: Architecture) -> Architecture:
+        free = {"read_energy_pj": 0.0, "write_energy_pj": 0.0, "update_energy_pj": None}
+        return architecture.with_memories(lambda each: each.model_copy(update=free if each.name == "DRAM" else {}))
+
+
+TIMELOOP = installed().make(CostModelSpec, "timeloop")
+PROBLEM, EYERISS = tw.load("nk,km->nm; n=8 k=8 m=8", kind="problem"), tw.load("eyeriss", kind="architecture")
+
+
+@given(cases(timed=False))
+def test_counts_and_cycles_are_those_of_the_report(case: Case) -> None:
+    problem, architecture, mapping = case
+    evaluator = TIMELOOP.bind(problem, architecture)
+    assert isinstance(evaluator, CountingEvaluator)
+    counts, report = evaluator.count_accesses(MappingBatch.pack(problem, [mapping])), evaluator.explain(mapping)
+    composed = Banked(3.0).bind(problem, architecture).explain(mapping)
+    assert bool(counts.costs.valid[0]) == report.valid == composed.valid
+    if not report.valid or report.cycles is None or report.energy_pj is None:
+        return
+    assert (counts.costs.energy_pj[0], counts.costs.cycles[0]) == (report.energy_pj, report.cycles)
+    needed = [float(report.cycles)]
+    for level in report.levels:
+        memory = next(each for each in architecture.memories if each.name == level.name)
+        reads, fills, updates = (float(each[0]) for each in counts.slices(memory))
+        widths = {name: memory.slices_of(problem.tensor(name)) for name in level.tensors}
+        for counted, action in ((reads, "reads"), (fills, "fills"), (updates, "updates")):
+            told = sum(widths[name] * getattr(each, action) for name, each in level.tensors.items())
+            assert counted == pytest.approx(told, abs=0.51 * sum(widths.values()))  # reports round averages
+        needed.append(3 * (reads + fills + updates) / (memory.block_words * memory.slices_per_word))
+    assert composed.cycles == max(map(math.ceil, needed))
+    leaked = sum(level.leakage_pj for level in report.levels)
+    more = leaked * (composed.cycles / report.cycles - 1)
+    assert composed.energy_pj == pytest.approx(report.energy_pj + more)
+
+
+def test_a_batch_costs_what_its_reports_say() -> None:
+    mappings = list(tw.space(PROBLEM, EYERISS).sample(np.random.default_rng(0), 20).batch())
+    evaluator = Banked(0.5).bind(PROBLEM, EYERISS)
+    costs = evaluator.evaluate_batch(MappingBatch.pack(PROBLEM, mappings))
+    reports = [evaluator.explain(mapping) for mapping in mappings]
+    assert [report.cycles for report in reports if report.valid] == costs.cycles[costs.valid].tolist()
+    assert {limit.name for limit in reports[0].limits} >= {"compute", "GlobalBuffer"}
+
+
+def test_a_model_has_prices_of_its_own() -> None:
+    mapping = tw.space(PROBLEM, EYERISS).sample(np.random.default_rng(0), 1)[0]
+    dear, cheap = (model.bind(PROBLEM, EYERISS).explain(mapping) for model in (Banked(0.0), Cheap(0.0)))
+    assert dear.energy_pj is not None
+    assert cheap.energy_pj == pytest.approx(dear.energy_pj - dear.levels[0].energy_pj)
+
+
+def test_hardware_without_counts_is_refused() -> None:
+    with pytest.raises(NotConformableError, match="banked.*timeloop offers no counts for such hardware"):
+        Banked(1.0).bind(PROBLEM, tw.load("eyeriss_gating", kind="architecture"))
+
+
+def test_loop_orders_matter_unless_the_model_is_monotone() -> None:
+    space = tw.space(PROBLEM, EYERISS)
+    for monotone in (True, False):
+        model = type("Model", (Banked,), {"monotone": monotone})(1.0)
+        evaluator = model.bind(space.problem, space.architecture)
+        assert isinstance(evaluator, Relaxable)
+        relaxation = evaluator.relaxation(space.skeleton, space.keeps)
+        assert relaxation is not None and relaxation.order_matters != monotone and not relaxation.exact
+
+
+@pytest.mark.parametrize("wrong", ["reads", "instances", "leakage_pj"])
+def test_wrong_counts_name_the_model(wrong: str) -> None:
+    inner: Any = TIMELOOP.bind(PROBLEM, EYERISS)
+    batch = tw.space(PROBLEM, EYERISS).sample(np.random.default_rng(0), 20).batch()
+
+    class Wrong:
+        evaluate_batch, explain = inner.evaluate_batch, inner.explain
+
+        @staticmethod
+        def count_accesses(batch: MappingBatch) -> AccessBatch:
+            counts: AccessBatch = inner.count_accesses(batch)
+            return replace(counts, **{wrong: -1 - getattr(counts, wrong)})
+
+    evaluator: Any = Wrong()
+    with pytest.raises(PluginError, match=f"count_accesses returned {wrong} that are negative"):
+        guarded_evaluator(evaluator, PROBLEM, EYERISS).count_accesses(batch)
+
+
+def proofs(count: int, number: int, most: int, repeated: float) -> int:
+    """Compare `optimal` with the enumeration of so many small spaces, for cycles and for EDP; return how many it proves."""
+    compared = proved = 0
+    for seed in itertools.count(number):
+        inputs = draw(seed, "small", ragged=False)
+        space = tw.space(inputs.problem, inputs.architecture, constraints=inputs.constraints)
+        if not 1 < space.size <= most:
+            continue
+        for objective in ("cycles", "edp"):
+            optimal, every = (
+                tw.map(
+                    inputs.problem,
+                    inputs.architecture,
+                    constraints=inputs.constraints,
+                    mapper=mapper,
+                    model=Banked(repeated),
+                    objective=objective,
+                    cache=False,
+                )
+                .layers[0]
+                .result
+                for mapper in ("optimal", "exhaustive")
+            )
+            if optimal is None or every is None or every.best is None:
+                assert optimal is None or optimal.best is None, seed  # refused: an object declares no capabilities
+                continue
+            assert optimal.lower_bound is not None and optimal.lower_bound <= every.value * (1 + 1e-9), seed
+            assert optimal.proved != "yes" or optimal.value == pytest.approx(every.value), seed
+            compared, proved = compared + 1, proved + (optimal.proved == "yes")
+        if compared >= count:
+            return proved
+    raise AssertionError
+
+
+def test_what_is_proved_is_the_enumerated_optimum() -> None:
+    assert proofs(4, 0, 300, 0.5) > 2
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("repeated", [0.1, 1.5])
+def test_proofs_of_more_spaces(repeated: float) -> None:
+    assert proofs(12, 100, 1_000, repeated) > 6
