@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewright.plugin.composed import ComposedModel, CycleLimit
 from tilewright.plugin.counts import AccessBatch
+from tilewright.prices import is_limited, prices_of
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.pipelined.schedule import Traffic, schedule_cycles
 
@@ -26,12 +27,13 @@ class PipelinedModel(ComposedModel):
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
         """Yield the cycles of the schedule."""
+        prices = {name: price for name, price in prices_of(counts.architecture).items() if is_limited(price)}
         cycles = np.zeros(len(counts))
         for number in np.flatnonzero(counts.costs.valid):
             reads, fills, updates = counts.reads[number], counts.fills[number], counts.updates[number]
             traffic = Traffic(reads, fills, updates, float(counts.compute_cycles[number]))
             mapping, holding = counts.mappings[int(number)], counts.entries.tolist()
-            cycles[number] = schedule_cycles(counts.problem, counts.architecture, mapping, holding, traffic)
+            cycles[number] = schedule_cycles(counts.problem, counts.architecture, prices, mapping, holding, traffic)
         yield CycleLimit(
             "schedule", "wait", cycles - 1e-6
         )  # sums of fractions may exceed whole cycles by rounding errors

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, replace
 
 from tilewright.mapspace.batch import Floats
+from tilewright.prices import Price, port_time
 from tilewright.schema.architecture import Architecture, Memory, Requests
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
@@ -44,15 +46,15 @@ class Tile:
     """Position of the innermost loop that moves the tile, or transfers it again; RUN: none does."""
     times: int
     """Number of transfers."""
-    source: Memory
-    target: Memory
+    source: str
+    target: str
     latency: int
     read: float
-    """Words that one instance of the source reads, in whole bursts."""
+    """Slices that one instance of the source reads, in whole bursts."""
     filled: float
-    """Words that one instance of the target writes."""
+    """Slices that one instance of the target writes."""
     updated: float
-    """Words that one instance of the source writes, in whole bursts."""
+    """Slices that one instance of the source writes, in whole bursts."""
     read_requests: float
     """Cycles of the requests for `read` in the source."""
     updated_requests: float
@@ -112,13 +114,13 @@ def levels_of(
                     prefetch=target.timing.prefetch,
                     innermost=innermost,
                     times=math.prod(loop.trips for loop in outside[: innermost + 1]),
-                    source=source,
-                    target=target,
+                    source=source.name,
+                    target=target.name,
                     latency=source.timing.latency_cycles
                     + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
-                    read=in_bursts(read * width, source.timing.burst_words),
-                    filled=filled * target.words_of(tensor),
-                    updated=in_bursts(updated * width, source.timing.burst_words),
+                    read=in_bursts(read * width, source.timing.burst_words) * source.slices_per_word,
+                    filled=filled * target.slices_of(tensor),
+                    updated=in_bursts(updated * width, source.timing.burst_words) * source.slices_per_word,
                     read_requests=read * cycles,
                     updated_requests=updated * cycles,
                 )
@@ -151,29 +153,32 @@ def request_cycles(
     return math.ceil(values * source.words_of(tensor) / requests.words) * requests.cycles / values
 
 
-def transfer_cycles(tiles: Iterable[Tile], arriving: int | None, leaving: int | None, latency: bool = True) -> float:
+def transfer_cycles(
+    tiles: Iterable[Tile],
+    prices: MappingOf[str, Price],
+    arriving: int | None,
+    leaving: int | None,
+    latency: bool = True,
+) -> float:
     """Return the cycles in which tiles arrive at one boundary and leave at another; None: none do.
 
     Transfers share the bandwidths of their memories, and send their requests in sequence. Different memories work at
     the same time.
     """
     read, written, asked = (defaultdict[str, float](float) for _ in range(3))
-    memories, waits = dict[str, Memory](), 0
+    waits = 0
     for tile in tiles:
-        memories[tile.source.name], memories[tile.target.name] = tile.source, tile.target
         if arriving is not None and arriving <= tile.innermost and (tile.read or tile.filled):
-            read[tile.source.name] += tile.read
-            asked[tile.source.name] += tile.read_requests
-            written[tile.target.name] += tile.filled
+            read[tile.source] += tile.read
+            asked[tile.source] += tile.read_requests
+            written[tile.target] += tile.filled
             waits = max(waits, tile.latency)
         if leaving is not None and leaving <= tile.innermost:
-            written[tile.source.name] += tile.updated
-            asked[tile.source.name] += tile.updated_requests
-    longest = 0.0
-    for name, memory in memories.items():
-        for _, words, bandwidth in memory.demands(read[name], written[name]):
-            longest = max(longest, asked[name] + (0.0 if bandwidth is None else words / bandwidth))
-    return longest + (waits if latency else 0)
+            written[tile.source] += tile.updated
+            asked[tile.source] += tile.updated_requests
+    for name in {**read, **written}.keys() & prices.keys():
+        asked[name] += float(port_time(prices[name], read[name], written[name]))
+    return max(asked.values(), default=0.0) + (waits if latency else 0)
 
 
 def steps_of(level: Level, start: int, end: int) -> dict[tuple[int, int], int]:
@@ -215,15 +220,23 @@ def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, hol
 class Schedule:
     """Cycles of the work between boundaries, level by level."""
 
-    def __init__(self, architecture: Architecture, levels: Sequence[Level], compute_cycles: float, stationary: int):
+    def __init__(
+        self,
+        architecture: Architecture,
+        prices: MappingOf[str, Price],
+        levels: Sequence[Level],
+        compute_cycles: float,
+        stationary: int,
+    ):
         """Prepare the schedule.
 
         Args:
+            prices: memory with a bandwidth -> prices.
             levels: from `levels_of`.
             compute_cycles: of all steps together.
             stationary: position of the innermost loop that moves a tile of the innermost level.
         """
-        self.levels = levels
+        self.levels, self.prices = levels, prices
         self.compute_cycles = compute_cycles / math.prod(trips for level in levels for trips in level.trips)
         self.fill_drain_cycles, self.stationary = architecture.compute.fill_drain_cycles, stationary
         self._tiles = [
@@ -247,7 +260,7 @@ class Schedule:
         key = number, kind, arriving, leaving
         if key not in self._moved:
             tiles = self._tiles[number][kind]
-            self._moved[key] = transfer_cycles(tiles, arriving, leaving) if tiles else 0.0
+            self._moved[key] = transfer_cycles(tiles, self.prices, arriving, leaving) if tiles else 0.0
         return self._moved[key]
 
     def _sum(self, number: int, start: int, end: int) -> float:
@@ -264,7 +277,12 @@ class Schedule:
 
 
 def schedule_cycles(
-    problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int], traffic: Traffic
+    problem: Problem,
+    architecture: Architecture,
+    prices: MappingOf[str, Price],
+    mapping: Mapping,
+    holding: Sequence[int],
+    traffic: Traffic,
 ) -> float:
     """Return the cycles of the schedule of a legal mapping; see `levels_of`."""
     levels = levels_of(problem, architecture, mapping, holding, traffic)
@@ -273,10 +291,11 @@ def schedule_cycles(
     loops = [loop for loop in mapping.loops() if not loop.spatial and loop.entry <= holding[-1]]
     stationary = max((at for at, loop in enumerate(loops) if loop.dimension in moved), default=RUN)
     compute_cycles = traffic.compute_cycles * slowdown(problem, architecture, mapping, holding)
-    return max(Schedule(architecture, levels, compute_cycles, stationary).cycles(), busy_cycles(levels))
+    schedule = Schedule(architecture, prices, levels, compute_cycles, stationary)
+    return max(schedule.cycles(), busy_cycles(levels, prices))
 
 
-def busy_cycles(levels: Sequence[Level]) -> float:
+def busy_cycles(levels: Sequence[Level], prices: MappingOf[str, Price]) -> float:
     """Return the cycles of the busiest memory: all transfers of the run, without latencies."""
     amounts = "read", "filled", "updated", "read_requests", "updated_requests"
     every = [
@@ -284,4 +303,4 @@ def busy_cycles(levels: Sequence[Level]) -> float:
         for level in levels
         for tile in level.tiles
     ]
-    return transfer_cycles(every, RUN, RUN, latency=False)
+    return transfer_cycles(every, prices, RUN, RUN, latency=False)
