@@ -1,7 +1,7 @@
 """Mutations of plugins that keep their promises: each is caught by the check named for it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,9 @@ import pytest
 
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.composed import ComposedEvaluator, ComposedModel, CycleLimit
 from tilewright.plugin.costmodel import Costs
+from tilewright.plugin.counts import AccessBatch
 from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright.plugin.registry import Registration
 from tilewright.plugin.specs import CostModelSpec, MapperSpec, PluginSpec
@@ -97,6 +99,47 @@ MAPPERS: dict[str, tuple[Mapper, str]] = {
         "check_mapper_keeps_to_the_constraints",
     ),
 }
+
+
+class Composed(ComposedModel):
+    """Cycles from the reads, as a function gives them; declared to rise with them."""
+
+    name = "composed"
+    monotone = True
+
+    def __init__(self, cycles: Callable[[Any], Any], told: float = 0.0) -> None:
+        super().__init__()
+        self.cycles, self.told = cycles, told
+
+    def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
+        yield CycleLimit("reads", "read", self.cycles(counts.reads.sum(axis=(1, 2))))
+
+    def bind(self, problem: Any, architecture: Any) -> ComposedEvaluator:
+        told = self.told
+
+        class Evaluator(ComposedEvaluator):
+            def evaluate_batch(self, batch: MappingBatch) -> Costs:
+                costs = super().evaluate_batch(batch)
+                return replace(costs, cycles=costs.cycles + told)
+
+        bound = super().bind(problem, architecture)
+        return Evaluator(self, bound.counting, problem, architecture)
+
+
+RISE, BELONG = "check_costmodel_limits_rise_with_the_counts", "check_costmodel_counts_belong_to_its_costs"
+COMPOSED: dict[str, tuple[Composed, str]] = {
+    "falls": (Composed(lambda reads: 1e6 / (1 + reads)), RISE),
+    "NaN": (Composed(lambda reads: np.full(len(reads), np.nan)), RISE),
+    "other costs": (Composed(lambda reads: reads, told=1.0), BELONG),
+}
+
+
+@pytest.mark.parametrize("mutation", COMPOSED)
+def test_a_composed_model_that_is_changed_is_caught(mutation: str) -> None:
+    model, check = COMPOSED[mutation]
+    assert failed(CostModelSpec(name="mutant", summary="Changed.", factory=lambda options: model), check)
+    plain = Composed(lambda reads: reads)
+    assert not failed(CostModelSpec(name="plain", summary="Plain.", factory=lambda options: plain), check)
 
 
 def failed(spec: PluginSpec[Any], name: str) -> bool:
