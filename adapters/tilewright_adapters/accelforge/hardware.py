@@ -14,6 +14,7 @@ from tilewright.estimation.architectures import records, rounded
 from tilewright.estimation.asking import Answer
 from tilewright.expressions import ExpressionError
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
+from tilewright.schema.constraints import UnsearchedRule
 from tilewright.schema.document import Document, suggestion, validate
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Tensor
@@ -34,6 +35,14 @@ from tilewright_adapters.faults import placed
 IN_TURN = "sum(a.n_calls / a.throughput for a in actions)"
 SEPARATE_PORTS = "max(a.n_calls / a.throughput for a in actions)"
 _NODES: dict[str, type[Model]] = {"Memory": MemoryData, "Container": ContainerData, "Compute": ComputeData}
+_DEMANDS = {
+    "tile_shape": ("bounds on the tiles in", False),
+    "no_refetch_from_above": ("tensors that are fetched once into", False),
+    "no_resend_to_below": ("tensors that are sent once from", False),
+    "tensor_order_options": ("orders of the tensors in", False),
+    "force_memory_hierarchy_order": ("tiles of inner memories outside those of outer ones, for", True),
+}
+"""Demands of a memory on mappings that no constraint has: a clause, and whether they allow more mappings."""
 
 
 @dataclass
@@ -62,6 +71,7 @@ class Hardware:
         shared: cluster -> tensors that one read may serve.
         keeps: memory -> tensors that it must keep, and tensors that it may keep.
         reused: cluster -> tensors that its loops must not index, and minimum utilization.
+        unsearched: demands on mappings that no constraint has.
         warnings: content that an architecture cannot express.
     """
 
@@ -71,6 +81,7 @@ class Hardware:
     shared: dict[str, Tensors]
     keeps: dict[str, tuple[Tensors, Tensors]]
     reused: dict[str, tuple[Tensors, float]]
+    unsearched: tuple[UnsearchedRule, ...]
     warnings: list[str]
 
 
@@ -119,6 +130,7 @@ class _Walk:
         self.unrolled: dict[tuple[str, str], int | None] = {}
         self.keeps: dict[str, tuple[Tensors, Tensors]] = {}
         self.reused: dict[int, tuple[Tensors, float]] = {}
+        self.unsearched: list[UnsearchedRule] = []
         self.memories: list[tuple[Document, MemoryData, Tensors, int]] = []
         self.compute: tuple[Document, ComputeData] | None = None
         self.warnings: list[str] = []
@@ -142,7 +154,7 @@ class _Walk:
             named = data.name if not isinstance(data, ComputeData) else None
             for number, spatial in enumerate(data.spatial, 1):
                 inside = named if number == len(data.spatial) else f"{data.name}.{spatial.name}"
-                if self.fanout(data.name, spatial) and inside is not None:
+                if self.fanout(node, data.name, spatial) and inside is not None:
                     self.drafts.append(ClusterDraft(inside))
             if isinstance(data, MemoryData):
                 self.memory(node, data)
@@ -160,7 +172,7 @@ class _Walk:
         reason = Reason(code="compute", where=self.problem.name, message=text)
         raise NotConformableError("an architecture", [reason])
 
-    def fanout(self, node: str, data: SpatialData) -> bool:
+    def fanout(self, place: Document, node: str, data: SpatialData) -> bool:
         """Add a fanout to the innermost cluster; return whether its size exceeds 1."""
         size = self.scope.whole(data.fanout)
         self.unrolled[node, data.name] = len(self.drafts) - 1 if size > 1 else None
@@ -175,9 +187,13 @@ class _Walk:
         draft.shared = self.scope.every if data.reuse is None else reuse
         if data.may_reuse is not None:
             draft.shared = self.scope.tensors(data.may_reuse)
-        self.reused[len(self.drafts) - 1] = (reuse, float(self.scope.number(data.min_usage)))
+        least = float(self.scope.number(data.min_usage))
+        if least:
+            least /= float(self.scope.number(data.usage_scale)) or 1.0
+        self.reused[len(self.drafts) - 1] = (reuse, least)
         if data.loop_bounds:
             self.warn(f"loop_bounds of {node} are ignored")
+            self.leave(place, "loop_bounds", f"bounds on the loops over {data.name} of {node}")
         return True
 
     def memory(self, node: Document, data: MemoryData) -> None:
@@ -191,6 +207,10 @@ class _Walk:
             self.drafts.append(ClusterDraft())
         self.drafts[-1].holding |= held
         self.keeps[data.name] = (keep, held)
+        for word, (why, missing) in _DEMANDS.items():
+            told = getattr(data.tensors, word)
+            if told != TensorsData.model_fields[word].default:
+                self.leave(node, word, f"{why} {data.name}", missing=missing)
         self.memories.append((node, data, held, len(self.drafts) - 1))
 
     def kept(self, data: TensorsData) -> tuple[Tensors, Tensors]:
@@ -230,8 +250,14 @@ class _Walk:
             {names[at]: draft.shared for at, draft in enumerate(self.drafts) if draft.shared is not None},
             self.keeps,
             {names[at]: found for at, found in self.reused.items()},
+            tuple(self.unsearched),
             self.warnings,
         )
+
+    def leave(self, place: Document, name: str, why: str, *, missing: bool = False) -> None:
+        """Add a demand on mappings that no constraint has."""
+        where = str(place.locate(()))
+        self.unsearched.append(UnsearchedRule(name=name, where=where, why=why, missing=missing))
 
     def warn(self, text: str) -> None:
         """Add a warning unless it is there already."""

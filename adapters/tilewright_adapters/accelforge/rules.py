@@ -32,9 +32,9 @@ def constraints(hardware: Hardware, problem: Problem | None) -> tuple[Constraint
         for cluster in wanted
         if reached[cluster] < wanted[cluster]
     ]
-    if not keep and not spatial:
+    if not keep and not spatial and not hardware.unsearched:
         return None, warnings
-    variant = Variant(keep=tuple(keep), spatial=tuple(spatial))
+    variant = Variant(keep=tuple(keep), spatial=tuple(spatial), unsearched=hardware.unsearched)
     name = hardware.architecture.name
     return Constraints(name="accelforge", architecture=name, variants=(variant,)), warnings
 

@@ -176,25 +176,30 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
             hint="add the accelerator file",
         )
     with _at(found["mapping"]):
-        inputs = _mapped(inputs, said, accelerator, layer, links)
+        inputs = _mapped(inputs, said, accelerator, layer, links, str(found["mapping"].locate(())))
     return _told_apart(inputs, data, file, others, links) if others and inputs.mapping is None else inputs
 
 
 def _mapped(
-    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, layer: Layer | None, links: Mapping[str, str]
+    inputs: InputSet,
+    said: LayerMapping,
+    accelerator: Accelerator,
+    layer: Layer | None,
+    links: Mapping[str, str],
+    where: str,
 ) -> InputSet:
     warnings = list(inputs.warnings)
     sizes = layer.problem.dimensions if layer else _every_dimension(said)
     unrolling = unrolled(said, sizes, accelerator.array, warnings)
     if layer is None:
-        return _constrained(inputs, said, accelerator, unrolling, [*warnings, "no layer is given"])
+        return _constrained(inputs, said, accelerator, unrolling, [*warnings, "no layer is given"], where)
     stores = linked(accelerator.stores, links)
     cut, told = within_reach(unrolling, stores, layer)
     order = ordering(said, sizes, unrolling)
     if order is None:
         told = [f"{each}: reduced, as in ZigZag" for each in told]
         why = "temporal_ordering is incomplete; ZigZag would search for the rest"
-        return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why])
+        return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why], where)
     if told:
         raise ValueError(f"{told[0]}: ZigZag would reduce the unrolling and search for a loop order")
     open_loops = [name for name, count in said.temporal_ordering if isinstance(count, str) and name.upper() in sizes]
@@ -210,9 +215,9 @@ def _mapped(
 
 
 def _constrained(
-    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, unrolling: Unrolled, warnings: list[str]
+    inputs: InputSet, said: LayerMapping, accelerator: Accelerator, unrolling: Unrolled, warnings: list[str], where: str
 ) -> InputSet:
-    rules = constraints(said, unrolling, accelerator)
+    rules = constraints(said, unrolling, accelerator, where)
     warnings[-1] += ": read as constraints"
     warnings += accelerator.partial_sum_warnings()
     return replace(inputs, constraints=rules, warnings=tuple(warnings))

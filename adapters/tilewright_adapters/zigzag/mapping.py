@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Constraints, SpatialRule, TripRange, Variant
+from tilewright.schema.constraints import Constraints, SpatialRule, TripRange, UnsearchedRule, Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -286,11 +286,11 @@ def single_buffered(
     return changed, tuple(sorted(single))
 
 
-def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator) -> Constraints | None:
+def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerator, where: str) -> Constraints | None:
     """Return the constraints of a mapping without an order of loops.
 
     These fix the unrolling. For array dimensions with a hint, they fix which dimensions may be
-    unrolled.
+    unrolled. A part of an order is not searched; `where` is its place.
     """
     rules = []
     for axis, counts in unrolling.items():
@@ -302,11 +302,14 @@ def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerato
         if axis in accelerator.unrolled_at and axis not in unrolling:
             only = tuple(name.upper() for name in names)
             rules.append(SpatialRule(cluster=accelerator.unrolled_at[axis], only=only))
-    if not rules:
+    order = ", ".join(f"{name} {count}" for name, count in said.temporal_ordering)
+    why = f"the order {order}, which leaves loops open"
+    unsearched = (UnsearchedRule(name="temporal_ordering", where=where, why=why),) if order else ()
+    if not rules and not unsearched:
         return None
     return Constraints(
         name="zigzag",
         architecture=accelerator.architecture.name,
         factors="as_needed",
-        variants=(Variant(spatial=tuple(rules)),),
+        variants=(Variant(spatial=tuple(rules), unsearched=unsearched),),
     )

@@ -490,6 +490,23 @@ def test_einsums_in_sequence_are_read_one_at_a_time(sample: Path) -> None:
     assert caught.value.hint == "branches exist for Window, Yy"
 
 
+def test_demands_that_no_constraint_has_are_left_to_the_report(sample: Path) -> None:
+    edit(
+        sample / "arch.yaml",
+        "min_usage: 1}",
+        'min_usage: 0.5, usage_scale: 2, loop_bounds: [{expression: n, operator: "<=", value: 2}]}',
+    )
+    edit(sample / "arch.yaml", "{keep: input | output}", "{keep: input | output, no_refetch_from_above: input}")
+    edit(sample / "arch.yaml", "{keep: weight}", "{keep: weight, force_memory_hierarchy_order: false}")
+    read = ADAPTER.parse([sample / NAMES[0], sample / NAMES[1] / "Y"])
+    assert read.constraints is not None
+    (variant,) = read.constraints.variants
+    told = {rule.name: rule.missing for rule in variant.unsearched}
+    assert told == {"loop_bounds": False, "no_refetch_from_above": False, "force_memory_hierarchy_order": True}
+    assert all("arch.yaml:" in rule.where and rule.joint is None for rule in variant.unsearched)
+    assert [rule.min_utilization for rule in variant.spatial if rule.min_utilization] == [0.25]  # usage counts twice
+
+
 def test_the_least_usage_falls_back_to_what_can_be_had(sample: Path) -> None:
     """A fanout of 5 over dimensions of 4, 8 and 16 has at most 4 used instances."""
     edit(sample / "arch.yaml", "fanout: 4, reuse: input", "fanout: 5, reuse: input")

@@ -349,6 +349,15 @@ def test_a_mapping_may_leave_all_to_a_search(sample: Path) -> None:
     assert found.constraints is None or not any(rule.spatial for rule in found.constraints.variants)
 
 
+def test_a_part_of_an_order_is_left_to_the_report(sample: Path) -> None:
+    (sample / NAMES[2]).write_text("- {name: default, temporal_ordering: [[C, 2]]}\n")
+    found = parse(sample)
+    assert found.mapping is None and found.constraints is not None
+    (rule,) = found.constraints.variants[0].unsearched
+    assert rule.name == "temporal_ordering" and rule.why == "the order C 2, which leaves loops open"
+    assert rule.where.endswith(f"{NAMES[2]}:1:1") and not rule.missing
+
+
 def test_a_layer_is_chosen_by_name(sample: Path) -> None:
     with pytest.raises(InputError, match="the file has 2 layers; select one") as caught:
         ADAPTER.parse([sample / NAMES[1]])
