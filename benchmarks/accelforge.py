@@ -27,8 +27,8 @@ from tilewright.run.search import search
 from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, KeepRule, SpatialRule, Variant
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Objective
 
 EYERISS = """
 name: eyeriss
@@ -125,7 +125,7 @@ LAYERS = {
     "conv_c128_m256_56": "O[m,p,q] += I[c,p+r,q+s] * W[m,c,r,s]; m=256 c=128 p=56 q=56 r=3 s=3",
     "conv_c256_m512_7_s2": "O[m,p,q] += I[c,2p+r,2q+s] * W[m,c,r,s]; m=512 c=256 p=7 q=7 r=3 s=3",
 }
-FOUND: tuple[tuple[str, str, Objective, float, float], ...] = (
+FOUND: tuple[tuple[str, str, str, float, float], ...] = (
     ("eyeriss", "gemm256", "edp", 5.84974546e13, 0.53),
     ("eyeriss", "gemm256", "energy", 223150080, 0.46),
     ("eyeriss", "gemm256", "cycles", 262144, 0.30),
@@ -172,7 +172,7 @@ FOUND: tuple[tuple[str, str, Objective, float, float], ...] = (
     ("tpu_free", "gemm256", "edp", 8.39116723e10, 0.92),
 )
 """What AccelForge ended with: machine, layer, objective, value, CPU seconds; inf: nothing in that time."""
-FOUND_IMPERFECT: tuple[tuple[str, str, Objective, float, float], ...] = (
+FOUND_IMPERFECT: tuple[tuple[str, str, str, float, float], ...] = (
     ("eyeriss", "gemm256", "edp", 2.08277283e13, 1.99),
     ("eyeriss", "pw_c64_m256_56", "edp", 2.20802508e14, 2.86),
 )
@@ -225,7 +225,7 @@ def main() -> None:
         evaluator = model.bind(space.problem, space.architecture)
         row = [machine, layer, objective, f"{theirs:.4g}", f"{their_seconds:g}"]
         for spaces in ((space,), arrangements(space))[: 1 + given.uneven]:
-            tasks = [Task(each, objective) for each in spaces]
+            tasks = [Task(each, Objective.named(objective)) for each in spaces]
             search(mapper, tasks[0], evaluator, Budget(evaluations=1))  # compiles
             started = time.process_time()
             found = search_union(mapper, tasks, evaluator, Budget(seconds=given.seconds))

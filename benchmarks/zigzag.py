@@ -24,6 +24,7 @@ from tilewright.plugin import Budget, CostModelSpec, MapperSpec, Task, installed
 from tilewright.plugin.adapter import InputSet
 from tilewright.run.search import search
 from tilewright.run.union import search_union
+from tilewright.schema.objective import EDP
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -38,7 +39,7 @@ def measured(name: str, accelerator: str, inputs: InputSet, seconds: float) -> d
     model = installed().make(CostModelSpec, "timeloop", {"link_transfers": False})
     mapper, budget = installed().make(MapperSpec, "optimal"), Budget(seconds=seconds)
     evaluator = model.bind(inputs.problem, inputs.architecture)
-    theirs = float(evaluator.evaluate(inputs.mapping).of("edp")[0])
+    theirs = float(evaluator.evaluate(inputs.mapping).of(EDP)[0])
     space = tw.space(inputs.problem, arch=inputs.architecture, constraints="none")
     search(mapper, Task(space), evaluator, Budget(evaluations=1))  # compiles
     ragged = tw.space(inputs.problem, arch=inputs.architecture, constraints="none", factors="ragged")

@@ -24,6 +24,7 @@ from benchmarks.experiments.framework import (
 )
 from benchmarks.experiments.sunstone import KERNELS, SUNSTONE, TIMELOOP_FAST, TIMELOOP_SLOW, UPDATES, limits
 from tilewright.mapspace.looporders import ordering_trie, reuse_maximal
+from tilewright.schema.objective import EDP
 from tilewright_strategies.sunstone_arch import Tiles
 
 PAPER = "Sunstone-arch (thesis of C. Ng, UBC, 2022)"
@@ -196,7 +197,7 @@ def measure_arch(run: Run) -> Iterator[Row]:
             yield {
                 "layer": label,
                 "tool": strategy,
-                "edp": best.of("edp"),
+                "edp": best.of(EDP),
                 "sizes": "/".join(str(value) for value in best.values.values()),
                 "triples": len(report.found),
                 "l1_tiles": tiles[strategy],

@@ -15,6 +15,7 @@ from benchmarks import algorithms
 from benchmarks.experiments.framework import Chart, Experiment, Row, Run, distinct, number, table
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.objective import EDP
 
 PAPER = "Union (PACT 2021)"
 LAYERS = tuple(layer.problem.name for layer in tw.load("union_dnn_layers", kind="workload").layers)
@@ -172,7 +173,7 @@ def rows_of(report: tw.ExplorationReport, first: Row) -> Iterator[Row]:
         layers = [layer for _, layer in point.layers]
         yield first | {
             "place": next(iter(point.values.values())),
-            "edp": point.of("edp") if layers and layers[0].reason is None else None,
+            "edp": point.of(EDP) if layers and layers[0].reason is None else None,
             "cpu_seconds": round(sum(layer.cpu_seconds for layer in layers), 3),
         }
 

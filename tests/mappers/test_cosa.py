@@ -22,6 +22,7 @@ from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture, Fanout
+from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright.testing.strategies import architectures
@@ -52,7 +53,7 @@ def solved(space: MapSpace) -> tuple[Traffic, Shares, Floats] | None:
     tiling = Tiling(space, keep)
     traffic = Traffic(tiling)
     shares, program = Shares(traffic, traffic.moves()), tiling.program.copy()
-    points = program.solve(shares.of("energy", program, least_energy_pj(space)), LIMITS).points[-1:]
+    points = program.solve(shares.of(ENERGY, program, least_energy_pj(space)), LIMITS).points[-1:]
     if not len(points) or not tiling.sound(tiling.read(points))[0]:
         return None
     return traffic, shares, points[0]
@@ -279,7 +280,7 @@ def test_a_deadline_leaves_a_mapping_that_uses_the_array() -> None:
     """DeepBench's first layer of DeepSpeech, for whose programs there is no time at all: 896 of 1,024 units work."""
     layer = CosaLayer("DeepSpeech", {"N": 1, "K": 32, "C": 1, "P": 700, "Q": 161, "R": 5, "S": 20}, (2, 2), {})
     mapper = installed().make(MapperSpec, "cosa", {})
-    task, budget = Task(layer.space, "cycles"), Budget(seconds=MARGIN_SECONDS)
+    task, budget = Task(layer.space, CYCLES), Budget(seconds=MARGIN_SECONDS)
     result = search(mapper, task, evaluator_of(layer.space), budget, clock=lambda: 0.0)
     assert result.stop == "deadline" and result.value <= 563_500
 

@@ -18,14 +18,14 @@ from tilewright.plugin.specs import MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.constraints import SpatialRule, TripRange, Variant
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 
 pytestmark = pytest.mark.exhaustive
 
 SMALL = [sample for sample in SAMPLES if 1 < sample.space.size <= 20_000]
-OBJECTIVES: tuple[Objective, ...] = ("edp", "energy", "cycles")
+OBJECTIVES: tuple[Objective, ...] = (EDP, ED2P, ENERGY, CYCLES)
 
 
 def mapper(name: str, **options: int) -> Mapper:
@@ -39,7 +39,7 @@ def run(name: str, space: MapSpace, objective: Objective, budget: Budget, seed: 
 
 @cache
 def optimum(number: int) -> Result:
-    return run("exhaustive", SMALL[number].space, "edp", Budget())
+    return run("exhaustive", SMALL[number].space, EDP, Budget())
 
 
 def test_the_corpus_has_spaces_to_search() -> None:
@@ -69,7 +69,7 @@ def test_exhaustive_proves_the_optimum(number: int, objective: Objective) -> Non
 @given(st.integers(0, 2**32), st.integers(1, 40), st.sampled_from(range(len(SMALL))))
 def test_random_is_the_seed_and_never_beats_the_optimum(seed: int, batch: int, number: int) -> None:
     space = SMALL[number].space
-    first, again = (run("random", space, "edp", Budget(evaluations=300), seed, batch=batch) for _ in range(2))
+    first, again = (run("random", space, EDP, Budget(evaluations=300), seed, batch=batch) for _ in range(2))
     assert (first.stop, first.evaluated) == ("evaluations", 300)
     assert (first.best, first.value, first.valid) == (again.best, again.value, again.valid)
     assert first.lower_bound is None
@@ -79,7 +79,7 @@ def test_random_is_the_seed_and_never_beats_the_optimum(seed: int, batch: int, n
 def test_random_finds_the_optimum_of_a_small_space_in_the_end() -> None:
     number = min(range(len(SMALL)), key=lambda number: SMALL[number].space.size)
     space = SMALL[number].space
-    assert run("random", space, "edp", Budget(evaluations=200 * space.size)).value == optimum(number).value
+    assert run("random", space, EDP, Budget(evaluations=200 * space.size)).value == optimum(number).value
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_exhaustive_refuses_what_it_cannot_finish(limit: int, evaluations: int |
     """Both bounds are given relative to the size of the space; one mapping too few is enough."""
     space = SMALL[0].space
     budget = Budget(evaluations=None if evaluations is None else space.size + evaluations)
-    result = run("exhaustive", space, "edp", budget, limit=space.size + limit)
+    result = run("exhaustive", space, EDP, budget, limit=space.size + limit)
 
     assert (result.stop, result.evaluated) == ("failed", 0)
     assert isinstance(result.error, SpaceTooLargeError)
@@ -99,12 +99,12 @@ def test_exhaustive_refuses_what_it_cannot_finish(limit: int, evaluations: int |
 
 def test_exhaustive_takes_a_space_as_large_as_its_limit() -> None:
     space = SMALL[0].space
-    assert run("exhaustive", space, "edp", Budget(), limit=space.size).stop == "finished"
+    assert run("exhaustive", space, EDP, Budget(), limit=space.size).stop == "finished"
 
 
 def test_exhaustive_stopped_early_proves_nothing() -> None:
     space = max((sample.space for sample in SMALL), key=lambda space: space.size)
-    result = run("exhaustive", space, "edp", Budget(patience=1), batch=10)
+    result = run("exhaustive", space, EDP, Budget(patience=1), batch=10)
     assert result.stop == "patience" and result.evaluated < space.size
     assert result.lower_bound is None and result.gap is None
 
@@ -116,10 +116,10 @@ def test_an_empty_space_is_told_by_random_and_finished_by_exhaustive() -> None:
     space = MapSpace.of(
         sample.problem, sample.architecture, Variant(spatial=(SpatialRule(cluster=unrolled, factors=wish),))
     )
-    told = run("random", space, "edp", Budget(evaluations=10))
+    told = run("random", space, EDP, Budget(evaluations=10))
     assert told.stop == "failed" and isinstance(told.error, NoValidMappingError)
     assert "is empty" in str(told.error)
-    done = run("exhaustive", space, "edp", Budget())
+    done = run("exhaustive", space, EDP, Budget())
     assert (done.stop, done.evaluated, done.best) == ("finished", 0, None)
 
 

@@ -17,8 +17,8 @@ from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.constraints import TemporalRule
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers import MindMappingsOptions
 from tilewright_mappers.mindmappings.dataset import random_sizes, size_ranges, training_set
@@ -41,7 +41,7 @@ def timeloop() -> CostModel:
     return installed().make(CostModelSpec, "timeloop")
 
 
-def run(space: MapSpace, budget: Budget | None = None, objective: Objective = "edp", **options: object) -> Result:
+def run(space: MapSpace, budget: Budget | None = None, objective: Objective = EDP, **options: object) -> Result:
     mapper = installed().make(MapperSpec, "mindmappings", {**SMALL, **options})
     evaluator = timeloop().bind(space.problem, space.architecture)
     return search(mapper, Task(space, objective), evaluator, budget or Budget(), seed=3)
@@ -98,7 +98,7 @@ def test_a_surrogate_learns_and_descends() -> None:
     errors = surrogate.predict(data.vectors[last:]) - data.targets[last:]
     assert (errors.var(axis=0) < 0.3 * data.targets[last:].var(axis=0)).all()
 
-    relaxed, descent = RelaxedSpace(space), descent_of(RelaxedSpace(space), "edp")
+    relaxed, descent = RelaxedSpace(space), descent_of(RelaxedSpace(space), EDP)
     vectors = relaxed.vectors(starts(space, np.random.default_rng(0), 32)).astype(np.float32)
     lower = surrogate.descend(vectors, descent, 20, 0.1)
     before, after = (surrogate.predict(each).sum(axis=1) for each in (vectors, lower))
@@ -138,7 +138,7 @@ def test_one_surrogate_serves_a_class_and_all_objectives() -> None:
     assert key_of(space, options) != key_of(constrained(CONV), options)
     assert key_of(space, options) != key_of(space, options.model_copy(update={"epochs": 3}))
     assert key_of(space, options) == key_of(space, options.model_copy(update={"rounds": 3}))
-    for objective in ("edp", "energy", "cycles"):
+    for objective in (EDP, ED2P, ENERGY, CYCLES):
         assert run(CONV.space, objective=objective).best is not None
     assert len(kept()) == 1
 

@@ -29,8 +29,8 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, KeepRule, SpatialRule, TemporalRule, Variant
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 from tilewright.testing.strategies import architectures, problems
@@ -49,7 +49,7 @@ MOST = 4000
 WAYS = 20_000
 """Orders of loops that are tried of one mapping, at most."""
 CLOSE = 1e-8
-OBJECTIVES: tuple[Objective, ...] = ("edp", "energy", "cycles")
+OBJECTIVES: tuple[Objective, ...] = (EDP, ED2P, ENERGY, CYCLES)
 
 
 def timeloop(space: MapSpace, links: bool = True) -> Evaluator:
@@ -168,10 +168,10 @@ def test_what_is_proved_of_mappings_that_take_so_many_cycles_is_what_enumeration
     costs = evaluator.evaluate_batch(Candidates.join(list(space.enumerate())).batch())
     assume(costs.valid.any())
     cap = data.draw(st.sampled_from(np.unique(costs.cycles[costs.valid]).tolist()))
-    found = check(space, evaluator, "energy", cap)
+    found = check(space, evaluator, ENERGY, cap)
     least = costs.energy_pj[costs.valid & (costs.cycles <= cap)].min()
     assert found.lower_bound is not None and found.lower_bound <= least <= found.value * (1 + CLOSE)
-    assert check(space, evaluator, "energy", cap=0.0).best is None
+    assert check(space, evaluator, ENERGY, cap=0.0).best is None
 
 
 @pytest.mark.parametrize("factors", FACTORS)
@@ -237,7 +237,7 @@ def test_a_memory_of_a_cluster_that_several_entries_keep_in_leaks_once(memory: s
     formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=8 c=6 p=6 q=6 r=3 s=3"
     space = tilewright.space(formula, arch=eyeriss, constraints="row_stationary")
     evaluator = timeloop(space)
-    complete, costs = _no_bound_is_above(_instance(space, evaluator, "energy"), evaluator, "energy", 64)
+    complete, costs = _no_bound_is_above(_instance(space, evaluator, ENERGY), evaluator, ENERGY, 64)
     rounded = 168 * 3.0  # cycles are, to the next whole one, in which all of them leak
     assert (costs - complete.bounds)[~complete.undercounted].max() <= rounded and not complete.undercounted.all()
 
@@ -249,7 +249,7 @@ def test_a_narrow_search_leaves_a_gap_and_its_bound_is_true(
 ) -> None:
     space = MapSpace.of(problem, architecture, rules=None)
     assume(0 < space.factorizations <= MOST and space.size <= MOST)
-    check(space, timeloop(space, links), "edp", width=width, orders=1)
+    check(space, timeloop(space, links), EDP, width=width, orders=1)
 
 
 SMALL = [each.space for each in SAMPLES if 1 < each.space.size <= 20_000]
@@ -277,7 +277,7 @@ def test_spaces_of_the_corpus_are_proved(number: int, objective: Objective) -> N
 def test_convolutions_of_the_library_are_proved(layer: str, architecture: str, constraints: str | None) -> None:
     """The bounds are close: these were left open by bounds that were merely true."""
     space = tilewright.space(f"quickflow_convs/{layer}", arch=architecture, constraints=constraints)
-    found = run("optimal", space, timeloop(space), "edp")
+    found = run("optimal", space, timeloop(space), EDP)
     assert found.gap is not None and found.gap < CLOSE
 
 
@@ -383,14 +383,14 @@ def test_who_is_whose_neighbour_is_known_once_the_whole_fanout_is_unrolled() -> 
     formula = "O[n,k,p,q] += I[n,c,p+r,q+3*s] * W[k,c,r,s]; n=2 k=1 c=2 p=6 q=3 r=2 s=2"
     space = tilewright.space(formula, arch="eyeriss", constraints="none")
     evaluator = timeloop(space)
-    instance = _instance(space, evaluator, "energy").without_dominance()
+    instance = _instance(space, evaluator, ENERGY).without_dominance()
     across, down = space.spatial_slots[:2]
     trips = np.ones((len(space.slots), len(space.problem.sizes)), np.int64)
     for slot, loops in ((1, {"n": 2, "p": 2}), (across, {"c": 2, "p": 3}), (down, {"r": 2, "s": 2}), (4, {"q": 3})):
         for name, count in loops.items():
             trips[slot, space.problem.dimension_names.index(name)] = count
     _allow_only(instance, trips)
-    _no_bound_is_above(instance, evaluator, "energy", 200)
+    _no_bound_is_above(instance, evaluator, ENERGY, 200)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -431,7 +431,7 @@ def test_no_more_sub_clusters_have_equal_tiles_than_is_bounded(steps: list[tuple
     sizes = " ".join(f"{d}={tile * count}" for d, (_, tile, count) in zip(names, steps, strict=True))
     space = tilewright.space(f"O[{','.join(names)}] += I[{window}]; {sizes}", arch="eyeriss")
     evaluator = timeloop(space)
-    instance = _instance(space, evaluator, "energy")
+    instance = _instance(space, evaluator, ENERGY)
     staged = StagedSearch(instance, math.inf, 1, lambda: False)
     states = StateRows(np.zeros((1, instance.layout.numbers)), np.zeros((1, instance.layout.integers), np.int64))
     first = instance.layout.tile
@@ -466,7 +466,7 @@ def test_no_outer_loop_spares_a_sliding_tensor_more_than_is_bounded(
     window = " + ".join(f"{c}*{d}" for d, (c, _, _) in zip(names, terms, strict=True)) + " + s"
     sizes = " ".join(f"{d}={side * count}" for d, side, count in zip(names, tile, left, strict=True))
     space = tilewright.space(f"O[{','.join(names)}] += I[{window}] * W[s]; {sizes} s=2", arch="eyeriss")
-    instance = _instance(space, timeloop(space), "energy")
+    instance = _instance(space, timeloop(space), ENERGY)
     layout, t = instance.layout, [tensor.name for tensor in space.problem.tensors].index("I")
     staged = StagedSearch(instance, math.inf, 1, lambda: False)
     states = StateRows(np.zeros((1, layout.numbers)), np.zeros((1, layout.integers), np.int64))
@@ -497,8 +497,8 @@ def test_a_fanout_that_is_searched_in_parts_proves_more(monkeypatch: pytest.Monk
     formula = "O[k,p,q] += I[c,p+r,q+s] * W[k,c,r,s]; k=16 c=4 p=16 q=16 r=3 s=3"
     space = tilewright.space(formula, arch="sunstone_conventional", constraints="none")
     evaluator = timeloop(space)
-    instance = _instance(space, evaluator, "edp")
-    _, costs = _no_bound_is_above(instance, evaluator, "edp", 2000)
+    instance = _instance(space, evaluator, EDP)
+    _, costs = _no_bound_is_above(instance, evaluator, EDP, 2000)
     monkeypatch.setattr(staged_search, "INSIDE_SHARE", 1)
     least = float(costs.min())
     plain, parts = (StagedSearch(instance, least, 1600, lambda: False, aim=aim) for aim in (0.0, 0.95 * least))
@@ -512,7 +512,7 @@ def test_a_fanout_that_is_searched_in_parts_proves_more(monkeypatch: pytest.Monk
 def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:
     space = SMALL[0]
     model = installed().make(CostModelSpec, "oracle").bind(space.problem, space.architecture)
-    result = run("optimal", space, model, "edp")
+    result = run("optimal", space, model, EDP)
     assert isinstance(result.error, NotConformableError)
     assert "offers no relaxation" in str(result.error) and "quickflow" in str(result.error)
 
@@ -521,12 +521,12 @@ def test_a_model_without_a_relaxation_is_refused_in_one_sentence() -> None:
 def test_another_model_s_relaxation_will_do(number: int) -> None:
     """A weak relaxation still gives a correct answer, regardless of the gap."""
     space = SMALL[number]
-    check(space, PlainEvaluator(space.problem, space.architecture), "energy", orders=200)
+    check(space, PlainEvaluator(space.problem, space.architecture), ENERGY, orders=200)
 
 
 def test_it_tells_what_it_has_pruned() -> None:
     space = SMALL[-1]
-    figures = run("optimal", space, timeloop(space), "edp").figures
+    figures = run("optimal", space, timeloop(space), EDP).figures
     assert figures.keys() >= {"states", "pruned_by_bound", "pruned_by_dominance", "widest"}
     assert all(np.isfinite(value) for value in figures.values())
 
@@ -534,8 +534,8 @@ def test_it_tells_what_it_has_pruned() -> None:
 def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
     problem = library.workload("quickflow_convs/V").layers[0].problem
     space = tilewright.space(problem, arch="eyeriss", constraints="none")
-    result = run("optimal", space, timeloop(space), "edp", memory=2)
-    whole = run("optimal", space, timeloop(space), "edp")
+    result = run("optimal", space, timeloop(space), EDP, memory=2)
+    whole = run("optimal", space, timeloop(space), EDP)
     assert result.figures["memory_mib"] <= result.figures["memory_limit_mib"] == 2
     assert "gap_by_memory" in result.figures
     assert result.lower_bound is not None and result.lower_bound <= whole.value <= result.value
@@ -545,7 +545,7 @@ def test_a_limit_of_memory_leaves_a_gap_and_is_named() -> None:
 
 def test_a_pass_that_can_prove_no_more_ends() -> None:
     space = tilewright.space("quickflow_convs/V", arch="eyeriss")
-    instance = _instance(space, timeloop(space), "edp")
+    instance = _instance(space, timeloop(space), EDP)
     first = StagedSearch(instance, 1e300, 50, lambda: False)
     assert len(first.run().bounds)
     again = StagedSearch(instance, 1e300, 50, lambda: False, known=first.truncation_bound)
@@ -557,6 +557,6 @@ def test_compulsory_words_of_a_middle_memory_bound_the_cycles() -> None:
     """L2 writes every input and every output, at 32 words per cycle."""
     problem = tilewright.load("O[n,g,p,q] += I[n,g,p+r,q+s] * W[g,r,s]; n=2 g=32 p=4 q=4 r=3 s=3", "problem")
     space = tilewright.space(problem, arch="sunstone_simba", constraints="none")
-    result = run("optimal", space, timeloop(space), "cycles", width=64)
+    result = run("optimal", space, timeloop(space), CYCLES, width=64)
     assert result.lower_bound is not None and result.lower_bound <= result.value
     assert result.lower_bound == pytest.approx((2 * 32 * 6 * 6 + 2 * 32 * 4 * 4) / 32, rel=0.02)

@@ -16,6 +16,7 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
+from tilewright.schema.objective import Objective
 
 pytestmark = pytest.mark.exhaustive
 
@@ -62,7 +63,9 @@ def test_proofs_that_were_wrong_once_are_right(file: Path) -> None:
     space = tilewright.space(inputs.problem, arch=inputs.architecture, constraints=inputs.constraints)
     model = installed().make(CostModelSpec, "timeloop", inputs.model_options)
     evaluator = model.bind(space.problem, space.architecture)
-    proved, wrong = check_against(least, Task(space, inputs.objective, most_cycles), evaluator, inputs.seed)
+    proved, wrong = check_against(
+        least, Task(space, Objective.named(inputs.objective), most_cycles), evaluator, inputs.seed
+    )
     assert proved and not wrong
 
 

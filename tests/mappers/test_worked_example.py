@@ -16,6 +16,7 @@ from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import ENERGY
 from tilewright.schema.problem import Problem
 from tilewright_mappers.optimal.kernel import stages
 from tilewright_mappers.optimal.mapper import ROUNDING_FACTOR
@@ -40,7 +41,7 @@ def example() -> tuple[MapSpace, RecordedSearch, CompleteMappings, Floats]:
     costs = np.concatenate([model.evaluate_batch(each.batch()).energy_pj for each in space.enumerate(1000)])
     relaxation = model.relaxation(space.skeleton)
     assert relaxation is not None
-    instance = SearchInstance(space, relaxation, "energy", math.inf)
+    instance = SearchInstance(space, relaxation, ENERGY, math.inf)
     second = sorted({round(float(cost), 6) for cost in costs if math.isfinite(cost)})[1]
     search = RecordedSearch(instance, second * ROUNDING_FACTOR, 1000, lambda: False)
     return space, search, search.run(), costs

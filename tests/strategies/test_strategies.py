@@ -9,6 +9,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import InputError, PluginError, UnknownPluginError
 from tilewright.exploration.records import front
+from tilewright.schema.objective import EDP
 
 pytestmark = pytest.mark.exhaustive
 
@@ -64,7 +65,7 @@ def explored(space: Any, **words: Any) -> tw.ExplorationReport:
     return tw.explore(FORMULA, space, mapper="exhaustive", cache=False, progress=False, **words)
 
 
-@pytest.mark.parametrize("objective", ["edp", "energy", "cycles"])
+@pytest.mark.parametrize("objective", ["edp", "ed2p", "energy", "cycles"])
 def test_bounds_leave_out_what_is_on_no_front(objective: str) -> None:
     whole, report = explored(UNITS, bounds=False, objective=objective), explored(UNITS, objective=objective)
     bounded = {each.index for each in report.points if each.outcome == "bounded"}
@@ -88,7 +89,7 @@ def test_sizes_that_no_tile_needs_are_not_searched() -> None:
     grid, report = explored(SIZES, bounds=False), explored(SIZES, strategy="sunstone_arch")
     needless = [each for each in report.points if each.outcome == "bounded"]
 
-    assert report.found[0].of("edp") == pytest.approx(grid.found[0].of("edp"), rel=1e-3)
+    assert report.found[0].of(EDP) == pytest.approx(grid.found[0].of(EDP), rel=1e-3)
     assert any("no tile needs its sizes" in str(each.told) for each in needless)
     assert len(report.found) < len(grid.found) and len(report.points) == len(grid.points)
 

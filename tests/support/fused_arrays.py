@@ -25,7 +25,7 @@ from tilewright.errors import NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 Ranks = tuple[str, ...]
 """Dimensions of each coordinate, one letter each; two are a window."""
@@ -56,9 +56,11 @@ class Pair:
         self.held = random.choice([None, None, ("input",), ("weight",), ("output",), ("input", "output")])
         self.energies = [random.choice(able) for able in ([8, 100], [8, 100], [2, 6], [2, 8], [0.5, 1], [0.5, 3])]
         self.bandwidths = [random.choice([None, None, 0.5, 1, 4]) for _ in range(6)]
-        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        self.objective: Objective = random.choice((ENERGY, ENERGY, CYCLES, EDP))
         leaking = Random(f"{seed} leakage")
         self.leakage = [leaking.choice([0.0, 0.0, 0.0, 1.0, 8.0]) for _ in range(2)]
+        if self.objective == EDP and leaking.random() < 0.5:
+            self.objective = ED2P
         first = {"T0": tuple("ma"), "W0": tuple("ab"), "T1": tuple("mb")}
         second = {"T1": tuple("mb"), "W1": tuple("bc"), "T2": tuple("mc")}
         if self.siblings:
@@ -344,9 +346,9 @@ class Layer:
 
 def thinned(costs: Costs, objective: Objective) -> Costs:
     """Return the costs of which one may be the least in a sum."""
-    if objective == "energy":
+    if objective == ENERGY:
         return {min(costs)} if costs else costs
-    if objective == "cycles":
+    if objective == CYCLES:
         return {min(costs, key=lambda each: each[::-1])} if costs else costs
     kept: Costs = set()
     for each in sorted(costs):
@@ -396,7 +398,7 @@ def least(pair: Pair) -> float | None:
         for (others, at, more, own), theirs in second.items():
             if (others, at) == (loops, home) and tile + outside + more + max(inside, own) <= pair.capacity:
                 pairs += itertools.product(costs, theirs)
-    powers = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[pair.objective]
+    powers = pair.objective.powers
     return min(((a + b) ** powers[0] * (c + d) ** powers[1] for (a, c), (b, d) in pairs), default=None)
 
 

@@ -32,7 +32,7 @@ from tilewright.mapspace.group_legality import keeps_halo
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 
@@ -245,7 +245,7 @@ class _Drawn:
         self.capacity = random.choice([3, 4, 5, 6, 8, 10, 14, 20, 40])
         self.energies = [random.choice([1, 2, 8, 100]) for _ in range(4)]
         self.bandwidths: list[float | None] = [random.choice([None, 0.5, 1, 2]) for _ in range(4)]
-        self.objective: Objective = random.choice(("energy", "energy", "cycles", "edp"))
+        self.objective: Objective = random.choice((ENERGY, ENERGY, CYCLES, EDP))
         self.shapes = {"I": (random.choice(self.able), random.choice(self.able))}
         if windows:
             self.shapes["I"] = (random.choice([2, 3, 4, 5]), self.shapes["I"][1])
@@ -254,6 +254,8 @@ class _Drawn:
         self.sizes = list[dict[str, int]]()
         for number in range(count):
             self._add(number)
+        if self.objective == EDP and random.random() >= 0.5:
+            self.objective = ED2P
 
     def _add(self, number: int) -> None:
         random, known = self.random, [each for each in self.shapes if each not in self.taken]
@@ -443,7 +445,7 @@ class Judge:
         return float(costs[at]), self._tree(parts, parts[0], nodes, rows)
 
     def _cost(self, energy: Any, cycles: Any) -> Any:
-        return {"energy": energy, "cycles": cycles, "edp": energy * cycles}[self.graph.objective]
+        return energy**self.graph.objective.energy_power * cycles**self.graph.objective.cycle_power
 
     def _around(
         self, number: int, path: list[Part], nodes: list[Node]

@@ -5,6 +5,7 @@ import numpy as np
 import tilewright as tw
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, LayerRecord
 from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.objective import EDP
 
 
 def made_up(points: int, layers: int = 3, name: str = "network") -> tw.ExplorationReport:
@@ -14,7 +15,7 @@ def made_up(points: int, layers: int = 3, name: str = "network") -> tw.Explorati
     space = {"name": "made_up", "choices": {"words": [1, 2, 4], "rows": [8, 16], "kind": ["a", "b"]}}
     record = ExplorationRecord(
         workload=name, layers=works, space=FrozenDict(space), size=points, strategy="grid", asked=points,
-        objective="edp", method="m", methods=FrozenDict({"mapper": {"name": "random"}, "seed": 0}),
+        objective=EDP, method="m", methods=FrozenDict({"mapper": {"name": "random"}, "seed": 0}),
     )  # fmt: skip
 
     def found() -> FoundLayer:

@@ -58,7 +58,7 @@ def test_every_option_of_the_model_is_drawn() -> None:
     spec = installed().find(CostModelSpec, "timeloop").spec
     values = {name: {inputs.model_options[name] for inputs in DRAWN} for name in spec.options.model_fields}
     assert all(len(found) > 1 for found in values.values())
-    assert {inputs.objective for inputs in DRAWN} == {"edp", "energy", "cycles"}
+    assert {inputs.objective for inputs in DRAWN} == {"edp", "ed2p", "energy", "cycles"}
     assert {inputs.constraints["factors"] for inputs in DRAWN} == {"perfect", "ragged"}
 
 

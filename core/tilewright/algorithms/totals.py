@@ -10,8 +10,8 @@ from tilewright.prices import access_pj, port_cycles, price_of
 from tilewright.run.network import MappedLayer
 from tilewright.schema.alternative import Movement
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective, metric
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Cost:
         return self.energy_pj * self.cycles
 
     def of(self, objective: Objective) -> float:
-        return metric(objective, self.energy_pj, self.cycles)
+        return objective.value(self.energy_pj, self.cycles)
 
 
 @dataclass(frozen=True)

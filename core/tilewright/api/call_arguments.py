@@ -15,7 +15,7 @@ from tilewright.errors import CallError, InputError
 from tilewright.interrupts import preserving_results, stop_requested
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.document import suggestion
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import KNOWN, Objective
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -86,7 +86,10 @@ def one_of(what: str, word: object, known: Iterable[str], synonyms: MappingOf[st
 
 def objective_of(word: str) -> Objective:
     """Return the objective, or raise InputError."""
-    return cast(Objective, one_of("objective", word, get_args(Objective), SYNONYMS))
+    try:
+        return Objective.named(word)
+    except InputError:
+        return Objective.named(one_of("objective", word, [known.name for known in KNOWN], SYNONYMS))
 
 
 def names_of(what: str, given: str | Sequence[Any]) -> list[Any]:

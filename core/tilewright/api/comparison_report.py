@@ -21,7 +21,8 @@ from tilewright.run.configuration import acquire, limit_message
 from tilewright.run.evaluation import BuiltModel
 from tilewright.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.report import UNITS, Objective, Report
+from tilewright.schema.objective import Objective
+from tilewright.schema.report import Report
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
@@ -116,7 +117,7 @@ class ComparisonReport(Tabular):
             "workload": self.workload.name,
             "content": self.workload.content,
             "arch": self.architecture.name,
-            "objective": self.objective,
+            "objective": self.objective.name,
             "mappers": list(dict.fromkeys(point.mapper for point in self.points)),
             "models": [model.name for model in self.models],
             "complete": self.complete,
@@ -229,7 +230,6 @@ class ComparisonReport(Tabular):
 
         For each model they show the metric, its distance from the best, and from the optimum if a bound was proved.
         """
-        name = "EDP" if self.objective == "edp" else self.objective
         refused = refused_models(self.fits)
         shown = [n for n, model in enumerate(self.models) if model.name not in refused]
         told = {n: any(each[n] for each in self._distances) for n in shown}
@@ -237,13 +237,13 @@ class ComparisonReport(Tabular):
             column
             for n in shown
             for column in (
-                numbers(self.models[n].name, UNITS[self.objective], rank=2, like="figure"),
+                numbers(self.models[n].name, self.objective.unit, rank=2, like="figure"),
                 numbers(self.models[n].name, "x best", decimals=2),
                 *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
             )
         ]
         title = (
-            f"{self.workload.name} on {self.architecture.name}: {name} by each model, "
+            f"{self.workload.name} on {self.architecture.name}: {self.objective.title} by each model, "
             "and how many times the layer's best by that model"
             + (", and the proved optimum" if any(told.values()) else "")
         )

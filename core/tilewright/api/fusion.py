@@ -23,7 +23,8 @@ from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, GROUP_SPACE, GroupCertificate
-from tilewright.schema.report import Objective, Report, known_objective
+from tilewright.schema.objective import Objective
+from tilewright.schema.report import Report
 from tilewright.tables import Table, Tabular, numbers
 
 
@@ -81,7 +82,7 @@ class FusionReport(Tabular):
         """Return the JSON document of `map --fuse --json`."""
         return {
             "schema_version": 1,
-            "objective": self.objective,
+            "objective": self.objective.name,
             "proved": self.proved,
             "space": GROUP_SPACE,
             "gap": self.gap,
@@ -134,7 +135,7 @@ def fuse(
     group: Source,
     arch: Source | None = None,
     *,
-    objective: Objective = "edp",
+    objective: str = "edp",
     model: str | None = None,
     model_options: MappingOf[str, Any] | None = None,
     seconds: float | None = None,
@@ -148,7 +149,7 @@ def fuse(
     Args:
         group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
         arch: An architecture of two memories and one compute unit, or an array of units; default: the group's.
-        objective: Metric of all layers together: edp, energy or cycles.
+        objective: Metric of all layers together: edp, ed2p, energy or cycles.
         model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
         model_options: Options of the cost model.
         seconds: Time limit of the search. Default: none.
@@ -165,7 +166,7 @@ def fuse(
     if arch is not None:
         loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
         loaded = GroupMapping.model_validate(loaded.to_data())
-    known_objective(objective)
+    chosen = Objective.named(objective)
     at_least(0, seconds=seconds)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
     files = (
@@ -173,7 +174,7 @@ def fuse(
         if folder is None
         else _acquired(folder, loaded, [objective, built.record.model_dump(mode="json"), seconds], force)
     )
-    searched = search_group(loaded, objective, seconds)
+    searched = search_group(loaded, chosen, seconds)
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
@@ -181,14 +182,14 @@ def fuse(
     exact = is_exact(searched, fused)
     proved = exact and searched.proved
     certificate = (
-        _certificate(searched, fused, unfused, objective, built) if proved and isinstance(model, str | None) else None
+        _certificate(searched, fused, unfused, chosen, built) if proved and isinstance(model, str | None) else None
     )
-    bound = (fused.of(objective) if proved else searched.bound) if exact else None
+    bound = (fused.of(chosen) if proved else searched.bound) if exact else None
     found = FusionReport(
         searched.group,
         fused,
         unfused,
-        objective,
+        chosen,
         proved,
         certificate,
         bound,

@@ -32,7 +32,6 @@ from tilewright.run.rivals.groups import GroupRivals
 from tilewright.run.rivals.networks import NetworkRivals
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
-from tilewright.schema.report import metric
 
 
 def fusion_checks(certificate: FusionCertificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
@@ -60,7 +59,7 @@ def _group_checks(it: GroupCertificate, samples: int, limit: int, seed: int) -> 
     model = build_model(it.model.long_name, it.model.options)
     report = evaluate_group(model, it.group)
     if report.valid:
-        yield _equal("figures", [(it.objective, report.of(it.objective), it.value)])
+        yield _equal("figures", [(it.objective.name, report.of(it.objective), it.value)])
     else:
         yield Check("figures", False, f"{model.name} rejects it: {'; '.join(map(str, report.reasons))}", 1)
     yield _executed(it.group)
@@ -124,8 +123,8 @@ def _figures(it: NetworkCertificate, costs: Costs) -> Check:
         math.fsum(layer.count * cost[part] for layer, cost in zip(it.workload.layers, costs, strict=True))
         for part in (0, 1)
     )
-    value = metric(it.objective, energy, cycles)
-    figures = [("energy", energy, it.energy_pj), ("cycles", cycles, it.cycles), (it.objective, value, it.value)]
+    value = it.objective.value(energy, cycles)
+    figures = [("energy", energy, it.energy_pj), ("cycles", cycles, it.cycles), (it.objective.name, value, it.value)]
     return _equal("figures", figures)
 
 

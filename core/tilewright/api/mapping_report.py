@@ -243,7 +243,7 @@ class MappingReport(Tabular):
         run = self.configuration
         return {
             **head_of(self.workload, run),
-            "objective": run.objective,
+            "objective": run.objective.name,
             "seed": run.seed,
             "warnings": list(self.warnings),
             "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],

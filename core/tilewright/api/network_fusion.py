@@ -24,7 +24,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Objective, metric
+from tilewright.schema.objective import Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
@@ -73,7 +73,7 @@ class FusionGain(Tabular):
             "schema_version": 1,
             "workload": self.network,
             "architecture": self.architecture,
-            "objective": self.objective,
+            "objective": self.objective.name,
             "unfused": self.unfused,
             "least": self.least,
             "gain": self.gain,
@@ -165,7 +165,7 @@ class NetworkFusion(Tabular):
     @property
     def value(self) -> float:
         """The objective over the whole network."""
-        return metric(self.gain.objective, self.energy_pj, self.cycles)
+        return self.gain.objective.value(self.energy_pj, self.cycles)
 
     @property
     def gap(self) -> float | None:
@@ -246,7 +246,7 @@ class NetworkFusion(Tabular):
 
 
 def _column(objective: Objective) -> Column:
-    return {"energy": numbers("energy", "pJ"), "cycles": numbers("cycles")}[objective]
+    return numbers("energy", "pJ") if objective.energy_power else numbers("cycles")
 
 
 @checked
@@ -322,7 +322,7 @@ def fused_network(
     if strange:
         raise InputError(f"unknown settings: {', '.join(strange)}; expected {', '.join(CERTIFIED)}")
     defaults: Any = {name: each.default for name, each in settings_of(MapSettings).items()}
-    return _prepared(workload, arch, defaults | settings | {"objective": objective, "cache": False})[0]
+    return _prepared(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})[0]
 
 
 def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSettings) -> NetworkCertificate | None:

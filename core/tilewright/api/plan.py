@@ -8,7 +8,7 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
 from tilewright.api.call_arguments import at_least, budget_of, objective_of, one_of, options_by_name
 from tilewright.api.keywords import settings_of
@@ -30,8 +30,8 @@ from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
 from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.objective import EDP, KNOWN, Objective
 from tilewright.schema.operands import operand_warnings
-from tilewright.schema.report import Objective
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Layer, Workload
 
@@ -193,11 +193,12 @@ def _built(mapper: str | Mapper, options: MappingOf[str, Any]) -> _BuiltMapper |
 
 def _stated(word: str | None) -> Objective:
     """Return the objective of a search for which none is given: the one that the files state, else edp. Raises InputError."""
-    if word is not None and word not in get_args(Objective):
-        raise InputError(
-            f"these files minimise {word}, which is no objective here", hint="give --objective edp, energy or cycles"
-        )
-    return "edp" if word is None else cast(Objective, word)
+    try:
+        return EDP if word is None else Objective.named(word)
+    except InputError:
+        names = ", ".join(objective.name for objective in KNOWN)
+        message = f"these files minimise {word}, which is no objective here"
+        raise InputError(message, hint=f"give --objective with one of {names}") from None
 
 
 def _given(

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tilewright.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
 from tilewright.drawing.drawing import Drawing
-from tilewright.schema.report.content import UNITS
+from tilewright.schema.objective import Objective
 from tilewright.schema.report.printed import ACTIONS
 from tilewright.tables import common_unit
 
@@ -100,7 +100,9 @@ class NetworkPlots:
         """Return the best value of each search over the number of evaluated mappings."""
         histories = {layer["name"]: layer["search"]["history"] for layer in self.mapped}
         bound = self.mapped[0]["search"]["lower_bound"] if len(self.mapped) == 1 else None
-        return convergence("convergence of the searches", histories, UNITS[self.data["objective"]], bound)
+        return convergence(
+            "convergence of the searches", histories, Objective.named(self.data["objective"]).unit, bound
+        )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
 from tilewright.run.network import Watch
 from tilewright.run.sweep import SweepPoint
-from tilewright.schema.report import UNITS, Objective
+from tilewright.schema.objective import Objective
 from tilewright.schema.workload import DistinctProblem, Workload
 from tilewright.tables import quantity
 
@@ -179,7 +179,7 @@ class ExplorationProgress:
 
     def watch(self, done: float, what: str, best: float | None) -> None:
         """Record that `done` points are finished and that `what` is in progress."""
-        self.display.show(done, what, "" if best is None else f"best {quantity(best, UNITS[self.objective])}")
+        self.display.show(done, what, "" if best is None else f"best {quantity(best, self.objective.unit)}")
 
 
 @contextmanager
@@ -219,7 +219,7 @@ def exploration_progress(
 
 
 def _best(progress: Progress, objective: Objective) -> str:
-    return f"best {quantity(progress.best, UNITS[objective])}"
+    return f"best {quantity(progress.best, objective.unit)}"
 
 
 def _share(progress: Progress, budget: Budget) -> float:

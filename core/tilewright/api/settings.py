@@ -26,7 +26,7 @@ class Searches(TypedDict, total=False):
     """Settings of every search."""
 
     objective: Annotated["str | None", Setting(
-        None, "metric to minimise: edp (energy x cycles), energy or cycles", "edp|energy|cycles",
+        None, "metric to minimise: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles", "edp|ed2p|energy|cycles",
         unset="that of another tool's files, else edp")]
     constraints: Annotated["Source | None", Setting(
         None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",

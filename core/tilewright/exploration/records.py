@@ -21,7 +21,7 @@ from tilewright.run.network import MappedLayer
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping as MappingOfLoops
-from tilewright.schema.report import Objective, metric
+from tilewright.schema.objective import Objective
 from tilewright.schema.report.printed import limited_by
 from tilewright.values import Model
 
@@ -196,9 +196,9 @@ class ExploredPoint:
         """Energy, cycles and area; an unknown area is 0."""
         return self.result.costs
 
-    def of(self, objective: Objective) -> float:
+    def of(self, objective: Objective | str) -> float:
         """Return the value of the objective for the whole workload; EDP is total energy x total cycles."""
-        return self.result.of(objective)
+        return self.result.of(Objective.named(objective))
 
     @property
     def told(self) -> str | None:

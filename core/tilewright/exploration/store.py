@@ -107,7 +107,7 @@ class Store:
                 self._put_new("problems", problem=key, name=problem.name, macs=problem.macs, definition=problem.model_dump_json())  # fmt: skip
             self._put_new(
                 "explorations", exploration=asked.key, workload=asked.workload, space=str(asked.space.get("name")),
-                strategy=asked.strategy, objective=asked.objective, asked=asked.asked, method=asked.method,
+                strategy=asked.strategy, objective=asked.objective.name, asked=asked.asked, method=asked.method,
                 record=asked.model_dump_json(), begun=_now(),
             )  # fmt: skip
             for position, each in enumerate(asked.layers):

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from tilewright.schema.density import Density, Nonzeros
     from tilewright.schema.frozen import FrozenDict
     from tilewright.schema.mapping import Entry, Loop
+    from tilewright.schema.objective import Objective
     from tilewright.schema.origin import Origin
     from tilewright.schema.problem import Tensor
     from tilewright.schema.read import Index, Read
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
         MeshReport,
         MetadataCounts,
         NetworkReport,
-        Objective,
         RankCounts,
         SparseCounts,
         TensorCounts,

@@ -16,8 +16,9 @@ from tilewright.plugin.program import Program
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective, Report
+from tilewright.schema.report import Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +44,8 @@ class Costs:
         return self.energy_pj * self.cycles
 
     def of(self, objective: Objective) -> Floats:
-        """Return the objective, float64 [n]: pJ x cycles, pJ or cycles."""
-        return {"edp": self.edp, "energy": self.energy_pj, "cycles": self.cycles}[objective]
+        """Return the objective, float64 [n], in its unit."""
+        return objective.value(self.energy_pj, self.cycles)
 
     def within(self, most_cycles: float) -> Costs:
         """Return the costs with mappings that take more cycles marked as invalid."""

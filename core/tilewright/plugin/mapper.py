@@ -18,8 +18,8 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Bounder, Costs, Relaxable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import EDP, Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective, known_objective
 
 Proposals = Generator[Candidates | MappingBatch | Sequence[Mapping], Costs, None]
 """Generator that yields mappings and receives their costs."""
@@ -30,12 +30,8 @@ class Task:
     """Map space and objective of a search. Mappings with more than `most_cycles` cycles are invalid."""
 
     space: MapSpace
-    objective: Objective = "edp"
+    objective: Objective = EDP
     most_cycles: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Raise InputError if the objective is unknown: mappers may compare it with those that they know."""
-        known_objective(self.objective)
 
     @property
     def problem(self) -> Problem:

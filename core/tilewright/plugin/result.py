@@ -9,7 +9,7 @@ from typing import Literal
 from tilewright.errors import TilewrightError
 from tilewright.plugin.mapper import Budget
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report.content import Objective
+from tilewright.schema.objective import Objective
 from tilewright.values import Model
 
 Stop = Literal["finished", "deadline", "evaluations", "patience", "cancelled", "failed"]

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.report import Objective, metric
+from tilewright.schema.objective import Objective
 from tilewright.schema.workload import Workload
 
 
@@ -41,7 +41,7 @@ class PointResult:
 
     def of(self, objective: Objective) -> float:
         """Return the value of the objective; EDP is total energy x total cycles."""
-        return metric(objective, self.energy_pj, self.cycles)
+        return objective.value(self.energy_pj, self.cycles)
 
 
 PointProposals = Generator[Sequence[PointProposal], Sequence[PointResult], None]

@@ -27,7 +27,7 @@ from tilewright.files import MAX_NAME, made, read_bytes, write_text
 from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report.content import Objective
+from tilewright.schema.objective import Objective
 from tilewright.values import Model
 
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")

@@ -17,8 +17,8 @@ from tilewright.run.evaluation import BuiltModel
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 from tilewright.schema.workload import Workload
 
 DEFAULT_EVALUATIONS = 100_000
@@ -122,7 +122,7 @@ class RunConfiguration:
             "constraints": self.constraints.model_dump(mode="json"),
             "mapper": self.mapper_record.model_dump(mode="json"),
             "model": self.model.record.model_dump(mode="json"),
-            "objective": self.objective,
+            "objective": self.objective.name,
             "budget": dataclasses.asdict(self.budget),
             "seed": self.seed,
         }

@@ -18,8 +18,8 @@ import numpy as np
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.prices import is_limited, tensor_pj
 from tilewright.run.fused_inside import Choice, Inside, Sizes
-from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, factors, undominated
-from tilewright.schema.report import Objective
+from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, undominated
+from tilewright.schema.objective import Objective
 
 Segment = tuple[tuple[int, int, int], ...]
 """Dimension, tile and trips of the loops in front of a node."""
@@ -64,7 +64,7 @@ class ArrayLayer(FusedLayer):
             cycles = max(each.choice.cycles, needed)
             total = energy + each.energy_pj + cycles * self.leakage_pj
             branches.append(ArrayBranch(total, cycles, each.slices, each.nodes, each.choice))
-        rows = [(*factors(objective, each.energy_pj, each.cycles), each.slices) for each in branches]
+        rows = [(*objective.needed(each.energy_pj, each.cycles), each.slices) for each in branches]
         return [branches[at] for at in undominated(np.array(rows), self.limits)] if rows else []
 
     def home_is_least(self, objective: Objective) -> bool:
@@ -74,7 +74,7 @@ class ArrayLayer(FusedLayer):
             for each in self.problem.tensors
             for accesses in ((1, 0, 0), (0, 0, 1))
         )
-        timed = self.leakage_pj > 0 or objective != "energy"
+        timed = self.leakage_pj > 0 or objective.cycle_power > 0
         return cheaper and not (timed and is_limited(self.prices[1]))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
@@ -116,11 +116,11 @@ class ArrayLayer(FusedLayer):
     def _best(self, found: Sequence[_Inner], objective: Objective) -> Iterator[int]:
         """Yield the numbers of the branches that no other one beats in what later costs depend on."""
         memories = (self.outer, self.buffer)
-        timed = objective != "energy" or self.leakage_pj > 0
+        timed = objective.cycle_power > 0 or self.leakage_pj > 0
         rows = list[tuple[float, ...]]()
         for each in found:
             row: list[float] = [each.slices]
-            if objective != "cycles":
+            if objective.energy_power:
                 row.append(each.energy_pj)
             if timed:
                 row.append(each.choice.cycles)

@@ -16,13 +16,13 @@ from tilewright.mapspace.room import shared_words
 from tilewright.run import fused_inside, fused_padding
 from tilewright.run.fused_arrays import ArrayLayer
 from tilewright.run.fused_limits import Limits, OutOfTime
-from tilewright.run.fused_parts import FusedLayer, factors
+from tilewright.run.fused_parts import FusedLayer
 from tilewright.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
 from tilewright.run.fused_tree import TreeSearch
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import ENERGY, Objective
 from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.read import shape_of
-from tilewright.schema.report import Objective, known_objective
 
 FEW = (2, 4)
 """Tiles of each dimension that are tried first on arrays, if there is a time limit."""
@@ -47,11 +47,11 @@ class FusedGroup:
     unfused_proved: bool
 
     def of(self, objective: Objective) -> float:
-        """Return the metric of an objective, in pJ x cycles, pJ or cycles."""
-        return math.prod(factors(objective, self.energy_pj, self.cycles))
+        """Return the value of an objective, in its unit."""
+        return objective.value(self.energy_pj, self.cycles)
 
 
-def search_group(group: GroupMapping, objective: Objective = "energy", seconds: float | None = None) -> FusedGroup:
+def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: float | None = None) -> FusedGroup:
     """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
     A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
@@ -61,9 +61,7 @@ def search_group(group: GroupMapping, objective: Objective = "energy", seconds: 
 
     Raises:
         NotConformableError: The architecture, a layer or its padding is not searched.
-        InputError: The objective is unknown.
     """
-    known_objective(objective)
     reasons = tuple(_uncovered(group))
     if reasons:
         raise NotConformableError("the search of fused groups", reasons)

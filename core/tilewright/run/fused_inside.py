@@ -22,8 +22,8 @@ from tilewright.prices import access_pj, port_cycles, price_of, tensor_pj
 from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_parts import undominated
 from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 
 Sizes = tuple[int, ...]
 """A number for each dimension of the layer, or for each tensor, in the problem's order."""
@@ -338,10 +338,10 @@ class Inside:
     ) -> Iterable[int]:
         """Return the numbers of the choices that no other one beats in what the objective depends on."""
         memories = self.architecture.memories[:2]
-        if objective == "energy" and not any(each.leakage_pj_per_cycle for each in memories):
+        if not objective.cycle_power and not any(each.leakage_pj_per_cycle for each in memories):
             return [int(np.argmin(energies))]
         columns = [cycles.astype(np.float64)]
-        if objective != "cycles":
+        if objective.energy_power:
             columns.insert(0, energies)
         for number, memory in enumerate(memories):
             widths = self._widths[number] * (np.array(in_buffer) == number)

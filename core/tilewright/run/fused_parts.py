@@ -22,8 +22,8 @@ from tilewright.prices import Price, access_pj, port_cycles, price_of
 from tilewright.run.fused_limits import Limits
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 
 FAR, HOME = -1, 0
 """States of a tensor at a branch: in the outermost memory only, or at home in the buffer.
@@ -229,7 +229,7 @@ class FusedLayer:
         rows = self._rows(tile, tuple(at for at, each in enumerate(states) if each == FAR))
         fills = np.where(np.array(states) == FAR, rows.fills, np.array(states))
         energy, cycles = self.costs(fills, rows.inner)
-        figures = np.column_stack([*factors(objective, energy, cycles), rows.slices])
+        figures = np.column_stack([*objective.needed(energy, cycles), rows.slices])
         found = np.flatnonzero(rows.slices <= room)
         found = found[undominated(figures[found], self.limits)]
         return [
@@ -256,7 +256,7 @@ class FusedLayer:
         moved = (most * self._slices).sum(axis=1)
         moved[:, :2] = 0
         busy = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
-        timed = self.leakage_pj > 0 or objective != "energy"
+        timed = self.leakage_pj > 0 or objective.cycle_power > 0
         computing = self.problem.macs * self.architecture.compute.cycles_per_operation
         return bool((home <= far).all() and (not timed or busy[0] <= computing))
 
@@ -469,12 +469,6 @@ def _pairs(tiles: Ints, window: frozenset[int]) -> list[tuple[int, int]]:
     """Return the tiles of a window's two dimensions [n]."""
     one, other = sorted(window)
     return list(zip(tiles[:, one].tolist(), tiles[:, other].tolist(), strict=True))
-
-
-def factors(objective: Objective, energy: Cost, cycles: Cost) -> tuple[Cost, ...]:
-    """Return those of energy and cycles on which an objective depends; it is their product."""
-    known: dict[Objective, tuple[Cost, ...]] = {"energy": (energy,), "cycles": (cycles,), "edp": (energy, cycles)}
-    return known[objective]
 
 
 def undominated(rows: Floats, limits: Limits) -> Ints:

@@ -21,9 +21,9 @@ import numpy as np
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.run.fused_limits import Limits, OutOfTime
-from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile, factors
+from tilewright.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile
 from tilewright.run.fused_solution import Axis, Found, Leaf, Level, Row, Sequenced, Shared, Solution, in_sequence
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
 
 OPEN = -2
 """State of a tensor that all its layers share, before it is known whether it is fused."""
@@ -175,15 +175,14 @@ class TreeSearch:
             slices: time limit for each.
         """
         objective = self.objective
-        names: tuple[Objective, Objective] = ("energy", "cycles")
         for first in range(len(self.layers) + 1 - length):
             last = first + length - 1
             self.limits.check()
             if self._within(first, last):
                 found = [0.0, 0.0]
-                for at, name in enumerate(names):
-                    if objective in (name, "edp"):
-                        self.objective = name
+                for at, alone in enumerate((ENERGY, CYCLES)):
+                    if objective.powers[at]:
+                        self.objective = alone
                         _, found[at] = self._solved(first, last, HOME, self._unfused(first, last, HOME), slices)
                 self.objective = objective
                 self.floor[first, last] = found[0], found[1]
@@ -281,7 +280,7 @@ class TreeSearch:
 
     def _value(self, energy: float, cycles: float) -> float:
         """Return the objective."""
-        return math.prod(factors(self.objective, energy, cycles))
+        return self.objective.value(energy, cycles)
 
     def _may(self, first: int, last: int, energy: float, cycles: float) -> bool:
         """Return whether some layers with these costs may be part of a solution."""
@@ -629,7 +628,7 @@ class TreeSearch:
         before, after = self._before[first], self._after[last]
         energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
         cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
-        for row in np.flatnonzero(np.prod(factors(self.objective, energy, cycles), axis=0) <= self.most):
+        for row in np.flatnonzero(self.objective.value(energy, cycles) <= self.most):
             self.limits.check()
             found = tuple(each.tiles[row] for each in bounds)
             if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
@@ -686,7 +685,7 @@ class TreeSearch:
         """Return the solutions that no other one beats in all figures."""
         if len(found) < 2:
             return found
-        a, b = {"energy": (1, 0), "cycles": (0, 1), "edp": (1, 1)}[self.objective]
+        a, b = map(bool, self.objective.powers)
         rows = sorted(((each.energy_pj * a, each.cycles * b, each.slices, at) for at, each in enumerate(found)))
         kept: list[Figures] = []
         front: list[tuple[float, int]] = []

@@ -506,7 +506,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "uneven": configuration.constraints.uneven,
             "mapper": configuration.mapper_record.model_dump(mode="json"),
             "model": configuration.model.record.model_dump(mode="json"),
-            "objective": configuration.objective,
+            "objective": configuration.objective.name,
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
             "most_cycles": configuration.most_cycles,

@@ -30,9 +30,10 @@ from tilewright.run.resident_group import resident_group
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
-from tilewright.schema.report import Limit, Objective, Report, known_objective, metric
+from tilewright.schema.report import Limit, Report
 from tilewright.schema.workload import DistinctProblem, Layer, Workload
 
 Item = TypeVar("Item")
@@ -215,20 +216,20 @@ class ResidentNetwork:
     _bypasses: dict[Case, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raise NotConformableError if the objective or the hardware is not covered, InputError if the former is unknown."""
-        architecture, objective = self.configuration.architecture, known_objective(self.configuration.objective)
+        """Raise NotConformableError if the objective or the hardware is not covered."""
+        architecture, objective = self.configuration.architecture, self.configuration.objective
         reasons = [
             Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
             for name in architecture.sparse_parts
         ]
-        if objective == "edp":
-            text = "the EDP of a network is not the sum of its layers'; expected energy or cycles"
+        if not objective.is_additive:
+            text = f"the {objective.title} of a network is not the sum of its layers'; expected energy or cycles"
             reasons.append(Reason(code="objective", where="objective", message=text))
         if not self.configuration.model.capabilities.groups:
             name = self.configuration.model.name
             reasons.append(Reason(code="groups", where=f"cost model {name}", message="group mappings are not accepted"))
         if reasons:
-            hint = "give --objective energy or --objective cycles" if objective == "edp" else None
+            hint = "give --objective energy or --objective cycles" if not objective.is_additive else None
             raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
         self.home = home_of(architecture)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
@@ -285,7 +286,7 @@ class ResidentNetwork:
         are tried, too.
         """
         slow = [case for case in cases if self._is_slowed(case)]
-        if self.configuration.objective == "cycles":
+        if self.configuration.objective == CYCLES:
             limits = {
                 case: int(cost.layer.result.value)
                 for case in slow
@@ -294,7 +295,7 @@ class ResidentNetwork:
             while limits:
                 better = self._with_fewer_words(limits)
                 limits = {case: int(self.costs[case].bound + self.costs[case].value) // 2 for case in better}
-        others: tuple[tuple[Objective, bool], ...] = (("energy", True), ("energy", False), ("cycles", False))
+        others: tuple[tuple[Objective, bool], ...] = ((ENERGY, True), (ENERGY, False), (CYCLES, False))
         tried = [
             (case, self._search(case).with_objective(objective, self.costs[case].cycles - 1 if faster else math.inf))
             for case in slow
@@ -337,7 +338,7 @@ class ResidentNetwork:
             if port is not None:
                 home = self._home_for(distinct.problem)
                 priced = plain.on_architecture(priced_by_port(plain.architecture, home, port.action))
-                asked.append((case, port, most, LayerSearch(distinct, priced.with_objective("energy", most))))
+                asked.append((case, port, most, LayerSearch(distinct, priced.with_objective(ENERGY, most))))
         better = []
         for (case, port, most, _), layer in zip(asked, self.search([each[-1] for each in asked]), strict=False):
             before = self.costs[case]
@@ -361,7 +362,7 @@ class ResidentNetwork:
         found = self._counted(space.problem, report)
         if found is None:
             return
-        value = metric(self.configuration.objective, *found)
+        value = self.configuration.objective.value(*found)
         if (value, *found) < (cost.value, cost.energy_pj, cost.cycles):
             result = dataclasses.replace(
                 cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
@@ -414,7 +415,7 @@ class ResidentNetwork:
             return Cost(
                 math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
             )
-        value = metric(self.configuration.objective, *found)
+        value = self.configuration.objective.value(*found)
         bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
         return Cost(value, bound, *found, layer)
 
@@ -547,7 +548,7 @@ class ResidentNetwork:
                 break  # interrupted
         bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
         value, lives = self._least(self._known)
-        if self.configuration.objective == "cycles":
+        if self.configuration.objective == CYCLES:
             self._save_energy([self.case(at, live) for at, live in enumerate(lives)])
         costs = tuple(self.costs.get(self.case(at, live), Cost(math.inf, 0.0)) for at, live in enumerate(lives))
         counts = [layer.count for layer in self.workload.layers]
@@ -566,9 +567,7 @@ class ResidentNetwork:
             case for case in dict.fromkeys(cases) if math.isfinite(getattr(self.costs.get(case), "value", math.inf))
         ]
         searches = [
-            LayerSearch(
-                self.distinct[case.problem], self._search(case).with_objective("energy", self.costs[case].cycles)
-            )
+            LayerSearch(self.distinct[case.problem], self._search(case).with_objective(ENERGY, self.costs[case].cycles))
             for case in known
         ]
         for case, layer in zip(known, self.search(searches), strict=False):
@@ -589,7 +588,7 @@ class ResidentNetwork:
         known = self.costs.get(self.case(number, live))
         if known is None:
             return math.inf, math.inf
-        return known.value, known.cycles if self.configuration.objective == "energy" else known.energy_pj
+        return known.value, known.cycles if self.configuration.objective == ENERGY else known.energy_pj
 
     def _least(self, cost: Callable[[int, frozenset[int]], tuple[float, float]]) -> tuple[float, list[frozenset[int]]]:
         """Return the least sum over the layers, and the intermediates alive during each, by position in `may_stay`.

@@ -23,7 +23,7 @@ class Grid:
 
         def promise(index: int) -> float:
             energy, cycles = bounds.get(index, (0.0, 0.0))
-            return {"edp": energy * cycles, "energy": energy, "cycles": cycles}[task.objective]
+            return task.objective.value(energy, cycles)
 
         points = sorted(points, key=promise)
         best: list[PointResult] = []

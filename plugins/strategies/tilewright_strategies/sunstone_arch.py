@@ -42,7 +42,7 @@ class SunstoneArch:
             tiles = Tiles.of(layer.problem, [machine for _, machine in machines])
             needed |= {machines[place][0] for place in np.unique(tiles.owner[tiles.maximal])}
             costs += layer.count * tiles.least()
-        value = {"edp": costs[0] * costs[1], "energy": costs[0], "cycles": costs[1]}[task.objective]
+        value = task.objective.value(*costs)
         cost = {index: float(each) for (index, _), each in zip(machines, value, strict=True)}
         found = yield [
             PointProposal(index, "sunstone_arch: no tile needs its sizes") for index in points if index not in needed

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from tilewright.api.front.points import Front, front_of
 from tilewright.plugin.result import Result
 from tilewright.run.network import MappedLayer
-from tilewright.schema.report import Objective, Report
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem
 from tilewright.testing.corpus import SAMPLES
 
@@ -31,7 +32,7 @@ def answered(costs: list[Cost], most: int) -> tuple[Front, int]:
         nonlocal asked
         asked += 1
         fit = [cost for cost in costs if cost[0] <= cap]
-        cycles, energy = min(fit, key=lambda cost: cost[objective == "energy"])
+        cycles, energy = min(fit, key=lambda cost: cost[objective == ENERGY])
         report = Report(model="any", problem="layer", macs=1, valid=True, cycles=cycles, energy_pj=energy)
         proved = energy * (0.5 + cap % 2 / 4 if cap < math.inf else 0.6)  # here much, there little
         result = Result(None, energy, 1, 1, 0, "finished", 0.0, 0.0, 0, lower_bound=proved)
@@ -78,7 +79,7 @@ def test_what_a_search_misses_leaves_the_front_open() -> None:
     """As after an interruption."""
 
     def least(objective: Objective, cap: float) -> MappedLayer:
-        cycles, energy = (10, 5.0) if cap < math.inf or objective == "cycles" else (100, 1.0)
+        cycles, energy = (10, 5.0) if cap < math.inf or objective == CYCLES else (100, 1.0)
         report = Report(model="any", problem="layer", macs=1, valid=True, cycles=cycles, energy_pj=energy)
         return MappedLayer(DISTINCT, report=None if 10 < cap < math.inf else report)
 
@@ -90,7 +91,7 @@ def test_where_the_fastest_alone_is_known_it_is_what_there_is() -> None:
     report = Report(model="any", problem="layer", macs=1, valid=True, cycles=10, energy_pj=5.0)
 
     def least(objective: Objective, cap: float) -> MappedLayer:
-        return MappedLayer(DISTINCT, report=report if objective == "cycles" else None)
+        return MappedLayer(DISTINCT, report=report if objective == CYCLES else None)
 
     found = front_of(DISTINCT, least, 8)
     (point,) = found.points

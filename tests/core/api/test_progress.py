@@ -13,6 +13,7 @@ from tilewright.api.progress import is_shown
 from tilewright.errors import InputError
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
+from tilewright.schema.objective import EDP
 
 GEMM = "nk,km->nm; n=8 k=6 m=6"
 
@@ -80,7 +81,7 @@ def test_the_rate_leaves_out_the_time_before_the_first_search(monkeypatch: pytes
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     workload = tw.load(GEMM, "workload")
-    watcher = progress.MappingProgress(workload, Budget(evaluations=400), "edp", Notes())
+    watcher = progress.MappingProgress(workload, Budget(evaluations=400), EDP, Notes())
     now[0] = 101.0  # 100 s of compiling, 1 s of search
     watcher.watch(workload.distinct()[0], Progress(200, 200, 1.0, 1.0, Budget(evaluations=400)))
     assert notes[0].endswith("200 mappings/s")

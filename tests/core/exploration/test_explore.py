@@ -10,6 +10,7 @@ import pytest
 import tilewright as tw
 from tilewright.errors import CallError, InputError
 from tilewright.plugin import MapperSpec, Proposals, Run, Task, installed
+from tilewright.schema.objective import EDP
 
 pytestmark = pytest.mark.process
 
@@ -51,7 +52,7 @@ def test_the_front_is_what_no_other_beats(report: tw.ExplorationReport) -> None:
         return each.energy_pj, each.cycles, each.area_um2
 
     found, front = report.found, report.front
-    assert found[0].of("edp") == min(each.of("edp") for each in found) and found[0] in front
+    assert found[0].of(EDP) == min(each.of(EDP) for each in found) and found[0] in front
     for each in found:
         beaten = any(
             costs(o) != costs(each) and all(a <= b for a, b in zip(costs(o), costs(each), strict=True)) for o in found
@@ -158,7 +159,7 @@ def test_where_nobody_names_a_mapper_it_is_that_of_map() -> None:
 
     for point in report.found:
         ((_, found),) = point.layers
-        assert found.lower_bound == pytest.approx(point.of("edp"))
+        assert found.lower_bound == pytest.approx(point.of(EDP))
 
 
 def test_progress_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

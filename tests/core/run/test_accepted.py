@@ -22,6 +22,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, Variant
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import EDP
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import DistinctProblem
 
@@ -199,7 +200,7 @@ def test_a_mapper_is_given_what_it_declares_to_take() -> None:
             mapper=Watching(),
             mapper_record=PluginRecord(name="watching"),
             model=build_model("timeloop"),
-            objective="edp",
+            objective=EDP,
             budget=Budget(),
             seed=0,
             mapper_capabilities=capabilities,

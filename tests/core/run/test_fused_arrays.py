@@ -16,7 +16,7 @@ from tilewright.run import fused_limits
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
 
@@ -62,14 +62,14 @@ def two_products(units: int, registers: int) -> GroupMapping:
 
 def test_the_optimum_is_that_of_a_published_mapper() -> None:
     group = two_products(2, 4)
-    found = search_group(group, "energy")  # FFM: 8,963.2 pJ with 0.4 pJ an operation
+    found = search_group(group, ENERGY)  # FFM: 8,963.2 pJ with 0.4 pJ an operation
     assert found.energy_pj == pytest.approx(8_963.2 + 0.1 * 2 * 64, rel=1e-9)
     assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
-    assert search_group(group, "cycles").cycles == 2 * 64 / 4
+    assert search_group(group, CYCLES).cycles == 2 * 64 / 4
 
 
 def test_more_units_or_registers_never_cost_more() -> None:
-    costs = [[search_group(two_products(units, registers), "edp") for registers in (1, 2, 4)] for units in (1, 2)]
+    costs = [[search_group(two_products(units, registers), EDP) for registers in (1, 2, 4)] for units in (1, 2)]
     edps = [[each.energy_pj * each.cycles for each in row] for row in costs]
     assert all(row == sorted(row, reverse=True) for row in edps)
     assert all(b <= a for a, b in zip(*edps, strict=True))
@@ -89,12 +89,12 @@ def test_memories_leak_during_all_cycles(path: str) -> None:
     group = two_products(2, 4)
     leaking = group.architecture.replace({f"{path}.leakage_pj_per_cycle": 100.0})
     data = group.model_copy(update={"architecture": leaking}).to_data()
-    found = search_group(GroupMapping.model_validate(data), "energy")
+    found = search_group(GroupMapping.model_validate(data), ENERGY)
     assert evaluate_group(ORACLE, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
     assert found.cycles == 32 and found.energy_pj >= 8_976 + 32 * 100
 
 
-@pytest.mark.parametrize("objective", ["energy", "edp"])
+@pytest.mark.parametrize("objective", [ENERGY, EDP, ED2P])
 def test_a_search_on_an_array_that_is_cut_has_a_mapping_and_a_bound(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,11 +124,11 @@ def test_a_limit_holds_where_an_array_has_many_mappings(monkeypatch: pytest.Monk
     ]
     pair.common, pair.registers, pair.held = "T1", 16, None
     monkeypatch.setattr(fused_limits, "time", clock := Clock())
-    search_group(pair.group(), "energy", seconds=0)
+    search_group(pair.group(), ENERGY, seconds=0)
     first = clock.now  # until there is a mapping
     for seconds in (0, 1_000, 10_000):
         monkeypatch.setattr(fused_limits, "time", clock := Clock())
-        found = search_group(pair.group(), "energy", seconds)
+        found = search_group(pair.group(), ENERGY, seconds)
         assert not found.proved and not found.unfused_proved
         assert clock.now <= first + seconds + 50
         assert evaluate_group(TIMELOOP, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)

@@ -20,10 +20,10 @@ from tilewright.run import fused_limits, fused_tree
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
-OBJECTIVES: tuple[Objective, ...] = ("energy", "cycles", "edp")
+OBJECTIVES: tuple[Objective, ...] = (ENERGY, CYCLES, EDP, ED2P)
 
 
 @pytest.mark.exhaustive
@@ -98,14 +98,14 @@ def test_a_result_that_is_read_at_once_and_later_links_its_maker_and_the_first_r
 def test_a_result_stays_whole_outside_rows_that_are_not_the_first_shared_loop() -> None:
     notation = [{"I": "m+r k", "W0": "k n r", "M0": "m n"}, {"M0": "m+r k", "W1": "k n r", "M1": "m n"}]
     sizes = [{"m": 3, "k": 4, "n": 4, "r": 3}, {"m": 2, "k": 4, "n": 1, "r": 2}]
-    graph = Graph(notation, sizes, 4, [2, 100, 8, 1], [None] * 4, "energy")
-    found = search_group(graph.group(), "energy")
+    graph = Graph(notation, sizes, 4, [2, 100, 8, 1], [None] * 4, ENERGY)
+    found = search_group(graph.group(), ENERGY)
     assert found.energy_pj == evaluate_group(TIMELOOP, found.group).energy_pj == least(graph)[0] == 2_344
 
 
 def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
     group = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml")
-    found = search_group(group, "energy")
+    found = search_group(group, ENERGY)
     for model in (TIMELOOP, ORACLE):
         assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
     assert found.energy_pj == 41_860 and evaluate_group(TIMELOOP, found.unfused).energy_pj == 68_524
@@ -155,14 +155,14 @@ def test_counts_beyond_double_precision_are_refused_before_the_search(
 def test_a_shared_tensor_is_as_wide_as_its_widest_use(bits: dict[str, int]) -> None:
     notation = [{"I": "m k", "W0": "k n", "M0": "m n"}, {"M0": "m k", "W1": "k n", "M1": "m n"}]
     sizes = dict.fromkeys("mkn", 4)
-    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, "energy").group().to_data()
+    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, ENERGY).group().to_data()
     assert data["layers"][1]["tensors"][0]["role"] == "input"
     data["layers"][1]["tensors"][0] |= {"role": "weight" if "weight" in bits else "input"}
     costs = list[float]()
     for words in range(2, 60, 6):
         memory = data["architecture"]["clusters"][1]["memories"][0]
         memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words}
-        found = search_group(GroupMapping.model_validate(data), "energy")
+        found = search_group(GroupMapping.model_validate(data), ENERGY)
         for model in (TIMELOOP, ORACLE):
             assert evaluate_group(model, found.group).energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
         costs.append(found.energy_pj)
@@ -209,12 +209,12 @@ def _sweep(bits: dict[str, int], turned: bool, capacities: Iterable[int]) -> Non
 def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for windows in (False, True):
         group = random_graph(seed, windows=windows).group()
-        found = search_group(group, "edp")
+        found = search_group(group, EDP)
         with monkeypatch.context() as patch:
             patch.setattr(fused_tree, "ALONE", 0)
             patch.setattr(fused_tree.TreeSearch, "_bound_all", lambda *_: None)
             patch.setattr(fused_tree, "SHARES", (1.0,))
-            again = search_group(group, "edp")
+            again = search_group(group, EDP)
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
 
 
@@ -244,7 +244,7 @@ def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
 def test_a_user_who_interrupts_gets_the_mapping_and_the_gap(monkeypatch: pytest.MonkeyPatch) -> None:
     group, looks = random_graph(22).group(), Clock()
     monkeypatch.setattr(fused_limits, "time", looks)
-    search_group(group, "energy")
+    search_group(group, ENERGY)
     monkeypatch.setattr(fused_limits, "time", Pressed(interrupt=looks.now))
     with heard(), pytest.warns(UserWarning, match="interrupted"):
         report = tw.fuse(group, objective="energy")

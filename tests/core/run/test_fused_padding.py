@@ -15,6 +15,7 @@ from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.run.fused_padding import PaddedWindow
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import ENERGY
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 
@@ -87,7 +88,7 @@ def padded_convolutions() -> GroupMapping:
 
 def test_words_that_do_not_exist_are_not_moved() -> None:
     group = padded_convolutions()
-    found = search_group(group, "energy")  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
+    found = search_group(group, ENERGY)  # FFM: 10,104 pJ; executed without drains: 9,600 in 42 words
     for model in (ORACLE, TIMELOOP):
         assert evaluate_group(model, found.group).energy_pj == found.energy_pj == 9_600
 

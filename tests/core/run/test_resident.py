@@ -15,12 +15,10 @@ from support.fused_networks import compared, prepared, random_net
 from support.groups import figures
 from support.products import products
 from support.profiles import scaled
-from tilewright.errors import InputError
-from tilewright.plugin.mapper import Task
+from tilewright.errors import InputError, NotConformableError
 from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_group import search_group
 from tilewright.run.resident import ResidentNetwork, group_of
-from tilewright.schema.report import metric
+from tilewright.schema.objective import ED2P, EDP, Objective
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 LINKLESS = build_model("timeloop", {"link_transfers": False})
@@ -251,21 +249,17 @@ def test_an_objective_never_loses_to_the_mapping_of_another(ports: dict[str, flo
         assert fast.energy_pj == pytest.approx(frugal.energy_pj, rel=1e-9)
 
 
-def test_unknown_objectives_are_refused_everywhere() -> None:
+def test_networks_refuse_objectives_that_do_not_add_up_over_layers() -> None:
     network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 20}), "energy")
-    strange: Any = "latency"
-    with pytest.raises(InputError, match="objective is 'latency'; expected edp, energy or cycles"):
-        ResidentNetwork(network.workload, network.configuration.with_objective(strange, math.inf), network.search)
-    space = tw.space("nk,km->nm; n=2 k=2 m=2", "eyeriss", constraints="none")
+    for objective in (EDP, ED2P, Objective(2, 1)):
+        product = network.configuration.with_objective(objective, math.inf)
+        with pytest.raises(NotConformableError, match=f"the {objective.title} of a network is not the sum") as raised:
+            ResidentNetwork(network.workload, product, network.search)
+        assert raised.value.hint == "give --objective energy or --objective cycles"
     group = group_of(network, network.place())
     assert group is not None
-    for refused in (
-        lambda: Task(space, strange),
-        lambda: metric(strange, 1.0, 1.0),
-        lambda: search_group(group, strange),
-    ):
-        with pytest.raises(InputError, match="objective is 'latency'"):
-            refused()
+    with pytest.raises(InputError, match="objective is 'latency'; expected edp, ed2p, energy or cycles"):
+        tw.fuse(group, objective="latency")
 
 
 def test_a_result_that_the_network_returns_does_not_stay() -> None:

@@ -16,6 +16,7 @@ from tilewright.run.rivals import Rivals
 from tilewright.run.rivals.groups import GroupRivals
 from tilewright.run.rivals.networks import NetworkRivals
 from tilewright.schema.mapped.fusion import FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.objective import ENERGY
 
 DATA = Path(__file__).parents[2] / "data" / "certificates"
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
@@ -128,7 +129,7 @@ def test_all_trees_of_a_tiny_group_are_tried() -> None:
             },
         }
     )  # fmt: skip
-    found = GroupRivals(group, "energy", TIMELOOP, samples=1, limit=1000, seed=0).best()
+    found = GroupRivals(group, ENERGY, TIMELOOP, samples=1, limit=1000, seed=0).best()
     assert found.every and found.value == 2 * 0.5 * 2 + 2 * 100 + 2 * (1 + 1) + 2 * 100  # B passes by in the buffer
 
 

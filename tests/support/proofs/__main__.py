@@ -32,6 +32,7 @@ def main() -> int:
     parser.add_argument("--capped", action="store_true", help="limit the cycles, and minimise energy")
     parser.add_argument("--relaxed", action="store_true", help="undercounted states dominate in every pass")
     parser.add_argument("--parts", action="store_true", help="one fanout of each task is searched in parts")
+    parser.add_argument("--objective", help="such as ed2p; any of four by default")
     parser.add_argument("--width", type=int, default=0, help="states kept per stage; a small number leaves gaps")
     parser.add_argument("--limit", type=int, default=400_000, help="mappings of the largest space enumerated")
     parser.add_argument("--save", type=Path, help="folder for the inputs of wrong proofs")
@@ -46,6 +47,8 @@ def main() -> int:
             inputs = draw_sparse(seed, simple=arguments.sparse == "simple" or None, **fixed)
         else:
             inputs = draw(seed, arguments.kind, ragged=ragged, **fixed)
+        if arguments.objective:
+            inputs = dataclasses.replace(inputs, objective=arguments.objective)
         options = {"width": arguments.width, "orders": 1} if arguments.width else {}
         if arguments.uneven:
             verdict = check_uneven(inputs, arguments.limit)

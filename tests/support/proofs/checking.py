@@ -26,6 +26,7 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
 from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import ENERGY, Objective
 from tilewright_mappers.optimal import mapper, staged_search
 from tilewright_mappers.optimal.kernel.structures import FanoutLevel
 from tilewright_mappers.optimal.search_instance import SearchInstance
@@ -79,9 +80,9 @@ def check(
     wrong = [] if space.size == every.size else [f"the map space has {space.size} mappings, not {every.size}"]
     if every.size == 0:
         return Verdict("no mapping", tuple(wrong))
-    task, best = Task(space, inputs.objective), None
+    task, best = Task(space, Objective.named(inputs.objective)), None
     if capped:
-        task = Task(space, "energy", _some_cycles(every, evaluator, inputs.seed))
+        task = Task(space, ENERGY, _some_cycles(every, evaluator, inputs.seed))
     least = math.inf
     dense = model.bind(space.problem, dense_hardware(space.architecture))
     for batch in every.batches():
@@ -135,7 +136,7 @@ def check_uneven(inputs: Inputs, limit: int) -> Verdict:
         evaluator = (
             installed().make(CostModelSpec, "timeloop", inputs.model_options).bind(space.problem, space.architecture)
         )
-        tasks = [Task(each, inputs.objective) for each in arrangements(space)]
+        tasks = [Task(each, Objective.named(inputs.objective)) for each in arrangements(space)]
     except TooLargeError:
         return Verdict("too large")
     except TilewrightError:

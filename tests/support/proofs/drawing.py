@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Literal
 
-from tilewright.schema.report import Objective
-
 Document = dict[str, Any]
 Kind = Literal["small", "window", "large"]
 KINDS: tuple[Kind, ...] = ("small", "window", "large")
@@ -42,7 +40,7 @@ class Inputs:
     architecture: Document
     constraints: Document
     model_options: Document
-    objective: Objective
+    objective: str
 
 
 def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **model_options: object) -> Inputs:
@@ -62,7 +60,7 @@ def draw(seed: int, kind: Kind | None = None, *, ragged: bool | None = None, **m
     constraints = draw_constraints(rng, problem, architecture)
     constraints["factors"] = "ragged" if ragged else "perfect"
     drawn = {"link_transfers": rng.random() < 0.5}
-    objective: Objective = rng.choice(("edp", "edp", "energy", "cycles"))
+    objective = rng.choice(("edp", "ed2p", "energy", "cycles"))
     for memory in (each for cluster in architecture["clusters"] for each in cluster.get("memories", ())):
         if rng.random() < 0.3:
             memory["footprint"] = "distinct"

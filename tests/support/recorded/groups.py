@@ -28,7 +28,8 @@ from tilewright.run import fused_tree
 from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Objective, Report
+from tilewright.schema.objective import CYCLES, EDP, ENERGY
+from tilewright.schema.report import Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
 
 MODELS = {
@@ -154,13 +155,11 @@ def sought(folder: Path, record: dict[str, Any], tenth: bool = False) -> str:
             .group
         )
     assert group is not None
-    objective: Objective = {"ENERGY": "energy", "LATENCY": "cycles"}.get(record["objective"], "edp")  # type: ignore[assignment]
+    objective = {"ENERGY": ENERGY, "LATENCY": CYCLES}.get(record["objective"], EDP)
     point = record["points"][0]
     stay = point["execution"].get("stay") or {}
     told, executed = point["figures"]["energy_pj"], stay.get("energy_pj_without_drains")
-    theirs = {"energy": executed or told, "cycles": point["figures"]["cycles"]}.get(
-        objective, point.get("edp_pj_cycles")
-    )
+    theirs = {ENERGY: executed or told, CYCLES: point["figures"]["cycles"]}.get(objective, point.get("edp_pj_cycles"))
     said = f"told {told:,.0f} pJ, {'executed' if executed else stay.get('why', 'not executed')}"
     buffer, may_fuse = group.architecture.memories[-1], "nothing may be fused" not in record["note"]
     limit = (record["all"]["cpu_s"] / 11 if tenth else None) if may_fuse else 0.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.plugin.result import gap_of, proof
 from tilewright.run.network import MappedLayer
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.workload import DistinctProblem
 
 Least = Callable[[Objective, float], MappedLayer]
@@ -73,7 +73,7 @@ def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
     `most` is at least 2. Both ends are searched first, then repeatedly the widest gap in cycles
     that may contain another point.
     """
-    fastest = least("cycles", math.inf)
+    fastest = least(CYCLES, math.inf)
     if fastest.cycles is None or fastest.energy_pj is None:
         return Front(distinct, (), False, fastest)
     search = _Search(least)
@@ -107,7 +107,7 @@ class _Search:
 
     def ask(self, cap: float) -> float:
         """Search under a cycle limit, store the result, and return its energy."""
-        layer = self.least("energy", cap)
+        layer = self.least(ENERGY, cap)
         if layer.cycles is None or layer.energy_pj is None:
             self.failed = True
             return math.inf

@@ -24,6 +24,7 @@ from tilewright.run.artifacts.summaries import (
     title_of,
 )
 from tilewright.run.configuration import RunConfiguration, acquire
+from tilewright.schema.objective import ENERGY
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
@@ -222,7 +223,7 @@ def point_file(number: int, front: Front, place: int) -> str:
 def save_points(folder: RunFolder, number: int, front: Front, configuration: RunConfiguration) -> None:
     """Write the mapping files of a front, and the certificates of points with a proof."""
     for place, point in enumerate(front.points, start=1):
-        aimed = configuration.with_objective("energy", point.most_cycles)
+        aimed = configuration.with_objective(ENERGY, point.most_cycles)
         result = None if point.layer.result is None else replace(point.layer.result, lower_bound=point.bound)
         layer = replace(point.layer, result=result)
         name, certificate = point_file(number, front, place), certificate_of(layer, aimed)

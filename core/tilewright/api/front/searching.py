@@ -18,7 +18,7 @@ from tilewright.plugin.result import Watcher
 from tilewright.run.cache import ResultCache
 from tilewright.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
 from tilewright.run.parallel import Workers
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import EDP, ENERGY, Objective
 from tilewright.schema.workload import Layer, Workload
 
 
@@ -46,16 +46,16 @@ def front(
     """
     points = settings["points"]
     at_least(2, points=points)
-    if settings["objective"] not in (None, "edp"):
+    if settings["objective"] not in (None, EDP.name):
         raise CallError("a front always covers energy and cycles", hint="leave objective out")
-    settings["objective"] = "edp"
+    settings["objective"] = EDP.name
     plan, configuration = Plan.of_one(workload, arch, settings)
     network = plan.workload
     name = f"{configuration.mapper_record.name}, {points} points"
     folder = folder_of(settings, network, [(name, configuration)])
     searches = [_FrontSearch(each, configuration, network.name, points, plan.results) for each in network.distinct()]
     fronts: list[Front] = []
-    with mapping_progress(network, configuration.budget, "energy", plan.progress) as seen:
+    with mapping_progress(network, configuration.budget, ENERGY, plan.progress) as seen:
         for found in _each(searches, plan.jobs, seen.watch if seen else None):
             fronts.append(found)
             if folder is not None:

@@ -14,7 +14,7 @@ from tilewright.api.plots import ExplorationPlots
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.files import write_text
-from tilewright.schema.report import UNITS
+from tilewright.schema.objective import EDP
 from tilewright.tables import Table, Tabular, csv_text, numbers
 
 FORMATS = (".csv", ".parquet")
@@ -62,7 +62,7 @@ class ExplorationReport(Tabular):
             | {
                 "energy_pj": _finite(each.energy_pj),
                 "cycles": _finite(each.cycles),
-                "edp": _finite(each.of("edp")),
+                "edp": _finite(each.of(EDP)),
                 "area_um2": each.area_um2,
                 "on_front": each.index in best,
                 "outcome": each.outcome,
@@ -99,7 +99,7 @@ class ExplorationReport(Tabular):
             "size": self.record.size,
             "strategy": self.record.strategy,
             "asked": self.record.asked,
-            "objective": self.record.objective,
+            "objective": self.record.objective.name,
             "points": self.rows(),
         } | ({} if self.failure is None else {"error": self.failure.data()})
 
@@ -136,16 +136,16 @@ class ExplorationReport(Tabular):
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         lines += [f"  {count:,} without: {why}" for why, count in self.without()]
-        ranks = {"edp": 4, "energy": 3, "cycles": 2} | {record.objective: 0}
+        ranks = {"edp": 4, "energy": 3, "cycles": 2} | {record.objective.name: 0}
         table = Table(
             "point", *map(choice_column, record.choices), numbers("energy", "pJ", ranks["energy"]), numbers("cycles", "", ranks["cycles"]),
             numbers("EDP", "pJ x cycles", ranks["edp"]), numbers("area", "mm2", 1, decimals=4),
-            title=f"the front, least {record.objective} ({UNITS[record.objective]}) first",
+            title=f"the front, least {record.objective} ({record.objective.unit}) first",
         )  # fmt: skip
         for each in sorted(best, key=lambda one: one.of(record.objective)):
             area = None if each.area_um2 is None else each.area_um2 * 1e-6
             values = [value if isinstance(value, str) else f"{value:,.10g}" for value in each.values.values()]
-            table.add_row(str(each.index), *values, each.energy_pj, each.cycles, each.of("edp"), area)
+            table.add_row(str(each.index), *values, each.energy_pj, each.cycles, each.of(EDP), area)
         return [*lines, "", table] if best else lines
 
     def messages(self) -> list[str]:

@@ -17,7 +17,7 @@ from tilewright.exploration.records import ExploredPoint, FoundLayer, LayerRecor
 from tilewright.exploration.space import Choice
 from tilewright.exploration.store import Store
 from tilewright.schema.mapped import BoundMapping
-from tilewright.schema.report import UNITS
+from tilewright.schema.objective import EDP
 from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
 
@@ -39,7 +39,7 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
             "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
         ),
         section("Points", points_table(report)),
-        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.replace('edp', 'EDP')}, all executions of each layer."),
+        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.title}, all executions of each layer."),
         section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
         section("Layers of the points on the front", *_details(best, store)),
         section("Points without figures", _without(report.points)),
@@ -55,7 +55,7 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
     yield "dominated by bounds, not searched", f"{sum(each.outcome == 'bounded' for each in report.points):,}"
     if found:
         value = found[0].of(record.objective)
-        yield f"least {record.objective.replace('edp', 'EDP')}", quantity(value, UNITS[record.objective])
+        yield f"least {record.objective.title}", quantity(value, record.objective.unit)
 
 
 def points_table(report: ExplorationReport) -> str:
@@ -76,7 +76,7 @@ def points_table(report: ExplorationReport) -> str:
         values = [_choice(value) for value in each.values.values()]
         area = [None if each.area_um2 is None else each.area_um2 * 1e-6] if sized else []
         is_best = "front" if each.index in front else ""
-        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of("edp"), *area, is_best)
+        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of(EDP), *area, is_best)
     return table(made, "points", marks=[marks[each.index] for each in report.found]) if rows else ""
 
 
@@ -103,7 +103,7 @@ def _beside(report: ExplorationReport) -> str:
     for name, unit, values in (
         ("energy", "pJ", (best.energy_pj, base.energy_pj)),
         ("cycles", "", (best.cycles, base.cycles)),
-        ("EDP", "pJ x cycles", (best.of("edp"), base.of("edp"))),
+        ("EDP", "pJ x cycles", (best.of(EDP), base.of(EDP))),
     ):
         made.add_row(name, *(quantity(each, unit) for each in values), values[1] / values[0] if values[0] else None)
     if best.area_um2 and base.area_um2:

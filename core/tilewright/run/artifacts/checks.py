@@ -290,7 +290,7 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
     if not report.valid:
         return Check("figures", False, f"{model.name} rejects it: {'; '.join(map(str, report.reasons))}", 1)
     pairs = [
-        (certificate.objective, report.of(certificate.objective), certificate.value),
+        (certificate.objective.name, report.of(certificate.objective), certificate.value),
         ("energy_pj", report.energy_pj, figures.energy_pj),
         ("cycles", report.cycles, figures.cycles),
         ("edp", report.edp, figures.edp),
@@ -305,7 +305,7 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
 
 def _gap(certificate: Certificate) -> Check:
     """Check that bound, value, gap and objective are consistent."""
-    if certificate.objective != _provenance(certificate).objective:
+    if certificate.objective.name != _provenance(certificate).objective:
         return Check("gap", False, "the incumbent was searched for another objective")
     return gap_check(certificate.value, certificate.bound, certificate.gap)
 

@@ -71,7 +71,7 @@ def mapping_file(
             tilewright=__version__,
             mapper=layer.instead or configuration.mapper_record,
             model=configuration.model.record,
-            objective=configuration.objective,
+            objective=configuration.objective.name,
             constraints=configuration.constraints.name,
             seed=configuration.seed,
             evaluated=result.evaluated,

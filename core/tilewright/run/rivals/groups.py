@@ -18,8 +18,8 @@ from tilewright.mapspace.group_padding import existing_words
 from tilewright.run.evaluation import BuiltModel, evaluate_group
 from tilewright.run.rivals import Rivals
 from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 
 Axes = dict[tuple[str, str], str]
 """Layer and dimension -> the axis that steps it."""

@@ -11,7 +11,7 @@ from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.document import FileModel, commented
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped import MappedProblem
-from tilewright.schema.report import UNITS, Objective
+from tilewright.schema.objective import Objective
 from tilewright.schema.unsearched import JudgedRule, judged, statement
 from tilewright.tables import Printed
 from tilewright.values import Model
@@ -110,7 +110,7 @@ class Certificate(Printed, FileModel):
         sure = (
             "is the minimum" if self.gap < 1e-8 else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
         )
-        what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
+        what, unit = self.objective.title, self.objective.unit
         most = self.space.most_cycles
         none = "none" if most is None else f"none of at most {most:,} cycles"
         return (

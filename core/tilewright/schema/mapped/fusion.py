@@ -14,7 +14,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.certificate import Finite
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import UNITS, Objective
+from tilewright.schema.objective import Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Printed
 
@@ -60,7 +60,7 @@ class FusionCertificate(Printed, FileModel):
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
-        what, unit = "EDP" if self.objective == "edp" else self.objective, UNITS[self.objective]
+        what, unit = self.objective.title, self.objective.unit
         sure = (
             "is the minimum" if self.gap < 1e-8 else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.schema.report.content import UNITS, Objective, ReportContent, known_objective, metric
+from tilewright.schema.report.content import ReportContent
 from tilewright.schema.report.parts import (
     AccessCounts,
     Accesses,
@@ -28,7 +28,6 @@ from tilewright.schema.report.printed import explanation, rows, summary
 from tilewright.tables import Table, Tabular
 
 __all__ = [
-    "UNITS",
     "AccessCounts",
     "Accesses",
     "Delivery",
@@ -40,14 +39,11 @@ __all__ = [
     "MeshReport",
     "MetadataCounts",
     "NetworkReport",
-    "Objective",
     "RankCounts",
     "Report",
     "Served",
     "SparseCounts",
     "TensorCounts",
-    "known_objective",
-    "metric",
     "overlapping",
 ]
 

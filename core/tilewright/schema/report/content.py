@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
-from tilewright.errors import InputError, Reason
+from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
 from tilewright.schema.report.parts import (
     Accesses,
@@ -22,33 +23,6 @@ from tilewright.schema.report.parts import (
     TensorCounts,
 )
 from tilewright.values import Model
-
-Objective = Literal["edp", "energy", "cycles"]
-"""Metric that a search minimises."""
-UNITS: dict[Objective, str] = {"edp": "pJ x cycles", "energy": "pJ", "cycles": "cycles"}
-
-
-def known_objective(name: str) -> Objective:
-    """Return the objective of that name.
-
-    Raises:
-        InputError: There is none.
-    """
-    for each in UNITS:
-        if each == name:
-            return each
-    *others, last = UNITS
-    raise InputError(f"objective is {name!r}; expected {', '.join(others)} or {last}")
-
-
-def metric(objective: Objective, energy_pj: float, cycles: float) -> float:
-    """Return the metric of an objective, in pJ x cycles, pJ or cycles.
-
-    Raises:
-        InputError: The objective is unknown.
-    """
-    return {"edp": energy_pj * cycles, "energy": energy_pj, "cycles": cycles}[known_objective(objective)]
-
 
 LEAKAGE = "leakage"
 """Label that replaces the tensor's name for leakage."""
@@ -167,11 +141,11 @@ class ReportContent(Model):
         }
         return self.model_copy(update=costs | others)
 
-    def of(self, objective: Objective) -> float | None:
-        """Return the metric of an objective, in pJ x cycles, pJ or cycles; None if invalid."""
+    def of(self, objective: Objective | str) -> float | None:
+        """Return the value of an objective, in its unit; None if invalid."""
         if self.energy_pj is None or self.cycles is None:
             return None
-        return metric(objective, self.energy_pj, self.cycles)
+        return Objective.named(objective).value(self.energy_pj, self.cycles)
 
     @property
     def pj_per_mac(self) -> float | None:

@@ -10,6 +10,7 @@ from tilewright.plugin.guard.strategies import EMPTY, fault_of_group
 from tilewright.plugin.specs import StrategySpec
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointResult, Strategy
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import EDP
 from tilewright.schema.workload import Workload
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.kit import CheckFailure, Subject, check, require
@@ -55,7 +56,7 @@ def task(points: int = len(SPACE), seed: int = 1, bounded: bool = True) -> Explo
     return ExplorationTask(
         choices={name: SPACE.values_of(name) for name in SPACE.choices},
         workload=Workload.of(SAMPLES[1].problem),
-        objective="edp",
+        objective=EDP,
         points=points,
         seed=seed,
         architecture=lambda index: point(index).architecture,

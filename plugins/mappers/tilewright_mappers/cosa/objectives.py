@@ -9,7 +9,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.space import MapSpace
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import Objective
 from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.measures import Terms, border_of, steps
 from tilewright_mappers.cosa.program import Linear, Program, total
@@ -98,10 +98,10 @@ class Shares:
         The logarithm of a fraction is at most the fraction less 1, and equal at `whole_pj`. So a
         lower sum means a lower energy x cycles.
         """
-        if objective == "cycles":
+        if not objective.energy_power:
             return self.cycles(program) + self.energy(program, whole_pj) * TIE
-        energy = self.energy(program, whole_pj)
-        return energy if objective == "energy" else energy + self.cycles(program)
+        energy = self.energy(program, whole_pj) * objective.energy_power
+        return energy + self.cycles(program) * objective.cycle_power if objective.cycle_power else energy
 
 
 def least_energy_pj(space: MapSpace) -> float:

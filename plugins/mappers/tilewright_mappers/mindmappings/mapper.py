@@ -27,8 +27,6 @@ HELD_OUT = 20
 """The last training mappings, one in HELD_OUT, are used for the error only."""
 DRAWN, DRAWS = 1024, 64
 """Mappings drawn at once for the starts, and the maximum number of draws."""
-WEIGHTS: dict[Objective, tuple[float, float]] = {"edp": (1, 1), "energy": (1, 0), "cycles": (0, 1)}
-"""Weights of log2 of energy and of cycles in an objective."""
 
 
 @dataclass(frozen=True)
@@ -143,4 +141,4 @@ def descent_of(relaxed: RelaxedSpace, objective: Objective) -> Descent:
     highest[positions] = len(relaxed.space.problem.sizes) - 1
     groups = np.full(relaxed.length, -1, dtype=np.int32)
     groups[trips] = np.tile(np.arange(len(relaxed.space.problem.sizes)), len(relaxed.space.slots))
-    return Descent(np.array(WEIGHTS[objective], dtype=np.float32), lowest, highest, groups)
+    return Descent(np.array(objective.powers, dtype=np.float32), lowest, highest, groups)

@@ -38,7 +38,7 @@ class SearchInstance:
     def __init__(
         self, space: FeasibleRegion, relaxation: Relaxation, objective: Objective, max_cycles: float = math.inf
     ) -> None:
-        self.space, self.relaxation = space, relaxation
+        self.space, self.relaxation, self.objective = space, relaxation, objective
         self.problem = problem_arrays(space.problem, space.factors == "ragged")
         self.tensors, self.dims = len(self.problem.output), len(self.problem.sizes)
         self.levels = self._levels()
@@ -65,8 +65,8 @@ class SearchInstance:
         # a shared limit next to lower ones of reads or writes is a bound only
         tracked = all(together[m] or shared[m] >= self._max_words(m, BOTH) for m in range(len(shared)))
         leaks = bool(relaxation.leakage_pj.any())
-        self.energy = objective != "cycles"
-        cycles = objective != "energy" or leaks or max_cycles < math.inf
+        self.energy = objective.energy_power > 0
+        cycles = objective.cycle_power > 0 or leaks or max_cycles < math.inf
         if not cycles:
             self.ports = []
         kept = np.where(np.logical_or(*space.keeps), relaxation.memory, -1)
@@ -78,7 +78,8 @@ class SearchInstance:
         self.costs = CostFunction(
             energy=self.energy,
             cycles=cycles,
-            edp=objective == "edp",
+            energy_power=objective.energy_power,
+            cycle_power=objective.cycle_power,
             dominance=relaxation.exact and tracked,
             whole_cycles=relaxation.whole_cycles,
             forwarding=relaxation.neighbours,
@@ -154,7 +155,7 @@ class SearchInstance:
         """
         if self.rounds_first_reads:
             return self.without_dominance()
-        margin = 3.0 * cutoff / self._min_cycles() ** 2 if self.costs.edp else math.inf
+        margin = rounding_margin(self.objective, cutoff, self._min_cycles())
         return self._with(self.costs._replace(margin=margin))
 
     def dominated_cost_factor(self) -> float:
@@ -178,7 +179,8 @@ class SearchInstance:
                 cycles = max(cycles, 1.0 + words * width / float(slowest))
         lost = min(1.0, energy / relaxation.compute_pj), min(1.0, cycles / self._min_cycles())
         # leakage grows with the cycles
-        return (1.0 - lost[0]) * (1.0 - lost[1]) ** 2
+        energy, cycles = self.objective.powers
+        return float((1.0 - lost[0]) ** max(1, energy) * (1.0 - lost[1]) ** max(2, energy + cycles))
 
     def _min_cycles(self) -> float:
         """Return a lower bound of the cycles of all mappings."""
@@ -566,3 +568,15 @@ class SearchInstance:
             counted_pj=for_kernel(counted_pj),
             enters_pj=for_kernel(enters),
         )
+
+
+def rounding_margin(objective: Objective, cutoff: float, least_cycles: float) -> float:
+    """Return the pJ that make up for one more cycle in mappings of at least `least_cycles` (Lemma 4).
+
+    Infinite for energy and for cycles alone.
+    """
+    energy, cycles = objective.powers
+    if not (energy and cycles):
+        return math.inf
+    ratio = cycles / energy
+    return float((max(1.0, ratio) + 2.0) * cutoff ** (1 / energy) / least_cycles ** (1 + ratio))

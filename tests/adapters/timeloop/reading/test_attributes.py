@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import InputError
+from tilewright.schema.objective import CYCLES, EDP, ENERGY
 from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
 
@@ -219,11 +220,11 @@ def test_map_takes_the_objective_of_the_files_unless_one_is_given(tmp_path: Path
         "cache": False,
         "progress": False,
     }
-    assert tw.map([path], [path], **settings).configuration.objective == "cycles"
-    assert tw.map([path], [path], objective="energy", **settings).configuration.objective == "energy"
+    assert tw.map([path], [path], **settings).configuration.objective == CYCLES
+    assert tw.map([path], [path], objective="energy", **settings).configuration.objective == ENERGY
     mapper_file(tmp_path, "optimization-metrics: [last-level-accesses]")
     with pytest.raises(InputError, match="minimise last-level-accesses, which is no objective") as raised:
         tw.map([path], [path], **settings)
     assert raised.value.hint == "give --objective edp, energy or cycles"
     mapper_file(tmp_path, "timeout: 1")
-    assert tw.map([path], [path], **settings).configuration.objective == "edp"
+    assert tw.map([path], [path], **settings).configuration.objective == EDP

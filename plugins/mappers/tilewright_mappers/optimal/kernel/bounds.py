@@ -13,6 +13,7 @@ from tilewright_mappers.optimal.kernel.multicast import (
     max_unrolled,
     multicast_split_bound,
     objective,
+    product,
     usable_fanout,
     words_delivered,
 )
@@ -332,8 +333,8 @@ def _contention(
         cycles = np.ceil(cycles * (1.0 - 1e-9))
     energy += cycles * leak
     # derivatives of the objective by energy and by cycles
-    worth = cycles if costs.edp else (1.0 if costs.energy else 0.0)
-    time = energy if costs.edp else (0.0 if costs.energy else 1.0)
+    worth = costs.energy_power * product(costs.energy_power - 1, costs.cycle_power, energy, cycles)
+    time = costs.cycle_power * product(costs.energy_power, costs.cycle_power - 1, energy, cycles)
     time += worth * leak
     return float(contention_bound(context, outer, units, cycles, worth, time))
 

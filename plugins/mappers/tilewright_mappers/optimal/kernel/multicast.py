@@ -245,8 +245,18 @@ def objective(costs: CostFunction, energy: float, cycles: float, leak: float) ->
         cycles = np.ceil(cycles * (1.0 - 1e-9))
     if cycles * (1.0 - 1e-9) > costs.max_cycles:
         return np.inf
-    energy += cycles * leak
-    return float((energy if costs.energy else 1.0) * (cycles if costs.edp or not costs.energy else 1.0))
+    return product(costs.energy_power, costs.cycle_power, energy + cycles * leak, cycles)
+
+
+@kernel_part
+def product(energy_power: int, cycle_power: int, energy: float, cycles: float) -> float:
+    """Return energy to one power times cycles to another; powers below 0 count as 0."""
+    result = 1.0
+    for _ in range(energy_power):
+        result *= energy
+    for _ in range(cycle_power):
+        result *= cycles
+    return result
 
 
 @kernel_call

@@ -264,8 +264,9 @@ class CostFunction(NamedTuple):
     energy: bool
     """The objective contains energy."""
     cycles: bool
-    edp: bool
-    """The objective is EDP."""
+    """Whether they are counted."""
+    energy_power: int
+    cycle_power: int
     dominance: bool
     whole_cycles: bool
     """Cycles are rounded up."""
