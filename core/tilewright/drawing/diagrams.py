@@ -12,7 +12,6 @@ from tilewright.plugin.result import Result
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping.levels import MemoryUse, levels_of
-from tilewright.schema.report.content import UNITS
 from tilewright.tables import figure
 
 
@@ -46,7 +45,7 @@ def draw(
     elif isinstance(subject, BoundMapping | MappedProblem):
         drawing = _nest(subject.bound if isinstance(subject, MappedProblem) else subject)
     elif isinstance(subject, Result):
-        unit = UNITS[subject.objective] if subject.objective else "objective"
+        unit = subject.objective.unit if subject.objective else "objective"
         drawing = convergence("convergence", {"": subject.history}, unit, subject.lower_bound)
     else:
         raise InputError(

@@ -90,7 +90,7 @@ class FoundLayer(Model):
     def checked(self, objective: Objective) -> FoundLayer:
         """Return the record of a search for an objective. Raises ValueError: the bound is above the value."""
         if self.lower_bound is not None and self.energy_pj is not None and self.cycles is not None:
-            if not may_bound(self.lower_bound, metric(objective, self.energy_pj, self.cycles)):
+            if not may_bound(self.lower_bound, objective.value(self.energy_pj, self.cycles)):
                 raise ValueError("the bound is above the value")
         return self
 

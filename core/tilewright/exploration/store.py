@@ -23,8 +23,8 @@ from tilewright.exploration.claims import Claims
 from tilewright.exploration.database import TABLES, Database
 from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, StoredMachine, StoredPoint
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Objective
 from tilewright.version import __version__
 
 CHECKPOINT_SECONDS = 30.0

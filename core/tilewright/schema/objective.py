@@ -50,15 +50,15 @@ class Objective:
         """
         if isinstance(name, Objective):
             return name
-        product = re.fullmatch("e([2-9]?)d([2-9]?)p", name)
+        product = re.fullmatch("e([2-9]?)d([2-9]?)p", str(name))
         powers = [int(power or 1) for power in product.groups()] if product else []
         if powers and math.gcd(*powers) == 1:
             return cls(*powers)
-        known = {objective.name: objective for objective in KNOWN}
-        if name not in known:
-            *others, last = known
-            raise InputError(f"objective is {name!r}; expected {', '.join(others)} or {last}")
-        return known[name]
+        for known in KNOWN:
+            if known.name == name:
+                return known
+        *others, last = (known.name for known in KNOWN)
+        raise InputError(f"objective is {name!r}; expected {', '.join(others)} or {last}")
 
     @property
     def powers(self) -> tuple[int, int]:
@@ -110,13 +110,9 @@ class Objective:
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> core_schema.CoreSchema:
         """Return how models check and write an objective: by its name."""
-
-        def read(given: object) -> Objective:
-            return cls.named(given if isinstance(given, Objective) else str(given))
-
         return core_schema.json_or_python_schema(
             json_schema=core_schema.no_info_after_validator_function(cls.named, core_schema.str_schema()),
-            python_schema=core_schema.no_info_plain_validator_function(read),
+            python_schema=core_schema.no_info_plain_validator_function(cls.named),
             serialization=core_schema.to_string_ser_schema(),
         )
 

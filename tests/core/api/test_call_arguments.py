@@ -19,7 +19,7 @@ NEVER = "absent.yaml"
     [
         ({"objective": "latency"}, errors.InputError, "did you mean 'cycles'"),
         ({"objective": "edpp"}, errors.InputError, "did you mean 'edp'"),
-        ({"objective": 3}, errors.InputError, "one of edp, energy, cycles, not 3"),
+        ({"objective": 3}, errors.InputError, "one of edp, ed2p, energy, cycles, not 3"),
         ({"mapper": "sunston"}, errors.UnknownPluginError, "did you mean 'sunstone'"),
         ({"mapper": 3}, errors.InputError, "3 is not a mapper"),
         ({"model": "timelop"}, errors.UnknownPluginError, "did you mean 'timeloop'"),

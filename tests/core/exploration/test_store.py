@@ -24,7 +24,7 @@ from support.processes import soon
 from tilewright.errors import InputError, OutputError, TilewrightError, UnknownNameError
 from tilewright.exploration.records import FoundLayer
 from tilewright.exploration.store import Store
-from tilewright.schema.report import Objective
+from tilewright.schema.objective import EDP, Objective
 
 pytestmark = pytest.mark.process
 
@@ -99,10 +99,10 @@ def test_a_failure_makes_room_for_a_result_and_a_result_stays(tmp_path: Path) ->
     found, other = FoundLayer(energy_pj=1.5, cycles=2), FoundLayer(energy_pj=9.0, cycles=9)
     with Store(tmp_path / "all.sqlite") as store:
         store.keep("m", "p", "w", FoundLayer(reason="it died"))
-        assert store.find("m", "p", "w", "edp") == FoundLayer(reason="it died")
+        assert store.find("m", "p", "w", EDP) == FoundLayer(reason="it died")
         store.keep("m", "p", "w", found)
         store.keep("m", "p", "w", other)
-        assert store.find("m", "p", "w", "edp") == found and store.find("m", "p", "x", "edp") is None
+        assert store.find("m", "p", "w", EDP) == found and store.find("m", "p", "x", EDP) is None
 
 
 @pytest.mark.parametrize(("objective", "most"), [("energy", 1.5), ("cycles", 2.0), ("edp", 3.0)])

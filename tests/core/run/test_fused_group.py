@@ -191,12 +191,12 @@ def _sweep(bits: dict[str, int], turned: bool, capacities: Iterable[int]) -> Non
         {"M0": "m n", "V" if turned else "W1": "n k", "M1": "m k"},
     ]
     sizes = {"m": 8, "k": 2, "n": 4}
-    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, "energy").group().to_data()
+    data = Graph(notation, [sizes, sizes], 8, [100, 100, 1, 2], [None] * 4, ENERGY).group().to_data()
     costs = list[float]()
     for words in capacities:
         memory = data["architecture"]["clusters"][1]["memories"][0]
         memory |= {"word_bits": 8, "bits_per_value": bits, "capacity_words": words, "update_energy_pj": 50.0}
-        found = search_group(GroupMapping.model_validate(data), "energy")
+        found = search_group(GroupMapping.model_validate(data), ENERGY)
         for model in (TIMELOOP, ORACLE):
             report = evaluate_group(model, found.group)
             assert report.valid, report.reasons
