@@ -93,16 +93,16 @@ class View:
             taken, need = list[Axis](), size
             while need > 1:
                 part = left.pop()
-                if need % part.size and part.size % need == 0 and len(part.names) == 1 and _is_full(view, part):
-                    view, outer, inner = view._split(part.names[0], need)
-                    left += [Axis(view.sizes[outer], (outer,)), Axis(view.sizes[inner], (inner,))]
-                    part = left.pop()
-                if need % part.size or (need != size or part.size != need) and not _is_full(view, part):
+                if part.size > need and part.size % need == 0:
+                    view, rest, part = view._divided(part, need)
+                    left += rest
+                if need % part.size or (part.size != need and not _is_full(view, part)):
                     return self.without(f"a reshape from {_sized(self.shape)} to {_sized(shape)} mixes coordinates")
                 taken.append(part)
                 need //= part.size
             names = tuple(name for part in reversed(taken) for name in part.names)
-            axes.append(Axis(size, names, taken[0].offset if len(taken) == 1 else 0))
+            offset = taken[-1].offset * (size // taken[-1].size) if taken else 0
+            axes.append(Axis(size, names, offset))
         return replace(view, axes=tuple(reversed(axes)))
 
     def _parts(self, axis: Axis) -> list[Axis]:
@@ -110,6 +110,17 @@ class View:
         if axis.size == 1:
             return []
         return [Axis(self.sizes[name], (name,)) for name in axis.names] if _is_full(self, axis) else [axis]
+
+    def _divided(self, part: Axis, inner: int) -> tuple[View, list[Axis], Axis]:
+        """Return the view with a part of an axis as two, the second of size `inner`; unchanged if words would mix."""
+        count = math.prod(self.sizes[name] for name in part.names)
+        block, place = divmod(part.offset, inner)
+        if place + count <= inner:
+            return self, [Axis(part.size // inner, (), block)], Axis(inner, part.names, place)
+        if len(part.names) != 1 or place or count % inner:
+            return self, [], part
+        view, first, second = self._split(part.names[0], inner)
+        return view, [Axis(part.size // inner, (first,), block)], Axis(inner, (second,))
 
     def _split(self, name: str, inner: int) -> tuple[View, str, str]:
         """Return the view with a coordinate as two, the second with `inner` values, and their names."""

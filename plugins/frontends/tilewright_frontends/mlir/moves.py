@@ -142,7 +142,7 @@ def _each(change: Callable[[Step, View], View | None]) -> Mover:
 
     def move(step: Step) -> Sequence[View]:
         first, *rest = step.inputs
-        moved = [change(step, view) for view in step.views.get(first, ())]
+        moved = [view if view.cut else change(step, view) for view in step.views.get(first, ())]
         told = f"{step.operation.name} '{step.name}' reads it as a parameter"
         cut = [view.without(told) for value in rest for view in step.views.get(value, ())]
         return [*(view for view in moved if view is not None), *cut]
@@ -184,7 +184,7 @@ def _normalised(step: Step) -> Sequence[View]:
 def _turned(step: Step, view: View) -> View:
     order = step.numbers("permutation", "dims", "perms", place=1)
     found = view.transposed(order)
-    if not found.cut and found.shape != step.shape(step.target):
+    if found.shape != step.shape(step.target):
         raise ValueError("the shapes do not match")
     return found
 
@@ -206,8 +206,6 @@ def _added(step: Step, view: View) -> View:
 
 def _spread(view: View, places: Sequence[int], shape: Shape) -> View:
     """Return the view of a value whose axes are at some places of a shape; it repeats along the others."""
-    if view.cut:
-        return view
     order = sorted(range(len(places)), key=places.__getitem__)
     sizes = {place: view.axes[axis].size for axis, place in enumerate(places)}
     if len(places) != len(view.axes):
@@ -303,8 +301,11 @@ def _generic(step: Step) -> Sequence[View]:
         reads.append((operation.operands[-1], written))
     found = []
     for value, read in reads:
+        axes = _loops(read.results)
         for view in step.views.get(value, ()):
-            axes = _loops(read.results)
+            if view.cut:
+                found.append(view)
+                continue
             kept = zip(step.shape(value), read.results, strict=True)
             moved = view.reshaped(tuple(size for size, rank in kept if _moves(rank)))
             moved = _spread(moved, axes, tuple(sizes)).transposed(loops)

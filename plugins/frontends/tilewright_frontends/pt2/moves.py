@@ -99,7 +99,7 @@ def _each(change: Callable[[Node, View], View | None]) -> Mover:
     """Return a mover that changes each view of the first operand."""
 
     def move(node: Node, name: str, views: Views) -> Views:
-        moved = [change(node, view) for view in views.get(_first(node), ())]
+        moved = [view if view.cut else change(node, view) for view in views.get(_first(node), ())]
         kept = [view for view in moved if view is not None]
         return {node.results[0]: (*kept, *_others_cut(node, name, views))}
 
