@@ -145,3 +145,22 @@ def test_values_that_a_loop_passes_on_are_unknown(swapped: bool, tmp_path: Path)
     found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
     maker = "b" if swapped else "a"
     assert edges(found)[1:] == [f"y.A = {maker}? the layer is executed several times"]
+
+
+def test_words_of_concatenated_channels_stay_known_in_blocks(tmp_path: Path) -> None:
+    """Two halves of channels become two groups; a reshape across the halves would mix them."""
+    nodes = [
+        node("Conv", "x w", "a"),
+        node("Conv", "x w", "b"),
+        node("Concat", "a b", "c", axis=1),
+        node("Reshape", "c groups", "d"),
+        node("Reshape", "d back", "e"),
+        node("Conv", "e v", "y"),
+    ]
+    weights = {"w": np.zeros((6, 4, 1, 1), np.float32), "v": np.zeros((2, 12, 1, 1), np.float32)}
+    shapes = {"groups": np.array([1, 4, 3, 8, 8]), "back": np.array([1, 12, 8, 8])}
+    found = small(tmp_path, *nodes, **weights, **shapes)
+    assert edges(found) == [
+        "y.Inputs = a[0, 3*ko + ki, p, q] at [0, 3*ko + ki, p, q]",
+        "y.Inputs = b[0, 3*ko + ki, p, q] at [0, 3*ko + ki + 6, p, q]",
+    ]
