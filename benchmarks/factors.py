@@ -17,7 +17,7 @@ import statistics
 from pathlib import Path
 
 import tilewright as tw
-from tilewright.mapspace.factoring.cuts import has_few_divisors
+from tilewright.schema.divisors import has_few_divisors
 
 GEMM, CONV = "mk,kn->mn; ", "O[n,k,p,q] += I[n,c,{0}p+r,{0}q+s] * W[k,c,r,s]; n=1 "
 TOKENS = (197, 577, 50, 257, 77, 128, 512)

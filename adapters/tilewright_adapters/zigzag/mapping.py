@@ -310,6 +310,6 @@ def constraints(said: LayerMapping, unrolling: Unrolled, accelerator: Accelerato
     return Constraints(
         name="zigzag",
         architecture=accelerator.architecture.name,
-        factors="as_needed",
+        factors="as_prescribed",
         variants=(Variant(spatial=tuple(rules), unsearched=unsearched),),
     )

@@ -17,7 +17,7 @@ from tilewright.api.plots import NetworkPlots
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
-from tilewright.mapspace.factoring.cuts import divisors, has_few_divisors
+from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.result import percent
 from tilewright.run.artifacts.layers import certificate_file, certificate_of, layer_file, save_layer, spec_of
 from tilewright.run.artifacts.summaries import (
@@ -30,9 +30,11 @@ from tilewright.run.artifacts.summaries import (
 )
 from tilewright.run.configuration import RunConfiguration, acquire, gap_reason, limit_message, limit_of
 from tilewright.run.network import MappedLayer
+from tilewright.schema.constraints import Cutting
+from tilewright.schema.divisors import sizes_with_few_divisors
 from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
-from tilewright.schema.mapped.certificate import SPACE, Certificate
+from tilewright.schema.mapped.certificate import Certificate, told_space
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report.printed import limited_by, summary
 from tilewright.schema.unmatched import unmatched
@@ -357,17 +359,18 @@ class MappingReport(Tabular):
 
     def _indivisible(self) -> list[str]:
         """Return a note on each size without useful divisors, if tiles must divide."""
-        if self.configuration.constraints.factors == "ragged":
-            return []
-        sizes: dict[int, str] = {}
-        for layer in self.layers:
-            for name, size in layer.problem.dimensions.items():
-                if has_few_divisors(size):
-                    sizes.setdefault(size, f"{name} of {layer.name}")
+        even = [each.problem for each in self.layers if each.result is not None and self._cutting(each) == "perfect"]
         return [
-            f"note: tiles that divide {size} ({which}) are {', '.join(map(str, divisors(size)))}; --factors ragged allows others"
-            for size, which in sizes.items()
+            f"note: tiles that divide {size} ({which}) are {', '.join(map(str, divisors(size)))}; --factors as_needed "
+            "allows others in such layers"
+            for size, which in sizes_with_few_divisors(even).items()
         ]
+
+    def _cutting(self, layer: MappedLayer) -> Cutting:
+        """Return how tiles of a searched layer are cut."""
+        constraints, architecture = self.configuration.constraints, layer.architecture
+        rules = None if architecture is None else constraints.rules_for(layer.problem, architecture)
+        return constraints.factors_for(layer.problem, rules)
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
@@ -589,7 +592,9 @@ class MappingReport(Tabular):
         if reasons and (gap := self.layers[0].result and self.layers[0].result.gap):
             better = f"a mapping of this space may be up to {percent(gap)} better"
             return [f"not proved: {better}, because {reason}" for reason in reasons]
-        return [f"proved that no mapping of the space is better, {SPACE}: yes"] if self._proofs else []
+        if not self._proofs:
+            return []
+        return [f"proved that no mapping of the space is better, {told_space(self._cutting(self.layers[0]))}: yes"]
 
     def _gap_reason(self, layer: MappedLayer) -> str | None:
         """Return why a proof leaves a gap; None without a gap, and if nothing tells."""

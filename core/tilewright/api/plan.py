@@ -29,6 +29,7 @@ from tilewright.run.configuration import RunConfiguration, acquire, with_default
 from tilewright.run.evaluation import BuiltModel, build_model, record_of
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints
+from tilewright.schema.divisors import sizes_with_few_divisors
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.objective import EDP, KNOWN, Objective
 from tilewright.schema.operands import operand_warnings
@@ -86,11 +87,13 @@ class Plan:
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
         built_mappers = {name_of(each): _built(each, for_mapper[name_of(each)]) for each in mappers}
         network, architecture, constraints, stated = _given(workload, arch, words)
+        constraints = with_factors(constraints, words["factors"], words["uneven"])
+        _tell_of_ragged_tiles(network, constraints)
         named = all(isinstance(plugin, str) for plugin in (*mappers, *models))
         return cls(
             workload=network,
             architecture=architecture,
-            constraints=with_factors(constraints, words["factors"], words["uneven"]),
+            constraints=constraints,
             objective=_stated(stated) if chosen is None else chosen,
             budget=budget,
             seed=words["seed"],
@@ -251,6 +254,17 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
         logging.getLogger("tilewright").warning("warning: %s", text)
     for text in unsearched_notes(configuration.constraints, problems):
         logging.getLogger("tilewright").warning("note: %s", text)
+
+
+def _tell_of_ragged_tiles(workload: Workload, constraints: Constraints) -> None:
+    """Log which sizes give their layers ragged tiles, if constraints leave that to the sizes."""
+    if constraints.factors == "as_needed":
+        problems = [each.problem for each in workload.distinct()]
+        for size, first in sizes_with_few_divisors(problems).items():
+            layers = [each.name for each in problems if size in each.sizes]
+            more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
+            text = f"note: few tiles divide {size} ({first}): tiles of {layers[0]}{more} may be ragged"
+            logging.getLogger("tilewright").warning("%s", text)
 
 
 def _several(source: Sources) -> list[Any]:

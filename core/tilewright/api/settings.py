@@ -32,8 +32,8 @@ class Searches(TypedDict, total=False):
         None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",
         unset="the dataflow published for the architecture")]
     factors: Annotated["str | None", Setting(
-        None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller",
-        "perfect|ragged", unset="as in the constraints, else perfect")]
+        None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller; as_needed: "
+        "ragged for layers with a size that few tiles divide, such as a prime", "perfect|ragged|as_needed", unset="as in the constraints, else perfect")]
     uneven: Annotated["bool | None", Setting(
         None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
         flags=("--uneven",), unset="as in the constraints, else no")]

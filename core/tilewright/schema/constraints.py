@@ -7,12 +7,13 @@ Rules are stored in a separate file; the architecture stays bare hardware. A var
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tilewright.errors import InputError
 from tilewright.schema.architecture import Architecture
+from tilewright.schema.divisors import has_few_divisors
 from tilewright.schema.document import FileModel, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import DimensionName, Name, Problem
@@ -46,6 +47,8 @@ Cutting = Literal["perfect", "ragged"]
 
 With `ragged`, only tiles that are cut from another tile must divide it. Those cut from the whole dimension need not.
 """
+CuttingRule = Cutting | Literal["as_needed", "as_prescribed"]
+"""Tile cutting, or when it is ragged (`Constraints`)."""
 
 
 class TemporalRule(Model):
@@ -256,8 +259,9 @@ class Constraints(FileModel):
 
     `default` marks the dataflow that the architecture's authors published. It applies unless the user selects another.
     `aspect` reshapes a flexible array: cluster -> fanout size, with the same number of compute units. `factors` states
-    whether every tile divides, or the last tile of a dimension may be smaller. With `as_needed` it may only if a
-    prescribed unrolling does not divide its dimension. `uneven` adds the mappings that keep the tensors of one cluster
+    whether every tile divides, or the last tile of a dimension may be smaller. With `as_prescribed` it may only in
+    problems where a prescribed unrolling does not divide its dimension. With `as_needed` it may also in those with a size
+    that has few divisors. `uneven` adds the mappings that keep the tensors of one cluster
     at different loops, in every order.
     """
 
@@ -268,7 +272,7 @@ class Constraints(FileModel):
     source: str | None = None
     default: bool = False
     aspect: FrozenDict[Name, Trips] = FrozenDict()
-    factors: Cutting | Literal["as_needed"] = "perfect"
+    factors: CuttingRule = "perfect"
     uneven: bool = False
     variants: tuple[Variant, ...] = ()
 
@@ -294,7 +298,7 @@ class Constraints(FileModel):
         structure = None if variant.structure is None else recognise(problem)
         own = FrozenDict[str, tuple[str, ...]]({name: (name,) for name in problem.dimensions})
         rules = variant.renamed(own if structure is None else structure.parts)
-        return rules.within(problem) if self.factors == "as_needed" else rules
+        return rules if self.factors in get_args(Cutting) else rules.within(problem)
 
     def swapped_letters(self, problem: Problem) -> dict[str, str]:
         """Return letter of the rules -> dimension, for letters that are the name of another dimension."""
@@ -310,8 +314,10 @@ class Constraints(FileModel):
 
     def factors_for(self, problem: Problem, rules: Variant | None) -> Cutting:
         """Return how tiles are cut, given the rules on the problem's own dimensions."""
-        if self.factors != "as_needed":
+        if self.factors == "perfect" or self.factors == "ragged":
             return self.factors
+        if self.factors == "as_needed" and any(map(has_few_divisors, problem.sizes)):
+            return "ragged"
         unrolled = dict.fromkeys(problem.dimensions, 1)
         for rule in rules.spatial if rules is not None else ():
             for name, trips in rule.factors.items():

@@ -84,14 +84,24 @@ def test_bounds_must_be_in_order() -> None:
         Constraints.from_yaml("name: c\nvariants: [{spatial: [{cluster: R, factors: {c: {min: 3, max: 2}}}]}]")
 
 
+@pytest.mark.parametrize("rule", ["as_prescribed", "as_needed"])
 @pytest.mark.parametrize(("size", "factors", "least"), [(16, "perfect", 8), (12, "ragged", 8), (6, "perfect", 6)])
-def test_a_prescribed_unrolling_that_does_not_divide_leaves_a_smaller_tile(size: int, factors: str, least: int) -> None:
+def test_a_prescribed_unrolling_that_does_not_divide_leaves_a_smaller_tile(
+    size: int, factors: str, least: int, rule: str
+) -> None:
     """No more than the dimension's iterations are unrolled."""
     problem = GEMM.model_copy(update={"dimensions": FrozenDict({**GEMM.dimensions, "c": size})})
     constraints = Constraints.from_yaml(
-        "name: c\nfactors: as_needed\nvariants: [{spatial: [{cluster: B, factors: {c: 8}}]}]"
+        f"name: c\nfactors: {rule}\nvariants: [{{spatial: [{{cluster: B, factors: {{c: 8}}}}]}}]"
     )
     rules = constraints.rules_for(problem, ARCHITECTURE)
     assert rules is not None and constraints.factors_for(problem, rules) == factors
     assert (rules.spatial[0].factors["c"].min, rules.spatial[0].factors["c"].max) == (least, least)
     assert MapSpace.of(problem, ARCHITECTURE, rules, factors=constraints.factors_for(problem, rules)).size > 0
+
+
+@pytest.mark.parametrize(("rule", "cutting"), [("as_prescribed", "perfect"), ("as_needed", "ragged")])
+def test_only_as_needed_looks_at_divisors(rule: str, cutting: str) -> None:
+    problem = GEMM.model_copy(update={"dimensions": FrozenDict({**GEMM.dimensions, "c": 34})})
+    constraints = Constraints.from_yaml(f"name: c\nfactors: {rule}")
+    assert constraints.factors_for(problem, None) == cutting

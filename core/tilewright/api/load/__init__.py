@@ -154,7 +154,7 @@ def with_factors(constraints: Constraints, factors: str | None, uneven: bool | N
         constraints = constraints.model_copy(update={"uneven": uneven})
     if factors is None:
         return constraints
-    word = one_of("factors", factors, get_args(Cutting), {"imperfect": "ragged"})
+    word = one_of("factors", factors, (*get_args(Cutting), "as_needed"), {"imperfect": "ragged"})
     return constraints.model_copy(update={"factors": word})
 
 

@@ -36,21 +36,6 @@ def divisors(number: int) -> tuple[int, ...]:
     return tuple(sorted({*small, *(number // d for d in small)}))
 
 
-MIN_LARGE_PRIME, MAX_COFACTOR = 17, 4
-"""Limits of `has_few_divisors`: units and buffers rarely take 17 or more of a dimension at once."""
-
-
-@cache
-def has_few_divisors(number: int) -> bool:
-    """Return whether a prime of at least 17 times at most 4 makes the number, so that few tiles divide it.
-
-    >>> [has_few_divisors(n) for n in (197, 394, 13, 224, 1733, 11008)]
-    [True, True, False, False, True, False]
-    """
-    rest = next((number // d for d in range(MAX_COFACTOR, 0, -1) if number % d == 0), number)
-    return rest >= MIN_LARGE_PRIME and len(divisors(rest)) == 2
-
-
 @cache
 def quotients(number: int) -> tuple[int, ...]:
     """Return all distinct values of number / f, rounded up, ascending.

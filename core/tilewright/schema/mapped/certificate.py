@@ -19,6 +19,12 @@ from tilewright.values import Model
 SPACE = "with spatial order as the problem lists its dimensions"
 """Part of a statement about a map space: the placement of unrolled dimensions is not searched."""
 
+
+def told_space(factors: Cutting) -> str:
+    """Return the part of a statement that tells which mappings a map space has."""
+    return SPACE if factors == "perfect" else f"with ragged tiles, and {SPACE}"
+
+
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -114,7 +120,7 @@ class Certificate(Printed, FileModel):
         most = self.space.most_cycles
         none = "none" if most is None else f"none of at most {most:,} cycles"
         return (
-            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings, {SPACE}, {none} has less {what} "
+            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings, {told_space(self.space.factors)}, {none} has less {what} "
             f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
         ) + "".join(f"\n{line}" for line in statement(self.unsearched, self.gap < 1e-8))
 
