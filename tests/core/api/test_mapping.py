@@ -80,7 +80,9 @@ def test_factors_are_a_rule_of_the_constraints_and_an_option(
     assert ragged.layers[0].mapping == ruled.layers[0].mapping
     layers = [figures(report.data())["layers"] for report in (ragged, ruled)]
     assert layers == [figures(ran.data)["layers"]] * 2
-    with pytest.raises(InputError, match="factors must be one of perfect, ragged, not 'raged'; did you mean 'ragged'"):
+    with pytest.raises(
+        InputError, match="factors must be one of perfect, ragged, as_needed, not 'raged'; did you mean 'ragged'"
+    ):
         tw.map(small, arch="eyeriss", factors="raged", **words)
     refused = tw.map(small, arch="eyeriss", factors="ragged", mapper="loma", model="oracle", cache=False)
     assert "mapper loma does not support this: factors: ragged tiles are not accepted" in str(refused.layers[0].error)
