@@ -501,7 +501,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
         {
             "problem": distinct.problem.content_key,
             "architecture": architecture.model_dump(mode="json"),
-            "rules": None if rules is None else rules.model_dump(mode="json"),
+            "rules": None if rules is None else rules.model_dump(mode="json", exclude={"unsearched"}),
             "factors": configuration.constraints.factors_for(distinct.problem, rules),
             "uneven": configuration.constraints.uneven,
             "mapper": configuration.mapper_record.model_dump(mode="json"),

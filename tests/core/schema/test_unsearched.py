@@ -1,6 +1,7 @@
 """Rules that are not searched are compared with a mapping, and every statement names the space that it is about."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,6 +114,14 @@ def test_rules_that_are_all_searched_leave_documents_as_they_were() -> None:
         EINSUM, ARCHITECTURE, constraints=Constraints(name="none"), mapper="random", evaluations=10, cache=False
     )
     assert found.data()["layers"][0]["unsearched"] == [] and "wider" not in str(found)
+
+
+def test_a_search_of_the_same_space_is_found_in_the_cache_whatever_is_not_searched(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"mapper": "random", "evaluations": 10, "cache": tmp_path}
+    for number, share in enumerate((0.25, 1.0)):
+        found = tw.map(EINSUM, ARCHITECTURE, constraints=constraints({"min_utilization": share}), **settings)
+        assert found["einsum"].cached == (number > 0)
+        assert found.unsearched(found["einsum"])[0].rule.joint == rule({"min_utilization": share}).joint
 
 
 def test_other_reports_name_the_rules_without_a_mapping() -> None:

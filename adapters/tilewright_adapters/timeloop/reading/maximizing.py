@@ -35,7 +35,8 @@ def _allocated(sizes: tuple[int, ...], capacity: int) -> tuple[tuple[int, ...], 
             used = (part * (steps - 1) + size % part) / steps
             if used > most:
                 best, most = (*(1,) * place, part, *(1,) * (len(sizes) - place - 1)), used
-        for prime, _ in prime_powers(size):
+        # the front end iterates over a set, whose order decides between equal products
+        for prime in {prime for prime, _ in prime_powers(size)}:
             if 1 < prime <= capacity:
                 rest = (*sizes[:place], size // prime, *sizes[place + 1 :])
                 inner, count = _allocated(rest, capacity // prime)
