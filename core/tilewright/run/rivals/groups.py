@@ -1,4 +1,4 @@
-"""Rivals of a fused group on two memories and one compute unit: trees of loops, built choice by choice.
+"""Rivals of a fused group on two memories and one compute unit, or an array of them: trees of loops, built choice by choice.
 
 A tree follows from a sequence of choices, each one of a few options. All sequences together give all trees, random ones
 give random trees, and sequences that differ in one choice give neighbours.
@@ -14,9 +14,9 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from tilewright.mapspace.group_padding import existing_words
 from tilewright.run.evaluation import BuiltModel, evaluate_group
 from tilewright.run.rivals import Rivals
+from tilewright.schema.architecture import Cluster
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
@@ -59,7 +59,7 @@ class Choices:
 
 @dataclass
 class GroupRivals:
-    """Group mappings of the space that `map GROUP --fuse` states, without shared loops over rows of windows.
+    """Group mappings of the space that `map GROUP --fuse` states.
 
     Args:
         samples: trees that are drawn where there are more than `limit`.
@@ -78,11 +78,10 @@ class GroupRivals:
     @property
     def obstacle(self) -> str | None:
         """Why no rival is built; None if they are."""
-        architecture = self.group.architecture
-        if len(architecture.memories) != 2 or len(architecture.clusters) != 2 or architecture.compute_instances > 1:
-            return "rivals are built for two memories and one compute unit"
-        if any(existing_words(self.group, tensor) is not None for tensor in self.group.users):
-            return "rivals are built without padding"
+        outer, *inside = self.group.architecture.clusters
+        memories = [len(each.memories) for each in (outer, *inside)]
+        if outer.fanout.size > 1 or memories[:2] != [1, 1] or any(memories[2:-1]) or memories[-1] > 1:
+            return "rivals are built for two memories, and one compute unit or an array of them"
         return None
 
     def best(self) -> Rivals:
@@ -152,6 +151,20 @@ class GroupRivals:
         return [named[name] for name in self.group.tree.layers()]
 
     @cached_property
+    def _row_links(self) -> list[frozenset[tuple[str, str]]]:
+        """Rows of a result, each with a dimension of a window that reads them."""
+        problems, links = {each.name: each for each in self._problems}, list[frozenset[tuple[str, str]]]()
+        for tensor, users in self.group.users.items():
+            if (maker := self.group.maker(tensor)) is None:
+                continue
+            made = problems[maker].tensor(users[maker]).projection
+            for reader, own in users.items():
+                for rank, read in zip(made, problems[reader].tensor(own).projection, strict=True):
+                    if len(rank.terms) == 1 < len(read.terms):
+                        links += [frozenset({(maker, next(iter(rank.terms))), (reader, at)}) for at in read.terms]
+        return links
+
+    @cached_property
     def _links(self) -> list[frozenset[tuple[str, str]]]:
         """Dimensions that step one coordinate of a tensor that several layers use."""
         problems, links = {each.name: each for each in self._problems}, list[frozenset[tuple[str, str]]]()
@@ -166,10 +179,14 @@ class GroupRivals:
         return list(dict.fromkeys(links))
 
     def _axes(self, choices: Choices) -> Axes:
-        """Return the axis of each dimension. Where a layer would be on an axis twice, some links are left out."""
+        """Return the axis of each dimension. Where a layer would be on an axis twice, some links are left out.
+
+        So are those of rows that windows read.
+        """
         everything = self._joined(self._links)
         doubtful = len({(layer, axis) for (layer, _), axis in everything.items()}) < len(everything)
         links = [link for link in self._links if not doubtful or choices.one_of(2)]
+        links += [link for link in self._row_links if choices.one_of(2)]
         axes = self._joined(links)
         if len({(layer, axis) for (layer, _), axis in axes.items()}) < len(axes):
             raise UnusableChoiceError
@@ -243,7 +260,7 @@ class _Tree:
         for axis in dict.fromkeys(self.axes.values()):
             pairs = [pair for pair, own in self.axes.items() if own == axis and pair[0] in layers]
             if len(pairs) == len(layers):
-                steps += [(axis, size) for size in _smaller(sizes[pairs[0]])]
+                steps += [(axis, size) for size in _smaller(*(sizes[pair] for pair in pairs))]
         number = self.choices.one_of(1 + len(steps))
         return steps[number - 1] if number else None
 
@@ -272,11 +289,7 @@ class _Tree:
         )
 
     def _leaf(self, problem: Problem, sizes: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
-        """Return the entries of a layer: its loops, and the tiles between them."""
-        buffer, tiles = (
-            self.group.architecture.clusters[1].name,
-            {at: sizes[problem.name, at] for at in problem.dimensions},
-        )
+        """Return the entries of a layer: its loops and tiles in the buffer, then those inside."""
         names = {
             own: name
             for name, users in self.group.users.items()
@@ -284,21 +297,52 @@ class _Tree:
             if layer == problem.name
         }
         left = [own for own in problem.tensor_names if names[own] not in self.placed]
+        tiles = {at: sizes[problem.name, at] for at in problem.dimensions}
+        return [*self._nest(self.group.architecture.clusters[1], problem, left, tiles), *self._inside(problem, tiles)]
+
+    def _nest(self, target: Cluster, problem: Problem, left: list[str], tiles: dict[str, int]) -> list[dict[str, Any]]:
+        """Return the entries of a layer in one cluster: loops, and tiles of some tensors between them.
+
+        Args:
+            tiles: those outside; the innermost ones afterwards.
+        """
         looped = {at for at, size in problem.dimensions.items() if tiles[at] < size}
         entries, step = list[dict[str, Any]](), dict[str, int]()
         while True:
             kept = [own for own in left if _slides(problem, own, looped) and self.choices.one_of(2)]
             left = [own for own in left if own not in kept]
-            entries.append({"target": buffer, "keep": kept} | ({"temporal_tile_sizes": step} if step else {}))
+            entries.append({"target": target.name, "keep": kept} | ({"temporal_tile_sizes": step} if step else {}))
             steps = [(at, size) for at, whole in tiles.items() for size in _smaller(whole)] if left else []
             number = self.choices.one_of(1 + len(steps))
             if not number:
-                break
+                return entries
             at, size = steps[number - 1]
-            step = {at: size}
-            tiles[at], looped = size, looped | {at}
+            step, tiles[at], looped = {at: size}, size, looped | {at}
+
+    def _inside(self, problem: Problem, tiles: dict[str, int]) -> list[dict[str, Any]]:
+        """Return the entries inside the buffer's loops: unrollings, then loops and register tiles of each unit."""
+        _, buffer, *inner = self.group.architecture.clusters
+        registers = inner.pop() if inner and inner[-1].memories else None
+        fanouts, rest = list[tuple[Cluster, dict[str, int]]](), dict(tiles)
+        for cluster in (buffer, *inner):
+            factors, units = dict[str, int](), cluster.fanout.size
+            for at, size in rest.items():
+                able = [each for each in range(1, min(size, units) + 1) if size % each == 0]
+                factors[at] = able[self.choices.one_of(len(able))] if len(able) > 1 else 1
+                rest[at], units = size // factors[at], units // factors[at]
+            fanouts.append((cluster, factors))
         ones = dict.fromkeys(problem.dimensions, 1)
-        return [*entries, {"target": buffer, "temporal_tile_sizes": ones, "temporal_order": list(ones)}]
+        sizes = tiles if registers else {at: tiles[at] // rest[at] for at in tiles}
+        entries = list[dict[str, Any]]()
+        for cluster, factors in fanouts:
+            entry = {"target": cluster.name, "temporal_tile_sizes": sizes, "temporal_order": list(ones)}
+            sizes = {at: size // factors[at] for at, size in sizes.items()}
+            entries.append(entry | {"spatial_tile_sizes": sizes})
+        if registers is None:
+            return entries
+        held = [each.name for each in problem.tensors if registers.memories[0].may_hold(each)]
+        entries += self._nest(registers, problem, held, dict(sizes))
+        return [*entries, {"target": registers.name, "temporal_tile_sizes": ones, "temporal_order": list(ones)}]
 
 
 def _slides(problem: Problem, tensor: str, looped: set[str]) -> bool:
@@ -306,6 +350,6 @@ def _slides(problem: Problem, tensor: str, looped: set[str]) -> bool:
     return all(len(looped & rank.terms.keys()) < 2 for rank in problem.tensor(tensor).projection)
 
 
-def _smaller(size: int) -> list[int]:
-    """Return the tiles that divide a larger one."""
-    return [each for each in range(1, size) if size % each == 0]
+def _smaller(*sizes: int) -> list[int]:
+    """Return the tiles that divide larger ones."""
+    return [each for each in range(1, min(sizes)) if not any(size % each for size in sizes)]
