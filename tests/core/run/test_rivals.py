@@ -1,17 +1,23 @@
 """Rivals: false bounds are refuted without the search, and true ones are not."""
 
+import re
 from pathlib import Path
 from random import Random
 
 import pytest
 
 import tilewright as tw
+from support.fused_arrays import Pair
 from support.fused_graphs import random_graph
+from support.fused_networks import random_net
+from support.fused_padded import PaddedPair
 from support.products import products
 from tilewright.api.fusion_certificates import fusion_checks
 from tilewright.api.network_fusion import fused_network
 from tilewright.run.artifacts.checks import Check
+from tilewright.run.artifacts.layers import versions_of
 from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.run.fused_group import search_group
 from tilewright.run.rivals import Rivals
 from tilewright.run.rivals.groups import GroupRivals
 from tilewright.run.rivals.networks import NetworkRivals
@@ -24,10 +30,10 @@ LEAST = {"full": 8880, "wide": 3728, "tight": 4917}
 """The least energy in pJ of all choices of results, which these certificates deny."""
 
 
-def before_the_search(certificate: FusionCertificate, limit: int = 200) -> dict[str, Check]:
+def before_the_search(certificate: FusionCertificate, limit: int = 200, seed: int = 0) -> dict[str, Check]:
     """Return the checks up to the rivals."""
     found = dict[str, Check]()
-    for check in fusion_checks(certificate, 100, limit, 0):
+    for check in fusion_checks(certificate, 100, limit, seed):
         found[check.name] = check
         if check.name == "rivals":
             break
@@ -60,21 +66,58 @@ def test_all_rivals_of_a_small_network_are_tried() -> None:
     assert before_the_search(true)["rivals"].passed is True
 
 
-def test_layers_with_widths_of_their_own_have_no_group_mapping() -> None:
-    it = NetworkCertificate.from_file(DATA / "false_tight.yaml")
-    problem = it.workload.layers[0].problem
-    narrow = problem.model_copy(
-        update={"tensors": tuple(each.model_copy(update={"bits": 8}) for each in problem.tensors)}
-    )
-    layers = (it.workload.layers[0].model_copy(update={"problem": narrow}), *it.workload.layers[1:])
-    other = it.model_copy(
-        update={
-            "workload": it.workload.model_copy(update={"layers": layers}),
-            "settings": {**it.settings, "value_bits": "network"},
-        }
-    )
-    found = before_the_search(other)
-    assert found["rivals"].passed is None and "different widths" in found["rivals"].message
+@pytest.mark.parametrize(("name", "least", "group"), [("sums", 3098, True), ("widths", 1588, False)])
+def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
+    name: str, least: float, group: bool
+) -> None:
+    """The optimum without fusion is claimed to be the optimum of all. The best rival keeps a sum, or mixes widths."""
+    it = NetworkCertificate.from_file(DATA / f"false_{name}.yaml")
+    found = before_the_search(it)
+    assert {each.name for each in found.values() if each.passed is False} == {"rivals"}
+    assert f"best of all {166 if group else 82} legal ones costs {least}, which is below" in found["rivals"].message
+    assert (found["group"].passed, found["execution"].passed) == ((True, True) if group else (None, None))
+    assert group or "different widths" in found["group"].message
+
+
+@pytest.mark.parametrize(("name", "seed", "least"), [("halo", 1, 6175.0), ("array", 2, 372.5), ("padding", 1, 920.0)])
+def test_a_false_certificate_of_a_group_is_refuted(name: str, seed: int, least: float) -> None:
+    """The optimum without fusion is claimed to be the optimum of all."""
+    it = GroupCertificate.from_file(DATA / f"false_{name}.yaml")
+    it = it.model_copy(update={"versions": versions_of(it.model)})
+    it = it.model_copy(update={"digests": it.part_digests()})
+    found = before_the_search(it, limit=0, seed=seed)
+    assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
+    cost = re.search(r"costs ([\d.]+), which is below the bound", found["rivals"].message)
+    assert found["rivals"].passed is False and cost is not None and least <= float(cost[1]) < it.bound
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(3))
+def test_no_rival_costs_less_than_the_optimum_of_a_group(seed: int) -> None:
+    array = build_model("timeloop", {"link_transfers": False})
+    for one, model in ((Pair(seed), array), (PaddedPair(seed), TIMELOOP), (random_graph(seed, True, True), TIMELOOP)):
+        group, objective = one.group(), one.objective
+        value = evaluate_group(model, search_group(group, objective).group).of(objective)
+        assert value is not None
+        assert GroupRivals(group, objective, model, samples=60, limit=0, seed=seed).best().value >= value * (1 - 1e-9)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(6))
+def test_no_rival_costs_less_than_the_bound_of_a_network(seed: int) -> None:
+    """Some of them have sums, some values of several widths."""
+    net = random_net(seed)
+    capacity = net.capacities(False, Random(seed))[-1]
+    it = tw.fuse_network(
+        net.workload(),
+        net.machine(capacity),
+        objective=net.objective,
+        constraints=net.rules() or "none",
+        cache=False,
+        progress=False,
+    ).certificate
+    assert it is not None
+    assert rivals_of(it, 100, 200).value >= it.bound * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

@@ -4,31 +4,49 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from tilewright.errors import InputError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.run.evaluation import evaluate_group
 from tilewright.run.network import space_of
-from tilewright.run.resident import Intermediate, ResidentNetwork
+from tilewright.run.resident import ResidentNetwork
 from tilewright.run.resident_group import layer_entries, resident_edge, resident_group
 from tilewright.run.rivals import Rivals
-from tilewright.schema.architecture import Cluster
+from tilewright.schema.architecture import Cluster, Memory
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping as LayerMapping
 from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
 
 MAX_CHOICES = 64
 """Largest number of choices of residents that are all tried."""
 PART = 256
 """Mappings of a space that are listed at once."""
+
+
+@dataclass(frozen=True)
+class Stay:
+    """A result that may stay in the home.
+
+    Attributes:
+        maker: the layer that makes it, or that completes it as the last maker of a sum.
+        first, last: positions of the layers from which and to which it is alive.
+        uses: (layer, its own name of the tensor) of the maker and the readers.
+        bits: those that it takes; a value takes those of its widest use.
+    """
+
+    maker: str
+    first: int
+    last: int
+    uses: frozenset[tuple[str, str]]
+    bits: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +63,8 @@ class NetworkRivals:
     """Group mappings of a network whose results stay whole, in the space that `map NET --fuse` states.
 
     A layer's mapping is one of its map space, as if the home had room for everything. What stays, and what then fits,
-    follows from the rules of groups alone.
+    follows from the rules of groups alone. Sums and layers with widths of their own have no group mapping: then each
+    layer is a group of its own, in a home without the room of the other live results.
 
     Args:
         claimed: the mapping of each layer of the certificate, and `residents` the layers whose results stay there.
@@ -63,23 +82,29 @@ class NetworkRivals:
     legal: int = 0
     priced: dict[Case, list[tuple[float, LayerMapping]]] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Raise InputError if a group mapping cannot express the network."""
-        run, workload = self.network.configuration, self.network.workload
-        if any(run.architecture_for(each.problem) != run.architecture for each in workload.layers):
-            raise InputError("the layers have values of different widths, which no group mapping expresses")
-        if self.group(self.residents, self.claimed) is None:
-            raise InputError("no group mapping expresses which words the layers read")
+    @property
+    def obstacle(self) -> str:
+        """Why there is no group mapping of the claim."""
+        if self.network.home is None:
+            return "no memory keeps results, so there is nothing to choose"
+        if self._are_widths_mixed:
+            return "the layers have values of different widths, which no group mapping expresses"
+        return "no group mapping expresses which words the layers read"
 
     @cached_property
-    def able(self) -> list[Intermediate]:
-        """The results that may stay, and that a group mapping expresses."""
-        return [each for each in self.network.may_stay if resident_edge(self.network.workload, each.maker, "T")]
+    def _are_widths_mixed(self) -> bool:
+        run = self.network.configuration
+        return any(run.architecture_for(each.problem) != run.architecture for each in self.network.workload.layers)
+
+    @cached_property
+    def able(self) -> list[Stay]:
+        """The results that may stay."""
+        return [] if self.network.home is None else _results(self.network.workload, self._home)
 
     def group(self, makers: Sequence[str], mappings: Mapping[str, LayerMapping]) -> GroupMapping | None:
         """Return the group mapping of some residents; None if it cannot be expressed, or there is no home."""
         network = self.network
-        if network.home is None:
+        if network.home is None or self._are_widths_mixed:
             return None
         return resident_group(network.workload, network.configuration.architecture, network.home, makers, mappings)
 
@@ -105,7 +130,7 @@ class NetworkRivals:
                 value, group = cost, self.group([each.maker for each in chosen], mappings)
         return Rivals(self.tried, self.legal, every, value, group)
 
-    def _choices(self) -> Iterator[tuple[Intermediate, ...]]:
+    def _choices(self) -> Iterator[tuple[Stay, ...]]:
         """Yield choices of residents: all, or those that differ from the claimed one in one result."""
         if 2 ** len(self.able) <= MAX_CHOICES:
             for count in range(len(self.able) + 1):
@@ -115,22 +140,18 @@ class NetworkRivals:
         for changed in (set[str](), *({each.maker} for each in self.able)):
             yield tuple(each for each in self.able if each.maker in stays ^ changed)
 
-    def _cases(self, chosen: Sequence[Intermediate]) -> list[Case]:
+    def _cases(self, chosen: Sequence[Stay]) -> list[Case]:
         """Return the case of each layer."""
-        home = self.network.home
         cases = []
         for number, layer in enumerate(self.network.workload.layers):
             alive = [each for each in chosen if each.first <= number <= each.last]
-            own = frozenset(
-                {each.result for each in alive if each.maker == layer.name}.union(
-                    *(each.operands.get(layer.name, ()) for each in alive)
-                )
-            )
+            own = frozenset(name for each in alive for reader, name in each.uses if reader == layer.name)
             crowded = False
+            home = None if self.network.home is None else self._home(layer.problem)
             if home is not None and home.usable_words is not None:
                 others = [t for t in layer.problem.tensors if home.may_hold(t) and t.name not in own]
-                words = math.fsum(each.words for each in alive) + math.fsum(map(home.words_of, others))
-                crowded = words > home.usable_words
+                bits = sum(each.bits for each in alive) + sum(map(home.bits_of, others))
+                crowded = bits > home.usable_words * home.word_bits
             cases.append(Case(layer.problem.content_key, own, crowded))
         return cases
 
@@ -194,16 +215,39 @@ class NetworkRivals:
                 ]
                 made = LayerMapping(entries=tuple(entries))
                 self.tried += 1
-                report = evaluate_group(self.network.configuration.model, self._alone(problem, case.residents, made))
+                alone = self._alone(problem, case.residents, made)
+                report = evaluate_group(self.network.configuration.model, alone)
                 value = report.of(self.network.configuration.objective) if report.valid else None
                 if value is not None:
                     self.legal += 1
                     yield value, made
 
-    def _alone(self, problem: Problem, residents: frozenset[str], mapping: LayerMapping) -> GroupMapping:
-        """Return the group of one layer, with its residents whole at home."""
-        home, architecture = self.network.home, self.network.configuration.architecture
-        assert home is not None, "a group mapping expresses the network"
+    def _home(self, problem: Problem) -> Memory:
+        """Return the home, with the widths of a layer's values."""
+        assert self.network.home is not None, "something may stay, or is claimed to"
+        name = self.network.home.name
+        architecture = self.network.configuration.architecture_for(problem)
+        return next(each for each in architecture.memories if each.name == name)
+
+    def _alone(
+        self,
+        problem: Problem,
+        residents: frozenset[str],
+        mapping: LayerMapping,
+        taken: int = 0,
+    ) -> GroupMapping:
+        """Return the group of one layer, with its residents whole at home.
+
+        Args:
+            taken: bits of the home that other results take.
+        """
+        home, architecture = self._home(problem), self.network.configuration.architecture_for(problem)
+        if taken and home.usable_words is not None:
+            left = home.usable_words * home.word_bits - taken
+            smaller = home.in_slices() if left % home.word_bits else home
+            update = {"capacity_words": left // smaller.word_bits, "multiple_buffering": 1}
+            smaller = smaller.model_copy(update=update)
+            architecture = architecture.with_memories(lambda each: smaller if each.name == home.name else each)
         inner = architecture.cluster_of(home.name).name
         entries = [
             {"target": architecture.clusters[0].name, "keep": [t for t in problem.tensor_names if t not in residents]},
@@ -219,7 +263,19 @@ class NetworkRivals:
             }
         )
 
-    def _least(self, chosen: Sequence[Intermediate], limit: float) -> tuple[float, dict[str, LayerMapping] | None]:
+    def _fits(self, number: int, chosen: Sequence[Stay], mapping: LayerMapping) -> bool:
+        """Return whether a layer's mapping is legal with some residents, without a group mapping of all layers."""
+        problem, case = self.network.workload.layers[number].problem, self._cases(chosen)[number]
+        home, alive = self._home(problem), [each for each in chosen if each.first <= number <= each.last]
+        own = sum(
+            problem.tensor_words(problem.tensor(name)) * home.bits_of(problem.tensor(name)) for name in case.residents
+        )
+        taken = sum(each.bits for each in alive) - own
+        if home.usable_words is not None and home.usable_words * home.word_bits < taken:
+            return False
+        return bool(group_legality(self._alone(problem, case.residents, mapping, taken)))
+
+    def _least(self, chosen: Sequence[Stay], limit: float) -> tuple[float, dict[str, LayerMapping] | None]:
         """Return the least cost with some residents, and the mappings; None if it is not below a limit."""
         layers, makers = self.network.workload.layers, [each.maker for each in chosen]
         options = [self.priced[case] for case in self._cases(chosen)]
@@ -229,17 +285,72 @@ class NetworkRivals:
             return limit, None
         idle = {each.name: _idle(each.problem, self.network.configuration.architecture.clusters) for each in layers}
         mappings, total = dict[str, LayerMapping](), 0.0
-        for layer, able in zip(layers, options, strict=True):
+        together = self.group(makers, idle) is not None
+        for number, (layer, able) in enumerate(zip(layers, options, strict=True)):
             for value, mapping in able:
                 if total + layer.count * value >= limit * (1 - 1e-12):
                     return limit, None
-                group = self.group(makers, idle | {layer.name: mapping})
-                if group is not None and group_legality(group):
+                group = self.group(makers, idle | {layer.name: mapping}) if together else None
+                if self._fits(number, chosen, mapping) if group is None else group_legality(group):
                     mappings[layer.name], total = mapping, total + layer.count * value
                     break
             else:
                 return limit, None
         return total, mappings
+
+
+def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay]:
+    """Return the results whose words and readers are all known, and that the home may hold.
+
+    Readers take all words, or a group mapping expresses which they take. A sum is complete with its last maker. The one
+    before lives until then.
+
+    Args:
+        home: the home, with the widths of a layer's values.
+    """
+    place = {layer.name: number for number, layer in enumerate(workload.layers)}
+    sums = dict[tuple[str, ...], set[tuple[str, str]]]()
+    unknown = {layer.name for layer in workload.layers if layer.returned}
+    for number, layer in enumerate(workload.layers):
+        before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
+        stated = {read.maker for reads in layer.reads.values() for read in reads}
+        unknown |= set(before) - stated
+        for operand, reads in layer.reads.items():
+            makers = tuple(sorted({read.maker for read in reads}, key=place.__getitem__))
+            if len(makers) < len(reads) or not all(_is_whole(workload, layer.name, operand, each) for each in makers):
+                unknown |= set(makers)
+            for length in range(1, len(makers) + 1):
+                uses = sums.setdefault(makers[:length], set())
+                uses.update([(layer.name, operand)] if length == len(makers) else [])
+    found = list[Stay]()
+    for makers, readers in sums.items():
+        maker = workload.layer(makers[-1])
+        ends = [place[reader] for reader, _ in readers]
+        ends += [place[each[-1]] for each in sums if each[:-1] == makers]
+        chain = [(name, workload.layer(name).problem.output.name) for name in makers] + sorted(readers)
+        held = [(workload.layer(name).problem, workload.layer(name).problem.tensor(own)) for name, own in chain]
+        completed = sum(each[-1] == maker.name for each in sums)
+        if unknown & set(makers) or completed > 1 or min(ends) <= place[maker.name]:
+            continue
+        span = workload.layers[place[maker.name] : max(ends) + 1]
+        if any(each.count != maker.count for each in span) or not all(home(a).may_hold(t) for a, t in held):
+            continue
+        words = maker.problem.tensor_words(maker.problem.output)
+        bits = words * max(home(problem).bits_of(tensor) for problem, tensor in held)
+        own = frozenset({(maker.name, maker.problem.output.name), *readers})
+        found.append(Stay(maker.name, place[maker.name], max(ends), own, bits))
+    return sorted(found, key=lambda each: each.first)
+
+
+def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:
+    """Return whether a reader takes all words of a result and nothing else, or a group mapping expresses what it takes."""
+    if resident_edge(workload, maker, "T") is not None:
+        return True
+    read = next(each for layer, name, each in workload.edges if (layer, name, each.maker) == (reader, operand, maker))
+    made, problem = workload.layer(maker).problem, workload.layer(reader).problem
+    points = math.prod(read.sizes.values())
+    sizes = (each.tensor_words(each.tensor(name)) for each, name in ((made, made.output.name), (problem, operand)))
+    return read.cut is None and all(points == words for words in sizes)
 
 
 def _idle(problem: Problem, clusters: Sequence[Cluster]) -> LayerMapping:
