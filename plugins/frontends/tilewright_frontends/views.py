@@ -37,7 +37,7 @@ class View:
     """Words of a value that one layer makes; the fields are those of `Read`.
 
     `made` has terms and offset of each coordinate of the maker's result. Every coordinate has at
-    least two values.
+    least two values. `reduced` are axes that a reduction has removed: a word of the value needs all words along them.
     """
 
     maker: str
@@ -47,6 +47,7 @@ class View:
     through: tuple[str, ...] = ()
     whole: frozenset[str] = frozenset()
     cut: str | None = None
+    reduced: tuple[Axis, ...] = ()
 
     @classmethod
     def of(cls, problem: Problem, shape: Shape) -> View:
@@ -77,6 +78,19 @@ class View:
         through = self.through if operator in self.through else (*self.through, operator)
         names = {name for axis in whole for name in self.axes[axis].names} if not self.cut else set()
         return replace(self, through=through, whole=self.whole | names)
+
+    def summed(self, axes: Iterable[int]) -> View:
+        """Return the view after a reduction, such as the maximum of each row. The axes that it needs whole get size 1."""
+        view = self
+        for place in axes:
+            if view.cut:
+                return view
+            axis = view.axes[place]
+            if axis.size > 1 and not _is_full(view, axis):
+                return view.without("a sum over words that several layers make")
+            gone = (axis,) if axis.names else ()
+            view = replace(view._with_axis(place, Axis(1)), reduced=(*view.reduced, *gone))
+        return view
 
     def transposed(self, order: Sequence[int]) -> View:
         return self if self.cut else replace(self, axes=tuple(self.axes[axis] for axis in order))
@@ -191,6 +205,11 @@ class View:
         view = replace(self, axes=(*(Axis(1),) * (len(shape) - len(self.axes)), *self.axes))
         for place, size in enumerate(shape):
             if view.axes[place].size == 1 < size:
+                gone = next((axis for axis in view.reduced if axis.size == size), None)
+                if gone is not None:  # a row gets its own sum back
+                    left = tuple(axis for axis in view.reduced if axis is not gone)
+                    view = replace(view._with_axis(place, gone), reduced=left, whole=view.whole | set(gone.names))
+                    continue
                 name = _fresh(f"x{place}", view.sizes.keys())
                 view = replace(view._with_axis(place, Axis(size, (name,))), sizes={**view.sizes, name: size})
         return view if view.shape == tuple(shape) else self.without("the shapes do not broadcast")
@@ -200,6 +219,8 @@ class View:
 
     def read(self) -> Read:
         """Return the read of an operand whose coordinates are the value's axes."""
+        if self.reduced:
+            return self.without(f"words are summed: {', '.join(self.through) or 'a reduction'}").read()
         if self.cut:
             return Read(maker=self.maker, through=self.through, cut=self.cut)
         made = tuple(Index(terms=FrozenDict(terms), offset=offset) for terms, offset in self.made)
@@ -314,11 +335,23 @@ def joined(views: Iterable[View]) -> tuple[View, ...]:
     found: dict[object, View] = {}
     for view in views:
         words = tuple((tuple(sorted(terms.items())), offset) for terms, offset in view.made)
-        key = view.maker, tuple(sorted(view.sizes.items())), words, view.axes, view.cut
+        key = view.maker, tuple(sorted(view.sizes.items())), words, view.axes, view.cut, view.reduced
         old = found.get(key)
-        extra = () if old is None else tuple(each for each in view.through if each not in old.through)
-        found[key] = view if old is None else replace(old, through=(*old.through, *extra), whole=old.whole | view.whole)
+        through = view.through if old is None else _in_order(old.through, view.through)
+        found[key] = replace(view, through=through, whole=view.whole if old is None else old.whole | view.whole)
     return tuple(found.values())
+
+
+def _in_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """Return the operators of two ways, in an order that both have."""
+    found, place = list[str](), 0
+    for each in first:
+        if each in second[place:]:
+            end = second.index(each, place)
+            found += [other for other in second[place:end] if other not in found]
+            place = end + 1
+        found += [] if each in found else [each]
+    return (*found, *(other for other in second[place:] if other not in found))
 
 
 def passed(found: Iterable[View]) -> tuple[View, ...]:

@@ -396,3 +396,70 @@ def test_values_that_pass_a_function_without_a_body_are_unknown() -> None:
     )
     first, second = found.layers
     assert second.after == (first.name,) and "?" in edges(found)[0]
+
+
+SOFTMAX = """
+%low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+%zero = stablehlo.constant dense<0.0> : tensor<f32>
+%m = stablehlo.reduce(%a init: %low) applies stablehlo.maximum across dimensions = [1] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+%n = stablehlo.broadcast_in_dim %m, dims = [{axis}] : (tensor<4xf32>) -> tensor<4x4xf32>
+%d = stablehlo.subtract %a, %n : tensor<4x4xf32>
+%e = stablehlo.exponential %d : tensor<4x4xf32>
+%s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>
+%t = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<4xf32>) -> tensor<4x4xf32>
+%p = stablehlo.divide %e, %t : tensor<4x4xf32>
+"""
+
+
+def test_a_softmax_of_single_operations_needs_rows_whole() -> None:
+    """Each row gets its own maximum and sum back. A maximum that another row gets is a second read."""
+    arguments = "%x: tensor<4x4xf32>, %w: tensor<4x4xf32>"
+    first, last = f"%a = {PRODUCT.format(a='%x')}", f"%c = {PRODUCT.format(a='%p')}"
+    found = main(arguments, first, SOFTMAX.format(axis=0), last, "%c : tensor<4x4xf32>")
+    a, c = (layer.name for layer in found.layers)
+    on_the_way = " ".join(each.name for each in found.unmapped if "broadcast" not in each.name)
+    assert edges(found) == [f"{c}.A = {a}[m, n] at [m, n] via {on_the_way} whole n"]
+
+    turned = main(arguments, first, SOFTMAX.format(axis=1), last, "%c : tensor<4x4xf32>")
+    assert len(edges(turned)) > 1  # two ways that differ, so the result may not stay
+
+
+def test_a_sum_alone_has_no_words() -> None:
+    total = "%p = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x4xf32>, tensor<f32>) -> tensor<4xf32>"
+    product = "%c = stablehlo.dot_general %p, %w, contracting_dims = [0] x [0] : (tensor<4xf32>, tensor<4x4xf32>) -> tensor<4xf32>"
+    zero = "%zero = stablehlo.constant dense<0.0> : tensor<f32>"
+    first = f"%a = {PRODUCT.format(a='%x')}"
+    found = main("%x: tensor<4x4xf32>, %w: tensor<4x4xf32>", zero, first, total, product, "%c : tensor<4xf32>")
+    assert "? words are summed: " in edges(found)[0]
+
+
+def test_a_maximum_with_its_place_needs_rows_whole() -> None:
+    """A nest of linalg with two results, as torch-mlir prints a softmax: rows keep an axis of size 1."""
+    found = read(
+        """
+#all = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0, 0)>
+func.func @main(%x: tensor<4x6xf32>, %w: tensor<6x5xf32>, %v: tensor<5x3xf32>, %i: tensor<4x5xf32>, %j: tensor<4x1xf32>, %k: tensor<4x1xi64>, %l: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %a = linalg.matmul ins(%x, %w : tensor<4x6xf32>, tensor<6x5xf32>) outs(%i : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %m:2 = linalg.generic {indexing_maps = [#all, #row, #row], iterator_types = ["parallel", "reduction"]} ins(%a : tensor<4x5xf32>) outs(%j, %k : tensor<4x1xf32>, tensor<4x1xi64>) {
+  ^bb0(%p: f32, %q: f32, %r: i64):
+    %n = linalg.index 1 : index
+    %o = arith.index_cast %n : index to i64
+    %s = arith.maximumf %p, %q : f32
+    %t = arith.cmpf ogt, %p, %q : f32
+    %u = arith.select %t, %o, %r : i64
+    linalg.yield %s, %u : f32, i64
+  } -> (tensor<4x1xf32>, tensor<4x1xi64>)
+  %b = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]} ins(%a, %m#0 : tensor<4x5xf32>, tensor<4x1xf32>) outs(%i : tensor<4x5xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32):
+    %s = arith.subf %p, %q : f32
+    linalg.yield %s : f32
+  } -> tensor<4x5xf32>
+  %c = linalg.matmul ins(%b, %v : tensor<4x5xf32>, tensor<5x3xf32>) outs(%l : tensor<4x3xf32>) -> tensor<4x3xf32>
+  return %c : tensor<4x3xf32>
+}
+"""
+    )
+    a, c = (layer.name for layer in found.layers)
+    names = " ".join(each.name for each in found.unmapped)
+    assert edges(found) == [f"{c}.A = {a}[m, n] at [m, n] via {names} whole n"]

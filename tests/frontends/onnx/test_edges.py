@@ -164,3 +164,15 @@ def test_words_of_concatenated_channels_stay_known_in_blocks(tmp_path: Path) -> 
         "y.Inputs = a[0, 3*ko + ki, p, q] at [0, 3*ko + ki, p, q]",
         "y.Inputs = b[0, 3*ko + ki, p, q] at [0, 3*ko + ki + 6, p, q]",
     ]
+
+
+def test_a_normalisation_of_single_operators_needs_rows_whole(tmp_path: Path) -> None:
+    nodes = [
+        node("MatMul", "x w", "a"),
+        node("ReduceMean", "a", "m", axes=[-1]),
+        node("Sub", "a m", "b"),
+        node("MatMul", "b w", "y"),
+    ]
+    model = model_of(nodes, {"x": (4, 6)}, "y", constants={"w": np.zeros((6, 6), np.float32)}, opset=17)
+    found = OnnxFrontend(OnnxOptions()).load(save(model, tmp_path))
+    assert edges(found) == ["y.A = a[m, n] at [m, n] via m b whole n"]

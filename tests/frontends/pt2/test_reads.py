@@ -192,3 +192,18 @@ def test_a_bias_that_a_layer_makes_is_unknown(tmp_path: Path) -> None:
         node("aten.addmm.default", "y", self="%b", mat1="%a", mat2="%w"),
     ]
     assert edges(load(tmp_path, shapes, nodes)) == ["y.A = a? y reads it as a parameter, too"]
+
+
+def test_a_normalisation_of_single_operators_needs_rows_whole(tmp_path: Path) -> None:
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("x", "w", "a", "b", "d", "y"), (6, 6))
+    shapes |= {"m": (6, 1), "s": (6,), "t": (6, 1)}
+    nodes = [
+        node("aten.mm.default", "a", self="%x", mat2="%w"),
+        node("aten.amax.default", "m", self="%a", dim=[-1], keepdim=True),
+        node("aten.sub.Tensor", "b", self="%a", other="%m"),
+        node("aten.sum.dim_IntList", "s", self="%b", dim=[1]),
+        node("aten.unsqueeze.default", "t", self="%s", dim=1),
+        node("aten.div.Tensor", "d", self="%b", other="%t"),
+        node("aten.mm.default", "y", self="%d", mat2="%w"),
+    ]
+    assert edges(load(tmp_path, shapes, nodes)) == ["y.A = a[m, n] at [m, n] via m b s d whole n"]

@@ -42,6 +42,7 @@ MOVED = {
     "constant_pad_nd": "self pad value",
     **dict.fromkeys("softmax _softmax log_softmax _log_softmax".split(), "self dim"),
     **dict.fromkeys(("layer_norm", "native_layer_norm"), "input normalized_shape weight bias"),
+    **dict.fromkeys("sum mean amax amin".split(), "self dim keepdim"),
     "batch_norm": "input weight bias running_mean running_var training",
 }
 """Operator that moves words or changes values -> names of its operands in order."""

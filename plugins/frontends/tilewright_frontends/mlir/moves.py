@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright_frontends.mlir.affine import ENDS
-from tilewright_frontends.mlir.tree import Linear, OpenShape, Operation, Value, within
+from tilewright_frontends.mlir.tree import AffineMap, Linear, OpenShape, Operation, Value, within
 from tilewright_frontends.nests import Shape
 from tilewright_frontends.views import REPEATED, View, passed
 
@@ -254,6 +255,13 @@ def _padded(step: Step, view: View) -> View | None:
     return found
 
 
+def _reduced(step: Step, view: View) -> View:
+    """Return the view after a sum or a maximum along some axes, which the result may keep with size 1."""
+    rank = len(step.shape(step.inputs[0]))
+    axes = [axis % rank for axis in step.numbers("dimensions", "axis", place=1)]
+    return view.summed(axes).via(step.name).reshaped(step.shape(step.target))
+
+
 def _concatenated(step: Step) -> Sequence[View]:
     """Return the views of concatenated values. The axis of `tf.ConcatV2` is its last operand."""
     result, values = step.shape(step.target), list(step.inputs)
@@ -288,17 +296,24 @@ def _inserted(step: Step) -> Sequence[View]:
 
 
 def _generic(step: Step) -> Sequence[View]:
-    """Return the views after a loop nest of linalg that writes each word of its result once."""
-    operation = step.operation
-    *maps, written = operation.maps("indexing_maps")
-    loops, shape = _loops(written.results), step.shape(step.target)
-    ends = [each for each in operation.body.operations if each.name in ENDS]
-    if sorted(loops) != list(range(written.operands)) or len(ends) != 1 or len(ends[0].operands) != 1:
-        raise ValueError("it sums, or has several results")
-    sizes = [shape[loops.index(loop)] for loop in range(len(loops))]
-    reads = [*zip(operation.operands, maps, strict=False)]
+    """Return the views after a loop nest of linalg; those of loops that the result lacks are summed."""
+    operation, maps = step.operation, step.operation.maps("indexing_maps")
+    count = _results(operation)
+    written, values = maps[-1], operation.results or operation.operands[-1:]
+    loops, shape = _loops(written.results), step.shape(values[0])
+    if any(each.results != written.results for each in maps[-count:]) or len(shape) != len(written.results):
+        raise ValueError("its results have different subscripts")
+    if math.prod(shape) != math.prod(_kept(shape, written)):
+        raise ValueError("it writes a part of its result")
+    reads = [*zip(operation.operands, maps[:-count], strict=False)]
     if _reads_result(operation):
-        reads.append((operation.operands[-1], written))
+        reads += [(value, written) for value in operation.operands[-count:]]
+    sizes = dict[int, int]()
+    for value, read in [*reads, (values[0], written)]:
+        sizes |= dict(zip(_loops(read.results), _kept(step.shape(value), read), strict=True))
+    every = tuple(sizes[loop] for loop in range(written.operands))
+    summed = [loop for loop in range(written.operands) if loop not in loops]
+    order = [sorted(loops).index(loop) for loop in loops]
     found = []
     for value, read in reads:
         axes = _loops(read.results)
@@ -306,26 +321,34 @@ def _generic(step: Step) -> Sequence[View]:
             if view.cut:
                 found.append(view)
                 continue
-            kept = zip(step.shape(value), read.results, strict=True)
-            moved = view.reshaped(tuple(size for size, rank in kept if _moves(rank)))
-            moved = _spread(moved, axes, tuple(sizes)).transposed(loops)
+            placed = _spread(view.reshaped(tuple(sizes[loop] for loop in axes)), axes, every).summed(summed)
+            moved = placed.reshaped(tuple(sizes[loop] for loop in sorted(loops))).transposed(order).reshaped(shape)
             found.append(moved if _copies(operation) else moved.via(step.name))
     return found
 
 
+def _kept(shape: Shape, read: AffineMap) -> list[int]:
+    """Return the sizes of the coordinates that are a loop."""
+    return [size for size, rank in zip(shape, read.results, strict=True) if isinstance(rank, Linear) and rank.terms]
+
+
+def _results(operation: Operation) -> int:
+    """Return the number of results of a loop nest of linalg. Raises ValueError if its body does not say it."""
+    ends = [each for each in operation.body.operations if each.name in ENDS]
+    if len(ends) != 1 or not ends[0].operands:
+        raise ValueError("it has no results")
+    return len(ends[0].operands)
+
+
 def _reads_result(operation: Operation) -> bool:
-    """Return whether the body of a loop nest of linalg uses the word that it replaces."""
-    last = operation.body.arguments[-1]
-    return any(last in each.operands for each in within(operation))
+    """Return whether the body of a loop nest of linalg uses a word that it replaces."""
+    last = operation.body.arguments[-_results(operation) :]
+    return any(value in each.operands for each in within(operation) for value in last)
 
 
 def _copies(operation: Operation) -> bool:
     """Return whether a loop nest of linalg only moves words."""
     return all(each.name in ENDS for each in operation.body.operations)
-
-
-def _moves(rank: object) -> bool:
-    return isinstance(rank, Linear) and bool(rank.terms)
 
 
 def _loops(results: Sequence[object]) -> list[int]:
@@ -353,6 +376,11 @@ MOVES: Mapping[str, Mover] = {
         ("stablehlo.concatenate", "mhlo.concatenate", "tosa.concat", "tensor.concat", "tf.ConcatV2"), _concatenated
     ),
     "tensor.insert_slice": _inserted,
+    **dict.fromkeys(
+        "stablehlo.reduce mhlo.reduce linalg.reduce tf.Max tf.Min tf.Sum tf.Mean tosa.reduce_max tosa.reduce_min "
+        "tosa.reduce_sum tosa.reduce_product".split(),
+        _each(_reduced),
+    ),
     "linalg.generic": _generic,
     **dict.fromkeys(("tf.Softmax", "linalg.softmax"), _softmax),
     **dict.fromkeys(("stablehlo.batch_norm_inference", "mhlo.batch_norm_inference"), _normalised),

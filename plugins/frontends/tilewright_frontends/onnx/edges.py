@@ -48,6 +48,8 @@ def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str,
         moved = MOVES.get(operator_of(node))
         if moved is not None:
             found = moved(graph, node, views)
+            if found and operator_of(node).startswith("Reduce"):
+                found = {value: tuple(view.via(name) for view in each) for value, each in found.items()}
         elif operator_of(node) in WORDWISE or operator_of(node) in SOFTMAX | ROWS | PLANES.keys():
             found = {node.output[0]: _changed(graph, node, name, views)}
     except Unsupported:  # a shape is unknown
@@ -145,6 +147,15 @@ def _gathered(graph: Graph, node: NodeProto, view: View) -> View | None:
     return None if found is None else found.reshaped(graph.shape(node.output[0]))
 
 
+def _reduced(graph: Graph, node: NodeProto, view: View) -> View:
+    """Return the view after a sum or a maximum along some axes, which the result may keep with size 1."""
+    rank, axes = len(graph.shape(node.input[0])), _numbers(graph, node, 1, "axes")
+    if not axes and attributes_of(node).get("noop_with_empty_axes"):
+        return view
+    summed = view.summed([axis % rank for axis in axes] if axes else range(rank))
+    return summed.reshaped(graph.shape(node.output[0]))
+
+
 def _padded(graph: Graph, node: NodeProto, view: View) -> View | None:
     result, pads = graph.shape(node.output[0]), _numbers(graph, node, 1, "pads")
     axes = _numbers(graph, node, 3, "") or list(range(len(result)))
@@ -197,6 +208,10 @@ MOVES: Mapping[str, Mover] = {
     "Slice": _each(_sliced),
     "Gather": _each(_gathered),
     "Pad": _each(_padded),
+    **dict.fromkeys(
+        "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSumExp ReduceSumSquare".split(),
+        _each(_reduced),
+    ),
     "Split": _split,
     "Concat": _concatenated,
 }

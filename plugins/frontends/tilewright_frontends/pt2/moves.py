@@ -191,6 +191,13 @@ def _padded(node: Node, view: View) -> View | None:
     return found
 
 
+def _reduced(node: Node, view: View) -> View:
+    """Return the view after a sum or a maximum along some axes, which the result may keep with size 1."""
+    given, rank = node.arguments.get("dim"), len(node.shapes[_first(node)])
+    axes = range(rank) if given is None else [given] if isinstance(given, int) else _numbers(node, "dim")
+    return view.summed([axis % rank for axis in axes]).reshaped(node.result)
+
+
 def _split(node: Node, name: str, views: Views) -> Views:
     """Return the views of the pieces along an axis; those of `unbind` lack it."""
     axis, start = _axis(node, default=0), 0
@@ -227,8 +234,14 @@ def _none(node: Node, shape: Shape) -> Sequence[int]:
     return ()
 
 
+def _through_reduction(node: Node, name: str, views: Views) -> Views:
+    found = _each(_reduced)(node, name, views)
+    return {node.results[0]: tuple(view if view.cut else view.via(name) for view in found[node.results[0]])}
+
+
 MOVES: Mapping[str, Mover] = {
     **dict.fromkeys(WORDWISE, _wordwise),
+    **dict.fromkeys("sum mean amax amin prod var std logsumexp".split(), _through_reduction),
     **dict.fromkeys(RESHAPES, _each(lambda node, view: view.reshaped(node.result))),
     **dict.fromkeys("t transpose swapaxes swapdims permute numpy_T mT".split(), _each(_turned)),
     **dict.fromkeys(("expand", "expand_as", "broadcast_to"), _each(lambda node, view: view.broadcast(node.result))),
