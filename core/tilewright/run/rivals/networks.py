@@ -343,7 +343,7 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
 
 
 def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:
-    """Return whether a reader takes all words of a result and nothing else, or a group mapping expresses what it takes."""
+    """Return whether a reader takes all words of a result and nothing else, or a group mapping expresses which."""
     if resident_edge(workload, maker, "T") is not None:
         return True
     read = next(each for layer, name, each in workload.edges if (layer, name, each.maker) == (reader, operand, maker))
