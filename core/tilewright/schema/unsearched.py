@@ -81,16 +81,16 @@ def statement(rules: Sequence[JudgedRule], proved: bool) -> tuple[str, ...]:
         best = ", so it is optimal under all of its rules, too" if proved else ""
         which = "is" if len(rules) == 1 else "are"
         return (f"the mapping satisfies {held} of {files} that {which} not searched{best}",)
-    claim = "optimal" if proved else "searched"
+    claim = "optimal in" if proved else "searched in"
     wider = [each for each in rules if not each.rule.missing and not each.satisfied]
     lines: list[str] = []
     if wider:
         broken = any(each.fault for each in wider)
         about = "the mapping breaks its rules" if broken else "it is unknown whether the mapping satisfies its rules"
-        lines += [f"{claim} in a space wider than that of {files}; {about}:", *(f"  {each}" for each in wider)]
+        lines += [f"{claim} a space wider than that of {files}; {about}:", *(f"  {each}" for each in wider)]
     missing = [each for each in rules if each.rule.missing]
     if missing:
-        lines += [f"{claim} in a space that lacks mappings of {files}:", *(f"  {each}" for each in missing)]
+        lines += [f"{claim} a space that lacks mappings of {files}:", *(f"  {each}" for each in missing)]
     return tuple(lines)
 
 
