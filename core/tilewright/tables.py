@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tilewright.errors import printable
+from tilewright.errors import InputError, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -237,9 +237,16 @@ class Tabular:
         raise NotImplementedError
 
     def to_frame(self) -> pd.DataFrame:
-        """Return `rows()` as a pandas DataFrame."""
-        import pandas as pd  # importing pandas takes longer than most commands run
+        """Return `rows()` as a pandas DataFrame.
 
+        Raises:
+            InputError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # importing pandas takes longer than most commands run
+        except ImportError:
+            hint = "pip install 'tilewright[frames]'; rows() returns the same as plain data"
+            raise InputError("data frames need pandas", hint=hint) from None
         return pd.DataFrame(self.rows())
 
     def __str__(self) -> str:

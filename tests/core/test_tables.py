@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tilewright.errors import InputError
 from tilewright.tables import SIZES, Cell, Column, Table, Tabular, csv_text, numbers, quantity
 
 
@@ -37,6 +39,14 @@ def test_html_is_escaped_and_keeps_lines_together() -> None:
 
     assert page.startswith("<pre>first\nsecond [1]</pre>\n<table><caption>things</caption>")
     assert "a&lt;b" in page and '<td style="text-align: right">3</td>' in page and page.endswith("<pre>last</pre>")
+
+
+def test_a_frame_needs_the_extra_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InputError, match="data frames need pandas") as raised:
+        Two().to_frame()
+    assert raised.value.hint == "pip install 'tilewright[frames]'; rows() returns the same as plain data"
+    assert Two().rows()[0]["words"] and Two()._repr_html_()
 
 
 def test_a_frame_has_the_rows() -> None:

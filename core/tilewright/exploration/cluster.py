@@ -67,7 +67,7 @@ class Cluster:
         try:
             self.dask: Any = importlib.import_module("distributed")
         except ImportError:
-            raise InputError("a cluster needs Dask", hint="pip install 'distributed>=2026.1'") from None
+            raise InputError("a cluster needs Dask", hint="pip install 'tilewright[dask]'") from None
         self.address = address
         needed = _needed(configuration)
         self.proof = needed, identity(*needed)
