@@ -12,6 +12,7 @@ from tilewright import errors
 from tilewright.plugin import Proposals, Run, Task
 from tilewright.run.artifacts.layers import digests_of
 from tilewright.schema.mapped.certificate import Certificate
+from tilewright.schema.objective import CYCLES
 
 pytestmark = pytest.mark.exhaustive
 
@@ -140,7 +141,7 @@ CHANGES: dict[str, tuple[Callable[[Certificate], dict[str, Any]], str]] = {
     "a bound that is raised": (lambda it: {"bound": it.value, "gap": 0.0}, "bound"),
     "another gap": (lambda it: {"gap": it.gap / 2}, "gap"),
     "a lower value": (lambda it: {"value": it.bound, "gap": 0.0}, "figures"),
-    "another objective": (lambda it: {"objective": "cycles"}, "figures"),
+    "another objective": (lambda it: {"objective": CYCLES}, "figures"),
     "lower energy": (lambda it: {"incumbent": with_part(it, "figures", energy_pj=1.0)}, "figures"),
     "another machine": (lambda it: {"incumbent": machine(it, "GlobalBuffer.read_energy_pj", 0.5)}, "contents"),
     "another problem": (lambda it: {"incumbent": problem(it, {"p": 8, "r": 3, "k": 8})}, "contents"),

@@ -17,6 +17,7 @@ from tilewright.errors import InputError, UnknownPluginError
 from tilewright.run.fused_group import search_group
 from tilewright.schema.document import Document, validate
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.objective import CYCLES
 
 pytestmark = pytest.mark.exhaustive
 
@@ -132,7 +133,7 @@ BOTH: dict[str, tuple[Change, set[str]]] = {
     "a lower value": (lambda it: {"value": it.value * 0.9, "bound": it.value * 0.9}, {"figures"}),
     "another gap": (lambda it: {"gap": 0.5}, {"gap"}),
     "dearer without fusion": (lambda it: {"unfused": it.unfused * 2}, {"unfused"}),
-    "another objective": (lambda it: {"objective": "cycles"}, {"figures", "unfused"}),
+    "another objective": (lambda it: {"objective": CYCLES}, {"figures", "unfused"}),
 }
 GROUP: dict[str, tuple[Change, set[str]]] = {
     "the mapping without fusion": (lambda it: worse(it), {"bound"}),

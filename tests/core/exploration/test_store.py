@@ -24,7 +24,7 @@ from support.processes import soon
 from tilewright.errors import InputError, OutputError, TilewrightError, UnknownNameError
 from tilewright.exploration.records import FoundLayer
 from tilewright.exploration.store import Store
-from tilewright.schema.objective import EDP, Objective
+from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 pytestmark = pytest.mark.process
 
@@ -105,7 +105,7 @@ def test_a_failure_makes_room_for_a_result_and_a_result_stays(tmp_path: Path) ->
         assert store.find("m", "p", "w", EDP) == found and store.find("m", "p", "x", EDP) is None
 
 
-@pytest.mark.parametrize(("objective", "most"), [("energy", 1.5), ("cycles", 2.0), ("edp", 3.0)])
+@pytest.mark.parametrize(("objective", "most"), [(ENERGY, 1.5), (CYCLES, 2.0), (EDP, 3.0), (ED2P, 6.0)])
 def test_a_bound_is_from_0_to_the_value_of_the_objective(tmp_path: Path, objective: Objective, most: float) -> None:
     with Store(tmp_path / "all.sqlite") as store:
         for number, bound in enumerate([0.0, most, most * 1.001, -0.001]):
