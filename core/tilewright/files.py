@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import errno
 import json
 import os
 import re
 import stat
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -24,6 +26,8 @@ MAX_NAME = 80
 """Maximum number of characters of one word in a file name."""
 MARK = "run.json"
 """File that records the run to which a folder belongs."""
+LOCK = ".lock"
+"""Empty file that is locked where the system cannot lock a folder."""
 SUMMARIES = (
     *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv", "front.json", "front.csv"),
     *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),
@@ -180,42 +184,33 @@ def file_name(*words: str) -> str:
 
 
 class _Lock:
-    """Lock of this process on a folder; it ends with the object, or with the process.
-
-    The system keeps it, and no file does. Systems that cannot lock folders (Windows) have none.
-    """
+    """Lock of this process on a folder; it ends with the object, or with the process, because the system keeps it."""
 
     held: WeakValueDictionary[tuple[int, int], _Lock] = WeakValueDictionary()
     """Locks of this process, by device and inode of the folder."""
+    locks_folders = sys.platform != "win32"
+    """Whether the system can lock a folder. Otherwise an empty file in it is locked, through SQLite."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
 
     def __del__(self) -> None:
-        os.close(self._handle)
+        self._end()
 
     @classmethod
-    def on(cls, folder: Path) -> _Lock | None:
+    def on(cls, folder: Path) -> _Lock:
         """Return the lock on a folder, which a process may take several times.
 
         Raises:
             BlockingIOError: Another process has it.
             OutputError: The folder cannot be locked.
         """
-        if sys.platform == "win32":
-            return None
-        import fcntl
-
         try:
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            status = os.fstat(handle)
+            status = os.stat(folder)
             key = status.st_dev, status.st_ino
             lock = cls.held.get(key)
-            if lock is not None:
-                os.close(handle)
-                return lock
-            lock = cls(handle)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock is None:
+                lock = cls(_locked(folder) if cls.locks_folders else _with_locked_file(folder))
         except BlockingIOError:
             raise
         except OSError as error:
@@ -223,6 +218,39 @@ class _Lock:
             raise OutputError(f"cannot lock the folder {folder}: {error.strerror}", hint=hint) from None
         cls.held[key] = lock
         return lock
+
+
+def _locked(folder: Path) -> Callable[[], None]:
+    """Lock a folder; return the function that ends the lock. Raises OSError."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return lambda: os.close(handle)
+
+
+def _with_locked_file(folder: Path) -> Callable[[], None]:
+    """Lock a file of a folder; return the function that ends the lock. Raises OSError."""
+    import sqlite3
+
+    connection = None
+    try:
+        connection = sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=OFF")  # no second file
+        connection.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        if connection is not None:
+            connection.close()
+        if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+            raise BlockingIOError from None
+        raise OSError(errno.ENOLCK, str(error)) from None
+    return connection.close
 
 
 class RunFolder:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError, OutputError
-from tilewright.files import MARK, RunFolder, file_name, read_text, write_text
+from tilewright.files import LOCK, MARK, RunFolder, _Lock, file_name, read_text, write_text
 
 pytestmark = pytest.mark.process
 
@@ -108,7 +108,8 @@ def test_a_folder_belongs_to_one_run(tmp_path: Path) -> None:
 
 HOLDER = """
 import sys
-from tilewright.files import RunFolder
+from tilewright.files import RunFolder, _Lock
+_Lock.locks_folders = sys.argv[2] == "True"
 folder = RunFolder(sys.argv[1])
 folder.acquire("net by x", "net", "1")
 print("held", flush=True)
@@ -116,9 +117,16 @@ sys.stdin.read()
 """
 
 
-def test_a_running_process_owns_its_folder(tmp_path: Path) -> None:
+@pytest.fixture(params=[True, False], ids=["folder", "file"])
+def locks_folders(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether the system locks folders, or a file in them, as on Windows."""
+    monkeypatch.setattr(_Lock, "locks_folders", request.param)
+    return bool(request.param)
+
+
+def test_a_running_process_owns_its_folder(tmp_path: Path, locks_folders: bool) -> None:
     """Even a run of the same work, and even --force, waits for its end; a kill ends it."""
-    words = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    words = [sys.executable, "-c", HOLDER, str(tmp_path), str(locks_folders)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "held\n"
         try:
@@ -132,12 +140,24 @@ def test_a_running_process_owns_its_folder(tmp_path: Path) -> None:
     assert json.loads((tmp_path / MARK).read_text())["run"] == "2"
 
 
-def test_one_process_may_acquire_its_folder_again(tmp_path: Path) -> None:
+def test_one_process_may_acquire_its_folder_again(tmp_path: Path, locks_folders: bool) -> None:
     """As `report.save` does in the folder that `map` wrote."""
     first, second = RunFolder(tmp_path), RunFolder(tmp_path)
     for folder in (first, second):
         folder.acquire("net by x", "net", "1")
-    assert {path.name for path in tmp_path.iterdir()} == {MARK}
+    names = {MARK} if locks_folders else {MARK, LOCK}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+@pytest.mark.parametrize("damage", ["a folder", "SQL" * 400])
+def test_a_file_that_cannot_be_locked_is_told(tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Lock, "locks_folders", False)
+    if damage == "a folder":
+        (tmp_path / LOCK).mkdir()
+    else:
+        (tmp_path / LOCK).write_text(damage)
+    with pytest.raises(OutputError, match="cannot lock the folder"):
+        RunFolder(tmp_path).acquire("net", "net", "1")
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", "null"])
