@@ -299,7 +299,7 @@ class _Comparison:
         declared = self.problem.tensor(tensor)
         decompressed = self._compresses(parent, declared) and not self._compresses(level, declared)
         printed = self._printed(level, tensor)
-        why = sparse_causes.of_energy(memory, declared, theirs, ours, clusters, decompressed, _AVERAGE in printed)
+        why = sparse_causes.Energy(memory, declared, theirs, ours, clusters, decompressed).causes(_AVERAGE in printed)
         if why is None and theirs.energy_pj == 0 and existing < self._cluster(level):
             return (sparse_causes.CLUSTERS,)
         return _joined(counted, why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def of_count(
         figure: as in `RecordedFigure`.
         theirs: all recorded counts of the tensor.
         groups: the file spells groups of dimensions in the way that older versions ignore.
-        averaged: as in `of_energy`.
+        averaged: as in `Energy.causes`.
         emptied: the model takes all tiles to be empty, because Timeloop takes the first possible occupancy for an empty tile.
     """
     if emptied:
@@ -108,69 +109,70 @@ def _words(counts: TensorCounts, figure: str) -> float:
     return float(getattr({"": counts, "gated": sparse.gated, "skipped": sparse.skipped}[kind], action))
 
 
-def of_energy(
-    memory: Memory,
-    tensor: Tensor,
-    theirs: TensorCounts,
-    ours: TensorCounts,
-    clusters: int,
-    decompressed: bool,
-    averaged: bool,
-) -> tuple[Reason, ...] | None:
-    """Return why an energy differs, beyond the counts; None if it is not known.
+@dataclass(frozen=True)
+class Energy:
+    """Recorded energy of a tensor in a memory, and the counts of both programs that it comes from.
 
-    Args:
+    Attributes:
+        theirs, ours: counts and energy of Timeloop, and of the model.
         clusters: groups of instances that share one access.
         decompressed: fills are decompressed.
-        averaged: Timeloop prints how many instances have work on average, and counts those.
     """
-    assert ours.sparse is not None and theirs.sparse is not None
-    found = _priced(memory, tensor, theirs, ours, clusters, decompressed, ours.sparse.average_instances)
-    if found is None and not averaged:
-        found = _priced(memory, tensor, theirs, ours, clusters, decompressed, theirs.sparse.average_instances)
-        return None if found is None else (AVERAGE, *found)
-    return found
 
+    memory: Memory
+    tensor: Tensor
+    theirs: TensorCounts
+    ours: TensorCounts
+    clusters: int
+    decompressed: bool
 
-def _priced(
-    memory: Memory,
-    tensor: Tensor,
-    theirs: TensorCounts,
-    ours: TensorCounts,
-    clusters: int,
-    decompressed: bool,
-    average: float,
-) -> tuple[Reason, ...] | None:
-    """Return why an energy differs, if `average` instances have work."""
-    assert ours.sparse is not None and theirs.sparse is not None
-    average = average or theirs.sparse.average_instances
-    instances = average * clusters / ours.instances if ours.instances else 0.0
-    sparse = memory.sparse or SparseMemory()
-    codec = ours.sparse.decompressions * sparse.energy_pj("decompression")
-    codec += ours.sparse.compressions * sparse.energy_pj("compression")
-    data, metadata = _costs(memory, tensor, ours)
-    filled = 1.0  # partly filled blocks
-    if data and ours.sparse.average_instances:
-        filled = (
-            ours.energy_pj / (ours.sparse.average_instances * clusters / ours.instances) - metadata - codec
-        ) / data
-    if not theirs.sparse.metadata:  # version 2 prints totals only
-        same = theirs.sparse.model_copy(update={"metadata": ours.sparse.metadata})
-        theirs = theirs.model_copy(update={"sparse": same})
-    if decompressed:
-        codec += (theirs.fills - ours.fills) * sparse.energy_pj("decompression")
-    today, dear = (
-        ((data * filled + metadata) + codec) * instances
-        for data, metadata in (_costs(memory, tensor, theirs, dear) for dear in (False, True))
-    )
-    if close(theirs.energy_pj, today, 3):
-        return ()
-    free = [prices == 0.0 for prices in data_prices(memory)[1:]]
-    idle = float((np.array(_data(theirs)[1:]) * free).sum()) * instances  # accesses that take no energy
-    most = max(memory.read_energy_pj, memory.write_energy_pj) * 1.000001
-    if close(theirs.energy_pj, dear, 3) or any(0 < theirs.energy_pj - each <= most * idle for each in (today, dear)):
-        return (FALLBACKS,)
-    return None
+    def causes(self, averaged: bool) -> tuple[Reason, ...] | None:
+        """Return why the energies differ, beyond the counts; None if it is not known.
+
+        Args:
+            averaged: Timeloop prints how many instances have work on average, and counts those.
+        """
+        assert self.ours.sparse is not None and self.theirs.sparse is not None
+        found = self._priced(self.ours.sparse.average_instances)
+        if found is None and not averaged:
+            found = self._priced(self.theirs.sparse.average_instances)
+            return None if found is None else (AVERAGE, *found)
+        return found
+
+    def _priced(self, average: float) -> tuple[Reason, ...] | None:
+        """Return why the energies differ, if `average` instances have work."""
+        memory, theirs, ours = self.memory, self.theirs, self.ours
+        assert ours.sparse is not None and theirs.sparse is not None
+        average = average or theirs.sparse.average_instances
+        instances = average * self.clusters / ours.instances if ours.instances else 0.0
+        sparse = memory.sparse or SparseMemory()
+        codec = ours.sparse.decompressions * sparse.energy_pj("decompression")
+        codec += ours.sparse.compressions * sparse.energy_pj("compression")
+        data, metadata = _costs(memory, self.tensor, ours)
+        filled = 1.0  # partly filled blocks
+        if data and ours.sparse.average_instances:
+            filled = (
+                ours.energy_pj / (ours.sparse.average_instances * self.clusters / ours.instances) - metadata - codec
+            ) / data
+        if not theirs.sparse.metadata:  # version 2 prints totals only
+            same = theirs.sparse.model_copy(update={"metadata": ours.sparse.metadata})
+            theirs = theirs.model_copy(update={"sparse": same})
+        if self.decompressed:
+            codec += (theirs.fills - ours.fills) * sparse.energy_pj("decompression")
+        today, dear = (
+            ((data * filled + metadata) + codec) * instances
+            for data, metadata in (_costs(memory, self.tensor, theirs, dear) for dear in (False, True))
+        )
+        if close(theirs.energy_pj, today, 3):
+            return ()
+        free = [prices == 0.0 for prices in data_prices(memory)[1:]]
+        idle = float((np.array(_data(theirs)[1:]) * free).sum()) * instances  # accesses that take no energy
+        most = max(memory.read_energy_pj, memory.write_energy_pj) * 1.000001
+        if close(theirs.energy_pj, dear, 3) or any(
+            0 < theirs.energy_pj - each <= most * idle for each in (today, dear)
+        ):
+            return (FALLBACKS,)
+        return None
 
 
 def close(recorded: float, ours: float, lines: int) -> bool:
