@@ -24,6 +24,8 @@ SAMPLES, FUSED_SAMPLES = 100_000, 300
 LIMIT, FUSED_LIMIT = 1_000_000, 1_000
 """Defaults for single layers, and for fused ones, which take some milliseconds each."""
 
+AGAIN = "to prove the changed problem or architecture, map it again: `tilewright map PROBLEM --arch ARCH -o FOLDER`"
+
 
 @dataclass(frozen=True, repr=False)
 class CertificateVerification(Tabular):
@@ -71,7 +73,14 @@ class CertificateVerification(Tabular):
             table.add_row(each.name, passed, each.tried or None, each.message)
         counts = Counter(each.passed for each in self.checks)
         told = f"{counts[True]} of {len(self.checks)} checks passed, {counts[False]} failed, {counts[None]} could not be asked"
-        return [str(self.certificate), "", table, f"{told}: {'right' if self.right else 'not confirmed'}"]
+        changed = any(each.name == "contents" and each.passed is False for each in self.checks)
+        return [
+            str(self.certificate),
+            "",
+            table,
+            f"{told}: {'right' if self.right else 'not confirmed'}",
+            *([f"the file was changed after the proof; {AGAIN}"] if changed else []),
+        ]
 
     @property
     def warnings(self) -> tuple[str, ...]:

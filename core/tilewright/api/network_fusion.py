@@ -383,14 +383,24 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
     plain, least = network.gain()
     if not math.isfinite(plain):
         failed = [cost.layer for cost in network.costs.values() if cost.layer is not None and cost.layer.report is None]
-        reasons = [
-            Reason(
-                code="mapping", where=each.name, message=f"no mapping without fusion: {each.error or 'none was found'}"
-            )
+        unmapped = {  # a layer is searched in several cases
+            each.name: each.error
             for each in failed
             if each.architecture is None or each.architecture == network.configuration.architecture
+        }
+        reasons = [
+            Reason(
+                code="mapping",
+                where=name,
+                message=f"no mapping without fusion: {'none was found' if error is None else error.message}",
+            )
+            for name, error in unmapped.items()
         ]
-        raise NotConformableError("the mapper of fused networks", tuple(reasons))
+        hint = next((error.hint for error in unmapped.values() if error is not None and error.hint), None)
+        told = f"{hint}; " if hint else ""
+        raise NotConformableError(
+            "the mapper of fused networks", reasons, hint=f"{told}`map` without --fuse says what each layer lacks"
+        )
     configuration = network.configuration
     return FusionGain(
         network.workload.name,

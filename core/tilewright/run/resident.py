@@ -229,7 +229,11 @@ class ResidentNetwork:
             name = self.configuration.model.name
             reasons.append(Reason(code="groups", where=f"cost model {name}", message="group mappings are not accepted"))
         if reasons:
-            hint = "give --objective energy or --objective cycles" if not objective.is_additive else None
+            hint = "`map` without --fuse searches each layer on its own"
+            if not objective.is_additive:
+                hint = "give --objective energy or --objective cycles"
+            elif reasons[-1].code == "groups":
+                hint = f"leave --model out, or name one that accepts groups; {hint}"
             raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
         self.home = home_of(architecture)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}

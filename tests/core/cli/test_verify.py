@@ -237,6 +237,26 @@ def test_a_certificate_is_checked(tilewright: Command, tmp_path: Path) -> None:
     assert "warning: it was made with tilewright 9" in other.err
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "part"),
+    [
+        ("capacity_words: 12,", "capacity_words: 13,", "architecture"),
+        ("dimensions: {P: 4,", "dimensions: {P: 8,", "problem"),
+    ],
+)
+def test_a_certificate_whose_architecture_has_changed_says_what_to_do(
+    old: str, new: str, part: str, tilewright: Command, files: dict[str, Path], tmp_path: Path
+) -> None:
+    tilewright("map", files["problem"], "--arch", files["arch"], "--mapper", "optimal", "-o", tmp_path / "out")
+    (certificate,) = (tmp_path / "out").glob("*.certificate.yaml")
+    text = certificate.read_text()
+    assert old in text
+    certificate.write_text(text.replace(old, new))
+    ran = tilewright("verify", "--certificate", certificate, "--samples", 20)
+    assert ran.code == 1 and f"{part} changed since" in ran.out and "please report" not in ran.out
+    assert "map it again: `tilewright map PROBLEM --arch ARCH -o FOLDER`" in ran.out
+
+
 def test_what_is_verified_is_one_of_two(tilewright: Command, files: dict[str, Path]) -> None:
     for given in ([], ["--mapping", files["mapping"], "--certificate", files["mapping"]]):
         ran = tilewright("verify", *given)

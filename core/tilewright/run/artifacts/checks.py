@@ -126,7 +126,8 @@ class _Searches:
             wrong = f"{told}: the certificate is wrong, a mapping costs less than its bound of {bound:.10g}; map the layer again"
             return Check(name, False, wrong, other.evaluated)
         if (other.lower_bound or 0.0) > value * (1 + RELATIVE_TOLERANCE):
-            wrong = f"{told}: certificate and prover contradict each other, the incumbent costs {value:.10g}; please report it"
+            report = "please report it" if _contents(self.certificate).passed else "a part was changed"
+            wrong = f"{told}: certificate and prover contradict each other, the incumbent costs {value:.10g}; {report}"
             return Check(name, False, wrong, other.evaluated)
         return Check(name, True, told, other.evaluated)
 
