@@ -67,13 +67,14 @@ def _made(problem: Problem) -> Access:
 
 
 def _access(data: LayerData, problem: Problem, operand: str, maker: Problem) -> Access:
-    """Return the access of an operand: its coordinates are the maker's, or others if that does not follow.
+    """Return the access of an operand: its coordinates are the maker's, if that follows.
 
     Sizes are equal, apart from padding and rows that no window reaches. Coordinates of one name have one place. A coordinate
     without a common name has another size than all others.
     """
     made, read = maker.output.projection, problem.tensor(operand).projection
-    unknown = Access(maker.name, tuple(f"{problem.name}.{operand}{place}" for place in range(len(read))))
+    told = f"{problem.name}: names, sizes and padding of {operand} do not say which words of {maker.name} it has"
+    unknown = Access(maker.name, tuple(f"x{place}" for place in range(len(read))), cut=told)
     shapes = shape_of(maker, maker.output.name), shape_of(problem, operand)
     if len(made) != len(read):
         return unknown

@@ -23,11 +23,13 @@ class Access:
         coordinates: names of its coordinates, in the order of the problem's tensor. Equal names of two accesses mean equal
             coordinates.
         fronts: words of padding that an operand has in front, along each coordinate; empty: none.
+        cut: why the words of an operand do not follow from its coordinates; None: they do.
     """
 
     value: str
     coordinates: tuple[str, ...]
     fronts: tuple[int, ...] = ()
+    cut: str | None = None
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,8 @@ def _without_uses_elsewhere(
 def _read(made: _Made, access: Access, problem: Problem, tensor: str) -> Read:
     """Return the read of an operand."""
     shape = dict(zip(access.coordinates, shape_of(problem, tensor), strict=True))
-    if made.cut is not None:
-        return Read(maker=made.maker, cut=made.cut)
+    if made.cut is not None or access.cut is not None:
+        return Read(maker=made.maker, cut=made.cut or access.cut)
     if made.sizes.keys() != shape.keys():
         return Read(
             maker=made.maker, cut=f"coordinates {', '.join(shape)} are those of {', '.join(made.sizes)}, renamed"
