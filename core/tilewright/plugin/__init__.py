@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         price_of,
         prices_of,
         tensor_pj,
+        value_pj,
     )
     from tilewright.schema.alternative import Alternative, Movement
     from tilewright.schema.architecture import Cluster, Memory
@@ -205,6 +206,7 @@ __all__ = [
     "prices_of",
     "started",
     "tensor_pj",
+    "value_pj",
 ]
 
 __getattr__, __dir__ = lazy_exports(__name__)

@@ -110,16 +110,33 @@ def access_pj(price: Any, reads: Number, fills: Number, updates: Number) -> Numb
     return reads * price.read_pj + fills * price.fill_pj + updates * price.update_pj
 
 
+def part_pj(price: Price, reads: Number, fills: Number, updates: Number) -> Number:
+    """Return the least pJ of one instance, given slices: a part of a block costs that part of an access."""
+    return (reads * price.read_pj + fills * price.fill_pj + updates * price.update_pj) / price.block
+
+
 def tensor_pj(memory: Memory, tensor: Tensor, reads: float, fills: float, updates: float) -> float:
     """Return the pJ of accesses to a tensor in one instance, given values."""
     slices = memory.slices_of(tensor)
     return float(access_pj(price_of(memory), reads * slices, fills * slices, updates * slices))
 
 
+def value_pj(memory: Memory, tensor: Tensor, reads: float, fills: float, updates: float) -> float:
+    """Return the least pJ of accesses to a tensor in one instance, given values; see `part_pj`."""
+    slices = memory.slices_of(tensor)
+    return part_pj(price_of(memory), reads * slices, fills * slices, updates * slices)  # type: ignore[no-any-return]
+
+
 @kernel_part
 def charged(price: Any, instances: Number) -> Number:
     """Return how many of the instances in use are charged: at most one for each macro, as in Timeloop."""
     return np.minimum(instances, price.macros)
+
+
+@kernel_part
+def leaked_pj(price: Any, cycles: Number, in_use: Number) -> Number:
+    """Return the pJ that leak in a memory while `in_use` instances of its gate are in use."""
+    return cycles * price.leakage_pj * in_use
 
 
 @kernel_part
@@ -178,7 +195,7 @@ def leakage_pj(architecture: Architecture, cycles: float, in_use: MappingOf[str,
     """
     prices = prices_of(architecture)
     used = [max(1.0, in_use.get(name, 1.0)) for name in prices]
-    return {name: cycles * price.leakage_pj * used[price.gate] for name, price in prices.items()}
+    return {name: leaked_pj(price, cycles, used[price.gate]) for name, price in prices.items()}
 
 
 def port_limits(

@@ -281,10 +281,6 @@ class Memory(Model):
         words = problem.distinct_words if self.footprint == "distinct" else problem.tile_words
         return words(tensor, extents)
 
-    def accesses_of(self, tensor: Tensor) -> float:
-        """Return the accesses, of `block_words` each, for one value of a tensor; may be a fraction."""
-        return self.words_of(tensor) / self.block_words
-
     @model_validator(mode="after")
     def _one_port_each(self) -> Self:
         moves = [

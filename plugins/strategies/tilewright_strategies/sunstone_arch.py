@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import InputError
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals
+from tilewright.prices import value_pj
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 
@@ -167,14 +168,14 @@ def _values(memory: Memory, tensor: Tensor) -> float:
 def _per_operation(problem: Problem, inner: Sequence[Memory]) -> float:
     """Return the pJ of one operation's words at the innermost memories; operands are read, results read and written."""
     return math.fsum(
-        (memory.read_energy_pj + memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj) * memory.accesses_of(tensor)
+        value_pj(memory, tensor, 1, 0, int(tensor.is_output))
         for tensor, memory in zip(problem.tensors, inner, strict=True)
-    )  # fmt: skip
+    )
 
 
 def _filled(tensor: Tensor, memory: Memory) -> float:
     """Return the pJ at an innermost memory for a value that enters it (operand) or leaves it (output)."""
-    return (memory.read_energy_pj if tensor.is_output else memory.write_energy_pj) * memory.accesses_of(tensor)
+    return value_pj(memory, tensor, int(tensor.is_output), int(not tensor.is_output), 0)
 
 
 def _ideal(problem: Problem, machine: Architecture) -> float:
@@ -183,7 +184,7 @@ def _ideal(problem: Problem, machine: Architecture) -> float:
     for tensor in problem.tensors:
         holding = [memory for cluster in machine.clusters if (memory := cluster.memory_for(tensor)) is not None][:-1]
         for place, memory in enumerate(holding):
-            energy = memory.accumulation_energy_pj if tensor.is_output else memory.read_energy_pj
-            energy += 0.0 if place == 0 else memory.read_energy_pj if tensor.is_output else memory.write_energy_pj
-            total += problem.tile_words(tensor, problem.dimensions) * energy * memory.accesses_of(tensor)
+            again = int(place > 0)
+            accesses = (again, 0, 1) if tensor.is_output else (1, again, 0)
+            total += problem.tile_words(tensor, problem.dimensions) * value_pj(memory, tensor, *accesses)
     return total

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tilewright.compiled import LANES
 from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
-from tilewright.prices import port_time
+from tilewright.prices import access_pj, charged, part_pj, port_time, prices_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.costs import Counts, Number, cost_all, mapping_rows
@@ -80,7 +80,7 @@ class _DecidedPart:
         counts: Counts,
     ) -> None:
         self.problem, self.architecture, self.tables = problem, architecture, tables
-        self.batch, self.entries = batch, entries
+        self.batch, self.entries, self.prices = batch, entries, prices_of(architecture)
         n = len(batch)
         self.counts = Counts(**{name: mapping_rows(count, n) for name, count in counts._asdict().items()})
         holds = tables.hardware.level["holds"]
@@ -158,7 +158,7 @@ class _DecidedPart:
         """Return a lower bound of the pJ from the innermost decided level of a tensor down to the operations."""
         cluster = self.clusters[level]
         instances = self.counts.instances[:, level]
-        in_use = np.minimum(instances, self.architecture.instances[cluster] // memory.instances_per_macro)
+        price, slices = self.prices[memory.name], memory.slices_of(tensor)
         again = np.zeros(len(self.batch))
         if not self.may_forward and not self.tables.tensors.info[number].may_overlap and _is_dense(tensor):
             # otherwise smaller tiles may save overlaps and holes, and Timeloop averages forwarding
@@ -170,7 +170,7 @@ class _DecidedPart:
             once = self.counts.partition_words[:, level, number] if tensor.is_output else 0.0
             words = np.where(self.counts.ragged, once, words)
             words = words if level else np.full(len(self.batch), self.tables.tensors.info[number].words)
-            again = _accesses(words, tensor, memory) * _inner_access_energy(tensor, memory) * in_use
+            again = access_pj(price, *_inwards(tensor, words * slices)) * charged(price, instances)
         here = self._bound_operands(tensor, cluster, memory, self.architecture.compute_instances / instances)
         further = np.full(len(self.batch), np.inf)
         for entry in self.batch.skeleton.entries[self.entries :]:
@@ -192,11 +192,10 @@ class _DecidedPart:
         if not any(fanout.reduction if tensor.is_output else fanout.multicast for fanout in fanouts):
             lanes = np.ones(len(self.batch))
         rounding = architecture.instances[cluster] / 2  # every instance may round down
-        words = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.words_of(tensor)
+        slices = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.slices_of(tensor)
         # at most as many instances are charged as there are complete macros (see relaxation.py)
-        instances = architecture.instances[cluster]
-        charged = instances // memory.instances_per_macro / instances
-        return np.asarray(words / memory.block_words * _inner_access_energy(tensor, memory) * charged)
+        price = self.prices[memory.name]
+        return np.asarray(part_pj(price, *_inwards(tensor, slices)) * price.macros / architecture.instances[cluster])
 
 
 def _lane_groups(count: NDArray[Number]) -> NDArray[Number]:
@@ -211,16 +210,6 @@ def _is_dense(tensor: Tensor) -> bool:
     return all(coefficient <= 1 for rank in tensor.projection for coefficient in rank.terms.values())
 
 
-def _accesses(values: Floats, tensor: Tensor, memory: Memory) -> Floats:
-    """Return the accesses of one instance, in blocks.
-
-    Blocks of one word are not rounded: counts are averages over instances with unequal tiles.
-    """
-    slices, block = values * memory.slices_of(tensor), memory.block_words * memory.slices_per_word
-    return np.asarray(slices if block == 1 else np.ceil(slices / block))
-
-
-def _inner_access_energy(tensor: Tensor, memory: Memory) -> float:
-    """Return the pJ of one access from inside."""
-    update = memory.accumulation_energy_pj
-    return update if tensor.is_output else memory.read_energy_pj
+def _inwards(tensor: Tensor, slices: Floats) -> tuple[Floats | float, float, Floats | float]:
+    """Return reads, fills and updates of slices that the inside of a memory accesses."""
+    return (0.0, 0.0, slices) if tensor.is_output else (slices, 0.0, 0.0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright.compiled import LANES, compiled, kernel_part, lanes, passed_by_pointer, splat16
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.prices import access_pj, charged, is_limited, memory_speed, port_cycles, slowed_cycles
+from tilewright.prices import access_pj, charged, is_limited, leaked_pj, memory_speed, port_cycles, slowed_cycles
 from tilewright_costmodels.timeloop.tables import Hardware, Tables
 
 Number = TypeVar("Number", bound=np.generic)
@@ -163,7 +163,7 @@ def cost(hardware: Hardware, counts: Counts, detailed: bool, reported: bool, gro
             counts.cycles[group, m][:] = memory_cycles
     for m in range(len(hardware.memory)):
         memory = hardware.memory[m]
-        leakage = cycles * memory.leakage_pj * lanes(counts.in_use[group, memory.gate])
+        leakage = leaked_pj(memory, cycles, lanes(counts.in_use[group, memory.gate]))
         if reported:
             counts.leakage[group, m][:] = leakage
         energy = energy + leakage

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import NamedTuple
 from tilewright.errors import NotConformableError, Reason
 from tilewright.plugin.composed import slowed
 from tilewright.plugin.costmodel import Evaluator, ScalarEvaluator
+from tilewright.prices import transfer_cycles
 from tilewright.schema.architecture import Architecture, Cluster, Mesh
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Loop, Mapping
@@ -252,6 +252,6 @@ def _limits(mesh: MeshName, loads: Counter[Link]) -> Iterator[Limit]:
     bandwidth = mesh.mesh.link_words_per_cycle
     if bandwidth is not None and loads:
         words = max(loads.values())
-        cycles = math.ceil(words / bandwidth)
+        cycles = int(transfer_cycles(bandwidth, words))
         name = f"{mesh.name} ({', '.join(mesh.tensors)})"
         yield Limit(name=name, action="link", cycles=cycles, words=words, words_per_cycle=bandwidth)

@@ -10,6 +10,7 @@ import numpy as np
 from tilewright.mapspace.batch import Bools, Floats, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import distinct_reuse_orders
+from tilewright.prices import value_pj
 from tilewright.schema.architecture import Memory
 from tilewright_mappers.cosa.program import Linear, total
 from tilewright_mappers.cosa.tiling import SLACK, Tiling
@@ -201,8 +202,7 @@ class Traffic:
         self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear
     ) -> list[Transfer]:
         """Return the transfers of a memory to its inside: reads, and for outputs also updates."""
-        accesses = memory.accesses_of(self.problem.tensors[tensor])
-        reading = memory.read_energy_pj * accesses
+        reading = value_pj(memory, self.problem.tensors[tensor], 1, 0, 0)
         if not self.problem.tensors[tensor].is_output:
             return [
                 Transfer(
@@ -213,7 +213,7 @@ class Traffic:
                     self._at_once(tensor, memory, memory.read_bandwidth_words_per_cycle),
                 )
             ]
-        written = memory.accumulation_energy_pj * accesses
+        written = value_pj(memory, self.problem.tensors[tensor], 0, 0, 1)
         return [
             Transfer(
                 tensor,
@@ -231,7 +231,7 @@ class Traffic:
         Values that an output returns outwards are among the reads of its updates.
         """
         cost, speed = (
-            memory.write_energy_pj * memory.accesses_of(self.problem.tensors[tensor]),
+            value_pj(memory, self.problem.tensors[tensor], 0, 1, 0),
             self._at_once(tensor, memory, memory.write_bandwidth_words_per_cycle),
         )
         if not self.problem.tensors[tensor].is_output:

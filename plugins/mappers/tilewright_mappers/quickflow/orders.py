@@ -14,6 +14,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import distinct_reuse_orders
 from tilewright.mapspace.space import MapSpace
+from tilewright.prices import value_pj
 from tilewright.schema.problem import Problem
 from tilewright_mappers.quickflow.kernel import Blocks, OrderCatalog, OrderScratch, choose
 
@@ -213,10 +214,8 @@ class OneShot:
             for number, tensor in enumerate(self.space.problem.tensors):
                 memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
                 if entry.holds and memory is not None:
-                    both = memory.read_energy_pj + memory.write_energy_pj
-                    accesses = memory.accesses_of(tensor)
-                    read[index, number] = (both if tensor.is_output else memory.read_energy_pj) * accesses
-                    write[index, number] = (both if tensor.is_output else memory.write_energy_pj) * accesses
+                    read[index, number] = value_pj(memory, tensor, 1, int(tensor.is_output), 0)
+                    write[index, number] = value_pj(memory, tensor, int(tensor.is_output), 1, 0)
         return read, write
 
     def every(self, trips: Ints, most: int) -> Positions:

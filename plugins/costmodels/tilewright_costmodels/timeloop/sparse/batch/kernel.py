@@ -10,7 +10,7 @@ import numpy as np
 from tilewright.compiled import LANES, compiled, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.rules.scratch import lay_out, to_lanes
-from tilewright.prices import charged, is_limited, memory_speed, slowed_cycles
+from tilewright.prices import charged, is_limited, leaked_pj, memory_speed, slowed_cycles
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sparse.batch.loops import relate
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable
@@ -123,7 +123,7 @@ def _cost(
             speed = memory_speed(memory, lanes(work.rates[m, 0]), lanes(work.rates[m, 1]))
             cycles = np.maximum(cycles, slowed_cycles(computing, speed))
     for m in range(len(tables.storage)):
-        energy = energy + cycles * tables.storage[m].leakage_pj * lanes(work.in_use[tables.gate[m]])
+        energy = energy + leaked_pj(tables.storage[m], cycles, lanes(work.in_use[tables.gate[m]]))
     return energy, cycles
 
 
