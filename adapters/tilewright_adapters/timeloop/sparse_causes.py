@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import Reason
-from tilewright.prices import price_of
-from tilewright.prices.sparse import data_prices, metadata_prices
+from tilewright.prices.sparse import data_pj, data_prices, metadata_pj
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import AccessCounts, TensorCounts
@@ -200,11 +199,8 @@ def _costs(memory: Memory, tensor: Tensor, counts: TensorCounts, dear: bool = Fa
         dear: skipped metadata cost as much as those that are read.
     """
     sparse = memory.sparse or SparseMemory()
-    of_metadata = metadata_prices(sparse, "metadata_" if dear else "skipped_metadata_")
-    block, width = price_of(memory).block, sparse.metadata.width_bits or math.inf
-    data = np.ceil(_data(counts) * memory.slices_of(tensor) / block) * data_prices(memory)
-    metadata = np.ceil(_bits(memory, tensor, counts) / width) * of_metadata
-    return float(data.sum()), float(metadata.sum())
+    metadata = _bits(memory, tensor, counts)
+    return data_pj(memory, tensor, _data(counts)), metadata_pj(sparse, metadata, *(["metadata_"] if dear else []))
 
 
 def _data(counts: TensorCounts) -> NDArray[np.int64]:

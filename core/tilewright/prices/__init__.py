@@ -45,6 +45,8 @@ class Price(NamedTuple):
     """pJ per cycle for each instance in use of memory `gate`, which switches this one."""
     gate: int
     """Position in the architecture."""
+    instances: float
+    """Instances that exist."""
     macros: float
     """Macros that exist. The instances of one are accessed together."""
 
@@ -74,6 +76,7 @@ def price_of(memory: Memory) -> Price:
         shared_bandwidth=shared,
         leakage_pj=memory.leakage_pj_per_cycle,
         gate=0,
+        instances=1,
         macros=1,
     )
 
@@ -84,9 +87,13 @@ def prices_of(architecture: Architecture) -> dict[str, Price]:
     for cluster, instances in zip(architecture.clusters, architecture.instances, strict=False):
         for memory in cluster.memories:
             gate, leaking = architecture.switch_of(memory.name)
-            price, macros = price_of(memory), instances // memory.instances_per_macro
-            leakage = price.leakage_pj * leaking
-            prices[memory.name] = price._replace(leakage_pj=leakage, gate=names.index(gate), macros=macros)
+            price = price_of(memory)
+            prices[memory.name] = price._replace(
+                leakage_pj=price.leakage_pj * leaking,
+                gate=names.index(gate),
+                instances=instances,
+                macros=instances // memory.instances_per_macro,
+            )
     return prices
 
 

@@ -7,7 +7,9 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.prices import price_of
 from tilewright.schema.architecture import Memory
+from tilewright.schema.problem import Tensor
 from tilewright.schema.sparse import SparseAction, SparseMemory
 
 Prices = NDArray[np.float64]
@@ -26,6 +28,18 @@ def metadata_prices(sparse: SparseMemory, skipped: str = "skipped_metadata_") ->
         skipped: prefix of the actions that skipped metadata cost.
     """
     return np.array(_prices(sparse, "metadata_", "gated_metadata_", skipped))
+
+
+def data_pj(memory: Memory, tensor: Tensor, data: NDArray[np.int64]) -> float:
+    """Return the pJ of the accesses to data of one instance, in values [kind, action]. One access moves a block."""
+    slices = data * memory.slices_of(tensor)
+    return float((np.ceil(slices / price_of(memory).block) * data_prices(memory)).sum())
+
+
+def metadata_pj(sparse: SparseMemory, bits: NDArray[np.int64], skipped: str = "skipped_metadata_") -> float:
+    """Return the pJ of the accesses to metadata of one instance, in bits [kind, action]; see `metadata_prices`."""
+    width = sparse.metadata.width_bits
+    return float((np.ceil(bits / width) * metadata_prices(sparse, skipped)).sum()) if width else 0.0
 
 
 def _prices(sparse: SparseMemory, *kinds: str) -> list[list[float]]:

@@ -191,11 +191,11 @@ class _DecidedPart:
         fanouts = [inner.fanout for inner in architecture.clusters[cluster:]]
         if not any(fanout.reduction if tensor.is_output else fanout.multicast for fanout in fanouts):
             lanes = np.ones(len(self.batch))
-        rounding = architecture.instances[cluster] / 2  # every instance may round down
+        price = self.prices[memory.name]
+        rounding = price.instances / 2  # every instance may round down
         slices = np.maximum(0.0, self.problem.macs / lanes - rounding) * memory.slices_of(tensor)
         # at most as many instances are charged as there are complete macros (see relaxation.py)
-        price = self.prices[memory.name]
-        return np.asarray(part_pj(price, *_inwards(tensor, slices)) * price.macros / architecture.instances[cluster])
+        return np.asarray(part_pj(price, *_inwards(tensor, slices)) * price.macros / price.instances)
 
 
 def _lane_groups(count: NDArray[Number]) -> NDArray[Number]:

@@ -196,10 +196,7 @@ class TimeloopEvaluator(BatchEvaluator):
             rates, costs = none.sum(axis=(1, 2)), none_valid(len(batch))
             accesses = none, none, none, none.sum(axis=2), rates, rates
         else:
-            counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
-            sound, mappings = self.mappings(batch)
-            with self._lock:
-                costs = kernel.evaluate(mappings, self.link_transfers, sound, counts)
+            costs, counts = self._counted(kernel, batch)
             prices, memory = kernel.tables.hardware.memory, kernel.tables.hardware.memory_index
             leaking = mapping_rows(counts.in_use, len(batch))[:, prices["gate"]] * prices["leakage_pj"]
             taken = counts.reads, counts.fills, counts.updates, counts.instances, counts.compute_cycles
@@ -233,13 +230,17 @@ class TimeloopEvaluator(BatchEvaluator):
         kernel = self.kernel_for(completed)
         if kernel is None:
             return none_valid(len(batch))
-        counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
-        sound, mappings = self.mappings(completed)
-        with self._lock:
-            valid = kernel.evaluate(mappings, self.link_transfers, sound, counts).valid
+        costs, counts = self._counted(kernel, completed)
         return bounds.bound(
-            self.problem, self.architecture, self.link_transfers, kernel.tables, completed, entries, counts, valid
+            self.problem, self.architecture, self.link_transfers, kernel.tables, completed, entries, counts, costs.valid
         )
+
+    def _counted(self, kernel: SkeletonKernel, batch: MappingBatch) -> tuple[Costs, Counts]:
+        """Return the costs of a batch, and counts of its own."""
+        counts = counts_of(max(2, -(-len(batch) // LANES)), kernel.tables)
+        sound, mappings = self.mappings(batch)
+        with self._lock:
+            return kernel.evaluate(mappings, self.link_transfers, sound, counts), counts
 
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds (see `Relaxable`)."""

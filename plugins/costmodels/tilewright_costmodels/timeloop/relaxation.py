@@ -21,9 +21,7 @@ def relaxation_of(
     """
     memories, rows = architecture.memories, tables.hardware.memory
     per_word = np.array([memory.slices_per_word for memory in memories], dtype=np.float64)
-    clusters = zip(architecture.clusters, architecture.instances, strict=False)
-    instances = np.array([count for cluster, count in clusters for _ in cluster.memories], dtype=np.float64)
-    charged = rows["macros"] / instances / [memory.block_words for memory in memories]
+    charged = rows["macros"] / rows["instances"] / [memory.block_words for memory in memories]
     fanouts = [architecture.cluster(entry.target).fanout for entry in skeleton.entries]
     shared = [[fan.reduction if tensor.is_output else fan.multicast for tensor in problem.tensors] for fan in fanouts]
     return Relaxation(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.prices import charged, leakage_pj, memory_speed, prices_of, slowed_cycles, throttling_limits
-from tilewright.prices.sparse import data_prices, metadata_prices
+from tilewright.prices.sparse import data_pj, metadata_pj
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Limit
@@ -73,13 +73,9 @@ def spent(nest: Nest, traffic: Mapping[tuple[int, str], Traffic], computing: int
 def _energy(memory: Memory, tensor: Tensor, each: Traffic) -> float:
     """Return the pJ of one instance."""
     sparse = memory.sparse or SparseMemory()
-    slices, block = memory.slices_of(tensor), memory.block_words * memory.slices_per_word
-    filled = partly_filled(memory, each.stored, each.content)
-    energy = float((np.ceil(each.data * slices / block) * data_prices(memory)).sum()) * filled
-    width = sparse.metadata.width_bits
-    if width and each.stored.has_metadata:
-        accesses = np.ceil(_bits(memory, each) / width)
-        energy += float((accesses * metadata_prices(sparse)).sum())
+    energy = data_pj(memory, tensor, each.data) * partly_filled(memory, each.stored, each.content)
+    if each.stored.has_metadata:
+        energy += metadata_pj(sparse, _bits(memory, each))
     energy += each.decompressions * sparse.energy_pj("decompression")
     return energy + each.compressions * sparse.energy_pj("compression")
 
