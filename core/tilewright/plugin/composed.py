@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,15 +43,13 @@ class ComposedModel(ABC):
         counted_by: installed cost model that counts.
         monotone: declares that `limits` depend on counts alone, and never fall when counts rise. Mappers then try one of the
             loop orders that need the same words.
+        counting_options: options of the counting model.
     """
 
     name: ClassVar[str]
     counted_by: ClassVar[str] = "timeloop"
     monotone: ClassVar[bool] = False
-
-    def __init__(self, counting_options: Mapping[str, Any] | None = None) -> None:
-        """Take options of the counting model."""
-        self._counting_options = dict(counting_options or {})
+    counting_options: Mapping[str, Any] = MappingProxyType({})
 
     def priced(self, architecture: Architecture) -> Architecture:
         """Return the architecture that the counting model sees: with prices of one's own, for example."""
@@ -67,7 +66,7 @@ class ComposedModel(ABC):
             NotConformableError: the counting model refuses them, or offers no counts for such hardware.
             UnknownPluginError: the counting model is not installed.
         """
-        model = installed().make(CostModelSpec, self.counted_by, self._counting_options)
+        model = installed().make(CostModelSpec, self.counted_by, self.counting_options)
         evaluator = model.bind(problem, self.priced(architecture))
         if not isinstance(evaluator, CountingEvaluator):
             text = f"{self.counted_by} offers no counts for such hardware"
@@ -90,7 +89,7 @@ class ComposedEvaluator(BatchEvaluator):
         """Return the counts, with the costs of this model."""
         counts: AccessBatch = self.counting.count_accesses(batch)
         costs = counts.costs
-        cycles = np.maximum.reduce([costs.cycles, *(np.ceil(limit.cycles) for limit in self.model.limits(counts))])
+        cycles = np.maximum.reduce([costs.cycles, *(np.ceil(limit.cycles) for limit in self._limits(counts))])
         cycles = np.where(costs.valid, cycles, np.inf)
         with np.errstate(invalid="ignore"):
             energy = np.where(costs.valid, costs.energy_pj + (cycles - costs.cycles) * counts.leakage_pj, np.inf)
@@ -109,9 +108,17 @@ class ComposedEvaluator(BatchEvaluator):
         counts = self.counting.count_accesses(MappingBatch.pack(self.problem, [mapping]))
         limits = [
             Limit(name=limit.name, action=limit.action, cycles=int(np.ceil(limit.cycles[0])))
-            for limit in self.model.limits(counts)
+            for limit in self._limits(counts)
         ]
         return slowed(self.architecture, report, limits)
+
+    def _limits(self, counts: AccessBatch) -> list[CycleLimit]:
+        limits = list(self.model.limits(counts))
+        for limit in limits:
+            if np.shape(limit.cycles) != (len(counts),):
+                shape = np.shape(limit.cycles)
+                raise ValueError(f"the limit {limit.name} has cycles of shape {shape}, ({len(counts)},) is expected")
+        return limits
 
     def bound(self, batch: MappingBatch, entries: int) -> Costs:
         """Return lower bounds (see `Bounder`): those of the counting model, because limits only add cycles."""

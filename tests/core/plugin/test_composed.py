@@ -38,7 +38,6 @@ class Banked(ComposedModel):
     monotone = True
 
     def __init__(self, repeated: float) -> None:
-        super().__init__()
         self.repeated = repeated
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
@@ -100,6 +99,27 @@ def test_a_model_has_prices_of_its_own() -> None:
     dear, cheap = (model.bind(PROBLEM, EYERISS).explain(mapping) for model in (Banked(0.0), Cheap(0.0)))
     assert dear.energy_pj is not None
     assert cheap.energy_pj == pytest.approx(dear.energy_pj - dear.levels[0].energy_pj)
+
+
+def test_a_composed_model_counts_for_another() -> None:
+    waiting = type("Waiting", (Banked,), {"counted_by": "pipelined"})(0.5)
+    space = tw.space(PROBLEM, EYERISS)
+    batch = space.sample(np.random.default_rng(0), 20).batch()
+    both, banked, pipelined = (
+        model.bind(space.problem, space.architecture).evaluate_batch(batch)
+        for model in (waiting, Banked(0.5), installed().make(CostModelSpec, "pipelined"))
+    )
+    assert (both.cycles == np.maximum(banked.cycles, pipelined.cycles)).all()
+
+
+def test_a_limit_has_cycles_for_each_mapping() -> None:
+    class Scalar(Banked):
+        def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
+            yield CycleLimit("Bus", "access", np.float64(5.0))  # type: ignore[arg-type]
+
+    mapping = tw.space(PROBLEM, EYERISS).sample(np.random.default_rng(0), 1)[0]
+    with pytest.raises(ValueError, match=r"the limit Bus has cycles of shape \(\), \(1,\) is expected"):
+        Scalar(1.0).bind(PROBLEM, EYERISS).explain(mapping)
 
 
 def test_hardware_without_counts_is_refused() -> None:

@@ -108,7 +108,6 @@ class Composed(ComposedModel):
     monotone = True
 
     def __init__(self, cycles: Callable[[Any], Any], told: float = 0.0) -> None:
-        super().__init__()
         self.cycles, self.told = cycles, told
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:

@@ -23,7 +23,7 @@ class PipelinedModel(ComposedModel):
     monotone = True
 
     def __init__(self, options: TimeloopOptions) -> None:
-        super().__init__(options.model_dump())
+        self.counting_options = options.model_dump()
 
     def limits(self, counts: AccessBatch) -> Iterator[CycleLimit]:
         """Yield the cycles of the schedule."""
