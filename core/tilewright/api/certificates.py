@@ -57,7 +57,7 @@ class CertificateVerification(Tabular):
             "right": self.right,
             "problem": it.subject,
             "arch": it.arch,
-            "objective": it.objective,
+            "objective": it.objective.name,
             "value": it.value,
             "bound": it.bound,
             "gap": it.gap,
