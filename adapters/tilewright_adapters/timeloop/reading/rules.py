@@ -334,6 +334,10 @@ def _maximize(loops: Mapping[tuple[str, str], _Loops], problem: Problem, tree: N
                 notes.leave(found.maximize, "maximize_dims", why)
                 continue
             factors = maximal(left, group, room)
+            if factors is None:
+                why = f"{', '.join(group)} of {names[index]} have too many divisors to compare"
+                notes.leave(found.maximize, "maximize_dims", why)
+                continue
             odd = {name: trips for name, trips in factors.items() if left[name] % trips}
             for name in group:
                 trips = factors[name]

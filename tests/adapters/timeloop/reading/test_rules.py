@@ -201,6 +201,7 @@ def test_maximal_factors_are_those_that_timeloops_front_end_finds() -> None:
     assert {name: each.min for name, each in buffer.factors.items()} | {"N": 1} == {"M": 4, "K": 3, "N": 1}
     assert maximal({"A": 12, "B": 10}, ["A", "B"], 20) == {"A": 4, "B": 5}
     assert maximal({"A": 7}, ["A"], 4) == {"A": 4}
+    assert maximal(dict.fromkeys("ABC", 2**50), ["A", "B", "C"], 2**40) is None  # too many to compare
     assert maximal({"A": 65}, ["A"], 16) == {"A": 13}  # as many units as 15, which does not divide
     odd = variant(read("\n- {target: Buffer, type: spatial, split: 3, factors: N=1 K=1, maximize_dims: [M]}\n"))
     assert {each.cluster: each.factors.get("M") for each in odd.spatial}["Buffer_X"] == TripRange(min=8, max=8)
