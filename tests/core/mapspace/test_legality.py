@@ -14,6 +14,8 @@ from tilewright.errors import InputError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legal, legality, words_needed
 from tilewright.mapspace.skeleton import Skeleton
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
@@ -160,6 +162,24 @@ def test_arrays_that_are_no_mapping() -> None:
     order[0, 0] = 0
     assert legal(problem, hardware, replace(batch, order=order)).tolist() == [False]
     assert legal(problem, hardware, replace(batch, temporal=batch.temporal - 4)).tolist() == [False]
+
+
+@pytest.mark.parametrize(("capacity", "fits"), [(19, False), (20, True)])
+@pytest.mark.parametrize("tile", [4, 3])
+def test_the_outermost_memory_holds_whole_tensors_in_the_forms_of_a_search(
+    capacity: int, fits: bool, tile: int
+) -> None:
+    """A search checks trips instead of tiles: those that divide 4, and those that do not."""
+    problem, hardware = small()
+    outermost = hardware.clusters[0].memories[0].model_copy(update={"capacity_words": capacity})
+    hardware = hardware.with_memories(lambda memory: outermost if memory.name == "D" else memory)
+    entries = [entry.model_copy(update={"keep": ("A", "Z")}) for entry in SMALL.entries[:1]]
+    sizes = {"M": tile, "K": 4}
+    entries.append(SMALL.entries[1].model_copy(update={"temporal_tile_sizes": sizes, "spatial_tile_sizes": sizes}))
+    entries.append(SMALL.entries[2].model_copy(update={"temporal_tile_sizes": sizes}))
+    batch = MappingBatch.pack(problem, [Mapping(entries=tuple(entries))])
+    model = installed().make(CostModelSpec, "timeloop").bind(problem, hardware)
+    assert legal(problem, hardware, batch).tolist() == model.evaluate_batch(batch).valid.tolist() == [fits]
 
 
 SMALL = Mapping.from_yaml(

@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import product
 from typing import NamedTuple
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tilewright as tw
@@ -90,6 +90,7 @@ def test_sub_clusters_with_equal_tiles_share_a_delivery(drawn: list[Loop]) -> No
 
 
 @given(loops, st.integers(-6, 6))
+@example([Loop(SLOTS[0], 2, 0, False), Loop(SLOTS[0], 3, 0, False), Loop(SLOTS[1], 3, 3, False)], 6)  # rows wrap
 def test_neighbours_forward_what_they_held_one_shift_ago(drawn: list[Loop], shift: int) -> None:
     tiles, width = enumerate_subclusters(drawn), width_of(drawn)
     remaining: Counter[tuple[int, tuple[int, ...]]] = Counter()
