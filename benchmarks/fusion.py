@@ -2,7 +2,7 @@
 
     python benchmarks/fusion.py                                    # all networks and architectures, as a Markdown table
     python benchmarks/fusion.py --network mobilenetv2 --arch simba
-    python benchmarks/fusion.py --write                            # into docs/fusion.md, and a part into README.md
+    python benchmarks/fusion.py --write                            # into docs/fusion.md, and some rows into README.md
 
 The networks are the library's.
 """
@@ -34,8 +34,17 @@ NETWORKS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("shufflenet", "squeezenet"), {}),
 }
 """Row of the table -> options of the library's network, whose name ends at the comma."""
-IN_README = 5
-"""Networks of the README's table: the first ones."""
+IN_README = {"network": ("mobilenetv2", "resnet50"), "architecture": ("eyeriss", "simba")}
+"""Rows of the README's table."""
+README_COLUMNS = (
+    "network",
+    "architecture",
+    "unfused, mJ",
+    "fused, mJ",
+    "saved, %",
+    "bound on the gain, %",
+    "results that stay",
+)
 COLUMNS = {
     "network": "---",
     "architecture": "---",
@@ -72,18 +81,25 @@ def main() -> None:
     parser.add_argument("--arch", action="append", help="architecture; may be repeated")
     parser.add_argument("--write", action="store_true", help="replace the tables in docs/fusion.md and README.md")
     given = parser.parse_args()
-    head = [_line(COLUMNS), _line(COLUMNS.values())]
-    print(*head, sep="\n")
-    lines = list[tuple[str, str]]()
+    print(_line(COLUMNS), _line(COLUMNS.values()), sep="\n")
+    rows = list[dict[str, str]]()
     for name in NETWORKS:
         for arch in given.arch or ARCHITECTURES:
             if not given.network or name.startswith(tuple(given.network)):
-                lines.append((name, _line(row(name, arch))))
-                print(lines[-1][1], flush=True)
-    for file, names in (("docs/fusion.md", [*NETWORKS]), ("README.md", [*NETWORKS][:IN_README])) if given.write else ():
-        table = "\n".join([*head, *(text for name, text in lines if name in names)]) + "\n"
-        before, after = PLACE.split((ROOT / file).read_text())
-        (ROOT / file).write_text(f"{before}{table}\n{after}")
+                rows.append(dict(zip(COLUMNS, row(name, arch), strict=True)))
+                print(_line(rows[-1].values()), flush=True)
+    if given.write:
+        _write("docs/fusion.md", rows, tuple(COLUMNS))
+        chosen = [each for each in rows if all(each[column] in names for column, names in IN_README.items())]
+        _write("README.md", chosen, README_COLUMNS)
+
+
+def _write(file: str, rows: list[dict[str, str]], columns: tuple[str, ...]) -> None:
+    """Replace the table of a file."""
+    lines = [columns, [COLUMNS[column] for column in columns], *([each[column] for column in columns] for each in rows)]
+    before, after = PLACE.split((ROOT / file).read_text())
+    table = "\n".join(map(_line, lines))
+    (ROOT / file).write_text(f"{before}{table}\n\n{after}")
 
 
 def _line(cells: Iterable[str]) -> str:
