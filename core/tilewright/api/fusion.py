@@ -15,11 +15,13 @@ from tilewright.api.load import Source, load, load_architecture
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.run.artifacts.layers import versions_of
 from tilewright.run.artifacts.summaries import folder_message
-from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
+from tilewright.run.evaluation import BuiltModel, bind, build_model, evaluate_group
 from tilewright.run.fused_group import FusedGroup, search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, GROUP_SPACE, GroupCertificate
@@ -179,7 +181,7 @@ def fuse(
     reasons = fused.reasons or unfused.reasons
     if reasons:
         raise NotConformableError(f"cost model {built.name}", reasons)
-    exact = is_exact(searched, fused)
+    exact = is_exact(searched, fused, built)
     proved = exact and searched.proved
     certificate = (
         _certificate(searched, fused, unfused, chosen, built) if proved and isinstance(model, str | None) else None
@@ -213,10 +215,26 @@ def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: lis
     return files
 
 
-def is_exact(searched: FusedGroup, report: Report) -> bool:
-    """Return whether the model counts the costs that the joining compared."""
+def is_exact(searched: FusedGroup, report: Report, model: BuiltModel) -> bool:
+    """Return whether the model counts the costs that the joining compared.
+
+    On an array whose neighbours may forward words, other mappings may cost less than the joining counted.
+    """
     told = ((report.energy_pj, searched.energy_pj), (report.cycles, searched.cycles))
-    return all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+    equal = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+    return equal and not _may_forward(searched.group, model)
+
+
+def _may_forward(group: GroupMapping, model: BuiltModel) -> bool:
+    """Return whether neighbours of an array may forward words under the model."""
+    architecture = group.architecture
+    for problem in group.layers if architecture.compute_instances > 1 else ():
+        space = MapSpace.of(problem, architecture, None)
+        evaluator = bind(model, problem, architecture)
+        relaxation = evaluator.relaxation(space.skeleton, space.keeps) if isinstance(evaluator, Relaxable) else None
+        if relaxation is not None and relaxation.neighbours:
+            return True
+    return False
 
 
 def _certificate(

@@ -72,7 +72,7 @@ def _group_checks(it: GroupCertificate, samples: int, limit: int, seed: int) -> 
         return
     plain, fused = (evaluate_group(model, each) for each in (found.unfused, found.group))
     yield _equal("unfused", [("without fusion", plain.of(it.objective), it.unfused)])
-    if is_exact(found, fused):
+    if is_exact(found, fused, model):
         yield bound_check(it.bound, fused.of(it.objective) or 0.0)
     else:
         yield Check("bound", False, "the model counts other costs than words, so nothing is proved")

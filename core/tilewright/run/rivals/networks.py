@@ -204,7 +204,12 @@ class NetworkRivals:
         home, architecture = self.network.home, self.network.configuration.architecture
         assert home is not None, "a group mapping expresses the network"
         inner, problem = architecture.cluster_of(home.name).name, self._problem(case.problem)
-        others = [t.name for t in problem.tensors if home.may_hold(t) and t.name not in case.residents]
+        ruled = self._ruled(self._space(case.problem))
+        others = [
+            t.name
+            for t in problem.tensors
+            if home.may_hold(t) and t.name not in case.residents and not {t.name, t.role} & ruled
+        ]
         for count in range(len(others) + 1 if case.crowded else 1):
             for bypassing in itertools.combinations(others, count):
                 entries = [
@@ -221,6 +226,15 @@ class NetworkRivals:
                 if value is not None:
                     self.legal += 1
                     yield value, made
+
+    def _ruled(self, space: MapSpace) -> set[str]:
+        """Return the tensors, by name or role, for which a rule states whether the home keeps them."""
+        assert self.network.home is not None, "something may stay, or is claimed to"
+        name = self.network.home.name
+        keep = [rule for rule in space.rules.keep if rule.memory == name]
+        stored = [each for rule in space.rules.storage for each in rule.entries if each.memory == name]
+        named = [(*rule.keep, *rule.bypass, *rule.free) for rule in keep] + [each.tensors for each in stored]
+        return set(itertools.chain.from_iterable(named))
 
     def _home(self, problem: Problem) -> Memory:
         """Return the home, with the widths of a layer's values."""
