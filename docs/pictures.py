@@ -14,10 +14,10 @@ def main(folder: Path = FOLDER) -> None:
     """Write all pictures into a folder."""
     folder.mkdir(exist_ok=True)
     for name in tw.library.names("architectures"):
-        tw.load(name, "architecture").draw(folder / f"{name}.svg")
+        tw.draw(tw.load(name, "architecture"), folder / f"{name}.svg")
     layer = tw.map("quickflow_convs/V", arch="eyeriss", progress=False).layers[0]
     assert layer.mapping is not None
-    layer.mapping.draw(folder / "tutorial-mapping.svg")
+    tw.draw(layer.mapping, folder / "tutorial-mapping.svg")
     network = tw.map("quickflow_convs", arch="eyeriss", mapper="quickflow", evaluations=2000, progress=False)
     network.plot.energy().save(folder / "energy.svg")
 
