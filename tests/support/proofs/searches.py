@@ -17,6 +17,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.run.search import search
+from tilewright.schema.objective import Objective
 
 FILE = Path(__file__).parents[2] / "data" / "proofs" / "searches.jsonl"
 KNOWN: tuple[float | None, float] = (None, 1 + 1e-6)
@@ -42,7 +43,7 @@ def searched(task: dict[str, Any], known: float | None) -> Result:
     ):
         return search(
             installed().make(MapperSpec, "optimal", options),
-            Task(space, task["objective"], **limit),
+            Task(space, Objective.named(task["objective"]), **limit),
             model.bind(space.problem, space.architecture),
             Budget(),
             seed=task["seed"],
