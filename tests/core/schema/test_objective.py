@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
+from support import ROOT
 from tilewright.errors import InputError
 from tilewright.plugin import Costs, Objective
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, KNOWN
@@ -18,7 +19,6 @@ from tilewright.values import Model
 
 EVERY = [Objective(*powers) for powers in itertools.product(range(10), repeat=2) if math.gcd(*powers) == 1]
 FIGURES = st.floats(1e-3, 1e9), st.integers(1, 2**40), st.sampled_from(EVERY)
-PRODUCT = Path(tw.__file__).parents[2]
 
 
 def test_a_name_stands_for_an_objective() -> None:
@@ -88,7 +88,7 @@ def test_models_store_the_name() -> None:
 
 def test_one_module_and_two_texts_name_ed2p() -> None:
     """So a further objective needs no other change in the product; `e2dp` needs none at all."""
-    files = (each for name in ("core", "plugins", "adapters") for each in (PRODUCT / name).rglob("*.py"))
+    files = (each for name in ("core", "plugins", "adapters") for each in (ROOT / name).rglob("*.py"))
     naming = {each.name for each in files if "__pycache__" not in each.parts and "ed2p" in each.read_text().lower()}
     assert naming == {"objective.py", "settings.py", "fusion.py"}
 
