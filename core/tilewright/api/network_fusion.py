@@ -105,7 +105,8 @@ class FusionGain(Tabular):
         if self.least is None or self.home is None:
             return []
         return [
-            f"that bound covers results in {self.home}, whole or in tiles, and the layers' mappings searched without fusion"
+            f"that bound covers results in {self.home}, whole or in tiles, and the layers' map spaces, "
+            f"where any tensor may bypass {self.home}"
         ]
 
     @property
@@ -253,7 +254,7 @@ def _column(objective: Objective) -> Column:
 def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings]) -> FusionGain:
     """Return an upper bound on what fusion can save in a network, from two searches of each distinct layer.
 
-    One search is without fusion. In the other, all intermediate results start in the on-chip memory and take no
+    One search is without fusion; as in the other, any tensor may bypass the on-chip memory. In the other, all intermediate results start in the on-chip memory and take no
     capacity there. So the bound holds for results that stay whole or in tiles, under the same constraints and the same
     cost model, leakage included. It does not cover results that stay in other memories, or layers that change.
 

@@ -32,7 +32,7 @@ from tilewright.mapspace.looporders import OrderTable, arrange, by_rank, count_o
 from tilewright.mapspace.moves import Moves
 from tilewright.mapspace.skeleton import OrderRule, Skeleton
 from tilewright.schema.architecture import Architecture
-from tilewright.schema.constraints import Cutting, Variant
+from tilewright.schema.constraints import Cutting, KeepRule, Variant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 
@@ -58,6 +58,19 @@ class MapSpace(FeasibleRegion):
         rules = rules or Variant()
         skeleton = skeleton or Skeleton.for_architecture(architecture, rules.storage)
         return cls(problem, architecture, rules, skeleton, factors)
+
+    def with_optional(self, memory: str) -> MapSpace:
+        """Return the space in which any tensor may bypass a memory, unless a rule decides that."""
+        stored = {
+            name
+            for rule in self.rules.storage
+            for each in rule.entries
+            if each.memory == memory
+            for name in each.tensors
+        }
+        names = tuple(each.name for each in self.problem.tensors if not {each.name, each.role} & stored)
+        free = KeepRule(memory=memory, free=names)
+        return replace(self, rules=self.rules.model_copy(update={"keep": (*self.rules.keep, free)}))
 
     # -- counting --------------------------------------------------------------------------------------------
 

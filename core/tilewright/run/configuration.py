@@ -77,7 +77,8 @@ class RunConfiguration:
     """Configuration of a run.
 
     `mapper_capabilities` are those that the mapper declares. `fallback` is the configuration for problems where the
-    mapper can prove nothing. Mappings with more than `most_cycles` cycles are invalid.
+    mapper can prove nothing. Mappings with more than `most_cycles` cycles are invalid. Any tensor may bypass the memory
+    `optional`, unless a rule keeps it there.
     """
 
     architecture: Architecture
@@ -93,6 +94,7 @@ class RunConfiguration:
     most_cycles: float = math.inf
     network_bits: bool = False
     """Values are as wide as the network states."""
+    optional: str | None = None
 
     def architecture_for(self, problem: Problem) -> Architecture:
         """Return the architecture on which a problem is mapped."""
@@ -102,6 +104,11 @@ class RunConfiguration:
         """Return the configuration for another architecture."""
         fallback = None if self.fallback is None else self.fallback.on_architecture(architecture)
         return replace(self, architecture=architecture, fallback=fallback)
+
+    def with_optional(self, memory: str) -> RunConfiguration:
+        """Return the configuration in which any tensor may bypass a memory, unless a rule keeps it there."""
+        fallback = None if self.fallback is None else self.fallback.with_optional(memory)
+        return replace(self, optional=memory, fallback=fallback)
 
     def with_objective(self, objective: Objective, most_cycles: float) -> RunConfiguration:
         """Return the configuration for another objective and limit on cycles."""
@@ -130,6 +137,8 @@ class RunConfiguration:
             found["most_cycles"] = self.most_cycles
         if self.network_bits:
             found["network_bits"] = True
+        if self.optional is not None:
+            found["optional"] = self.optional
         return found if self.fallback is None else found | {"otherwise": self.fallback.data}
 
 

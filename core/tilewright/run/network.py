@@ -412,6 +412,8 @@ def space_of(distinct: DistinctProblem, configuration: RunConfiguration) -> tupl
         configuration.architecture_for(distinct.problem),
         configuration.constraints,
     )
+    if configuration.optional is not None:
+        space = space.with_optional(configuration.optional)
     space = accepted(space, configuration.mapper_capabilities, f"mapper {configuration.mapper_record.name}")
     return space, constrained
 
@@ -510,6 +512,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "budget": dataclasses.asdict(configuration.budget),
             "seed": configuration.seed,
             "most_cycles": configuration.most_cycles,
+            **({} if configuration.optional is None else {"optional": configuration.optional}),
         },
         configuration.plugins,
     )

@@ -25,7 +25,7 @@ from tilewright.prices import price_of
 from tilewright.run.configuration import RunConfiguration
 from tilewright.run.evaluation import evaluate
 from tilewright.run.network import LayerSearch, MappedLayer, space_of
-from tilewright.run.resident_cases import Case, counted, left_of, on_chip, priced_by_port, shared_port
+from tilewright.run.resident_cases import Case, counted, on_chip, priced_by_port, shared_port
 from tilewright.run.resident_group import resident_group
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
@@ -213,7 +213,6 @@ class ResidentNetwork:
     configuration: RunConfiguration
     search: Search
     costs: dict[Case, Cost] = field(default_factory=dict)
-    _bypasses: dict[Case, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise NotConformableError if the objective or the hardware is not covered."""
@@ -236,6 +235,8 @@ class ResidentNetwork:
                 hint = f"leave --model out, or name one that accepts groups; {hint}"
             raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
         self.home = home_of(architecture)
+        if self.home is not None:
+            self.configuration = self.configuration.with_optional(self.home.name)
         self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
         self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
         self.exchanged = [
@@ -244,7 +245,8 @@ class ResidentNetwork:
             )
             for layer, names in zip(self.workload.layers, exchanged(self.workload), strict=True)
         ]
-        self.shrinks = self.home is not None and _is_cheaper(self.home, architecture)
+        timed = objective.cycle_power > 0 or any(memory.leakage_pj_per_cycle for memory in architecture.memories)
+        self.shrinks = self.home is not None and _is_cheaper(self.home, architecture, timed)
 
     def _width(self, problem: Problem, tensor: Tensor) -> int:
         return self._home_for(problem).bits_of(tensor)
@@ -401,16 +403,6 @@ class ResidentNetwork:
             return slices_of_each(left, kept) > left.usable_slices
         return False
 
-    def bypasses(self, case: Case) -> bool:
-        """Return whether other tensors may bypass the home in a case, because less than a value of each is left."""
-        if self.home is None:
-            return False
-        if case not in self._bypasses:
-            problem = self.distinct[case.problem].problem
-            left = left_of(self._home_for(problem), problem, case)
-            self._bypasses[case] = left is not None and slices_of_each(left, problem.tensors) > left.usable_slices
-        return self._bypasses[case]
-
     def _cost(self, layer: MappedLayer) -> Cost:
         """Return the cost of a mapped layer."""
         report, result = layer.report, layer.result
@@ -480,15 +472,12 @@ class ResidentNetwork:
         case = self.case(number, live)
         if case in self.costs:
             return self.costs[case].bound
-        bypasses = self.bypasses(case)
         known = [
             cost.bound
             for other, cost in self.costs.items()
-            if (other.problem, other.resident) == (case.problem, case.resident)
-            and other.reserved <= case.reserved
-            and self.bypasses(other) == bypasses
+            if (other.problem, other.resident) == (case.problem, case.resident) and other.reserved <= case.reserved
         ]
-        if self.shrinks and not bypasses:
+        if self.shrinks:
             known += [cost.bound for cost in (self.costs.get(self.free(number)),) if cost is not None]
         return max([0.0, *known])
 
@@ -508,37 +497,10 @@ class ResidentNetwork:
 
     def _freest(self, number: int) -> list[Case]:
         """Return cases such that every other one of the layer costs no less than one of them (docs/fusion.md, Lemma 4)."""
-        alive = [at for at, each in enumerate(self.may_stay) if each.first <= number <= each.last]
-        own = [at for at in alive if self.case(number, frozenset({at})).resident]
-        others = [self.may_stay[at].bits for at in alive if at not in own]
-        keeping = [self.free(number)]
-        if not self.shrinks:
-            keeping = [
-                dataclasses.replace(keeping[0], resident=each)
-                for each in _subsets(sorted(self.exchanged[number]))
-                if each
-            ]
-        bypassing = (self._bypassing(self.case(number, each), others) for each in _subsets(own))
-        return [*keeping, *(case for cases in bypassing for case in cases)]
-
-    def _bypassing(self, case: Case, others: list[int]) -> Iterator[Case]:
-        """Yield the case of most room in which other tensors may bypass the home, if live tensors can take the rest.
-
-        Args:
-            case: the layer's own residents, without other live tensors.
-            others: bits of the tensors that may be alive in addition.
-        """
-        if self.home is None:
-            return
-        problem = self.distinct[case.problem].problem
-        home = self._home_for(problem)
-        wanted = slices_of_each(home, [t for t in problem.tensors if t.name not in case.resident])
-        least = self._limit - wanted * home.word_bits // home.slices_per_word + 1
-        taken = {case.reserved}
-        for bits in others:
-            taken |= {each + bits for each in taken if each + bits <= self._limit}
-        if any(least <= each <= self._limit for each in taken):
-            yield dataclasses.replace(case, reserved=max(0, int(least)))
+        free = self.free(number)
+        if self.shrinks:
+            return [free]
+        return [dataclasses.replace(free, resident=each) for each in _subsets(sorted(free.resident)) if each]
 
     def place(self) -> Placement:
         """Return the residents of least cost.
@@ -641,17 +603,21 @@ def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
     return [frozenset(each) for count in range(len(items) + 1) for each in itertools.combinations(items, count)]
 
 
-def _is_cheaper(home: Memory, architecture: Architecture) -> bool:
-    """Return whether accesses to the home cost no more energy and time than those to the outermost memories."""
+def _is_cheaper(home: Memory, architecture: Architecture, timed: bool) -> bool:
+    """Return whether a tensor costs no more if it starts at the home instead of the outermost memories.
+
+    Accesses to the home cost no more energy. If time counts (`timed`), no port limits the home: it serves all tensors
+    that start there, and outermost memories serve others at the same time.
+    """
     near = price_of(home)
+    if home.block_words > 1 or (timed and any(map(math.isfinite, near.bandwidths))):
+        return False
     for outer in architecture.clusters[0].memories:
         far = price_of(outer)
-        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value) or home.block_words > 1:
+        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
             return False
         if any(
             mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
         ):
-            return False
-        if any(mine < theirs for mine, theirs in zip(near.bandwidths, far.bandwidths, strict=True)):
             return False
     return True

@@ -51,11 +51,10 @@ class Stay:
 
 @dataclass(frozen=True)
 class Case:
-    """A layer's problem, those of its tensors that stay, and whether the home has too little room for a word of each other."""
+    """A layer's problem, and those of its tensors that stay."""
 
     problem: str
     residents: frozenset[str]
-    crowded: bool
 
 
 @dataclass
@@ -112,16 +111,16 @@ class NetworkRivals:
         """Return the best of all rivals, or of those that are drawn."""
         choices = list(self._choices())
         cases = dict.fromkeys(case for chosen in choices for case in self._cases(chosen))
-        spaces = {problem: self._space(problem) for problem in {case.problem for case in cases}}
+        spaces = {case: self._space(case) for case in cases}
         every = len(choices) == 2 ** len(self.network.may_stay) and (
-            sum(spaces[case.problem].size for case in cases) <= self.limit
+            sum(each.size for each in spaces.values()) <= self.limit
         )
         value, group = math.inf, None
         for case in cases:
             if every:
-                rows = itertools.chain.from_iterable(spaces[case.problem].enumerate(PART))
+                rows = itertools.chain.from_iterable(spaces[case].enumerate(PART))
             else:
-                rows = itertools.chain(self._drawn(spaces[case.problem], case, -(-self.samples // len(cases))))
+                rows = itertools.chain(self._drawn(spaces[case], case, -(-self.samples // len(cases))))
             found = [(cost, mapping) for mapping in rows for cost, mapping in self._priced(case, mapping)]
             self.priced[case] = sorted(found, key=lambda each: each[0])
         for chosen in choices:
@@ -146,30 +145,26 @@ class NetworkRivals:
         for number, layer in enumerate(self.network.workload.layers):
             alive = [each for each in chosen if each.first <= number <= each.last]
             own = frozenset(name for each in alive for reader, name in each.uses if reader == layer.name)
-            crowded = False
-            home = None if self.network.home is None else self._home(layer.problem)
-            if home is not None and home.usable_words is not None:
-                others = [t for t in layer.problem.tensors if home.may_hold(t) and t.name not in own]
-                bits = sum(each.bits for each in alive) + sum(map(home.bits_of, others))
-                crowded = bits > home.usable_words * home.word_bits
-            cases.append(Case(layer.problem.content_key, own, crowded))
+            cases.append(Case(layer.problem.content_key, own))
         return cases
 
     def _problem(self, key: str) -> Problem:
         return self.network.distinct[key].problem
 
-    def _space(self, problem: str) -> MapSpace:
-        """Return the map space of a layer, as if the home had room for everything."""
-        run, home = self.network.configuration, self.network.home
+    def _space(self, case: Case) -> MapSpace:
+        """Return the map space of a layer, as if the home had room for everything; its tiles are of other tensors."""
+        run, home, problem = self.network.configuration, self.network.home, self._problem(case.problem)
+        held = () if home is None else tuple(t.name for t in problem.tensors if home.may_hold(t))
+        update = {"capacity_words": None, "holds": tuple(name for name in held if name not in case.residents)}
         roomy = run.architecture.with_memories(
-            lambda each: each.model_copy(update={"capacity_words": None}) if home and each.name == home.name else each
+            lambda each: each.model_copy(update=update) if home and each.name == home.name else each
         )
-        return space_of(self.network.distinct[problem], run.on_architecture(roomy))[0]
+        return space_of(self.network.distinct[case.problem], run.on_architecture(roomy))[0]
 
     def _drawn(self, space: MapSpace, case: Case, count: int) -> Iterator[LayerMapping]:
         """Yield the claimed mappings of a problem, their neighbours, and random mappings: about `count`."""
         layers = [each for each in self.network.workload.layers if each.problem.content_key == case.problem]
-        known = list(dict.fromkeys(self._with_home(self.claimed[each.name]) for each in layers))
+        known = list(dict.fromkeys(self.claimed[each.name] for each in layers))
         yield from known
         near = [
             Candidates.of(space, MappingBatch.pack(space.problem, [each])) for each in known if space.contains(each)
@@ -180,61 +175,15 @@ class NetworkRivals:
             yield from rows.take(rng.permutation(len(rows))[: count // (2 * len(near))])
         yield from space.sample(rng, -(-count // 2))
 
-    def _with_home(self, mapping: LayerMapping) -> LayerMapping:
-        """Return a mapping whose home keeps every tensor that it may hold, as mappings of the space do."""
-        home = self.network.home
-        assert home is not None, "a group mapping expresses the network"
-        architecture = self.network.configuration.architecture
-        entries = list(mapping.entries)
-        for number, entry in enumerate(entries[1:], 1):
-            if entry.target != architecture.cluster_of(home.name).name or entry.keep is None:
-                continue
-            problem = next(
-                each.problem for each in self.network.workload.layers if self.claimed.get(each.name) == mapping
-            )
-            held = {t.name for t in problem.tensors if architecture.cluster(entry.target).memory_for(t) == home}
-            if held & set(entry.keep) or not entry.keep:
-                keep = tuple(t for t in problem.tensor_names if t in held or t in entry.keep)
-                entries[number] = entry.model_copy(update={"keep": keep})
-                break
-        return LayerMapping(entries=tuple(entries))
-
     def _priced(self, case: Case, mapping: LayerMapping) -> Iterator[tuple[float, LayerMapping]]:
-        """Yield the costs of a mapping in a case, and of those with bypasses where the home is too small."""
-        home, architecture = self.network.home, self.network.configuration.architecture
-        assert home is not None, "a group mapping expresses the network"
-        inner, problem = architecture.cluster_of(home.name).name, self._problem(case.problem)
-        ruled = self._ruled(self._space(case.problem))
-        others = [
-            t.name
-            for t in problem.tensors
-            if home.may_hold(t) and t.name not in case.residents and not {t.name, t.role} & ruled
-        ]
-        for count in range(len(others) + 1 if case.crowded else 1):
-            for bypassing in itertools.combinations(others, count):
-                entries = [
-                    each.model_copy(update={"keep": tuple(t for t in each.keep if t not in bypassing)})
-                    if each.target == inner and each.keep is not None
-                    else each
-                    for each in mapping.entries
-                ]
-                made = LayerMapping(entries=tuple(entries))
-                self.tried += 1
-                alone = self._alone(problem, case.residents, made)
-                report = evaluate_group(self.network.configuration.model, alone)
-                value = report.of(self.network.configuration.objective) if report.valid else None
-                if value is not None:
-                    self.legal += 1
-                    yield value, made
-
-    def _ruled(self, space: MapSpace) -> set[str]:
-        """Return the tensors, by name or role, for which a rule states whether the home keeps them."""
-        assert self.network.home is not None, "something may stay, or is claimed to"
-        name = self.network.home.name
-        keep = [rule for rule in space.rules.keep if rule.memory == name]
-        stored = [each for rule in space.rules.storage for each in rule.entries if each.memory == name]
-        named = [(*rule.keep, *rule.bypass, *rule.free) for rule in keep] + [each.tensors for each in stored]
-        return set(itertools.chain.from_iterable(named))
+        """Yield the costs of a mapping in a case, if it is legal there."""
+        self.tried += 1
+        alone = self._alone(self._problem(case.problem), case.residents, mapping)
+        report = evaluate_group(self.network.configuration.model, alone)
+        value = report.of(self.network.configuration.objective) if report.valid else None
+        if value is not None:
+            self.legal += 1
+            yield value, mapping
 
     def _home(self, problem: Problem) -> Memory:
         """Return the home, with the widths of a layer's values."""

@@ -18,8 +18,11 @@ from tilewright.schema.objective import Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Printed
 
-FUSION_PROOFS = 2
-"""Version of the proof rules of fused groups and networks; 1 excluded results that fill their home."""
+FUSION_PROOFS = 3
+"""Version of the proof rules of fused groups and networks; 1 excluded results that fill their home.
+
+2 excluded tensors that bypass a home with room for them.
+"""
 
 
 class FusionCertificate(Printed, FileModel):
