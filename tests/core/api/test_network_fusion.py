@@ -179,4 +179,4 @@ def test_the_bound_names_its_space_and_free_rules_widen_it() -> None:
     assert wide.gain.least <= wide.value * (1 + 1e-9) < plain.gain.least <= plain.value
     assert "in the layers' map spaces, proved among choices of the 1 results" in str(plain)
     for text in (str(plain), str(plain.gain)):
-        assert "fused in Buffer, at least" in text and "layers' mappings searched without fusion" in text
+        assert "fused in Buffer, at least" in text and "layers' map spaces, where any tensor may bypass Buffer" in text
