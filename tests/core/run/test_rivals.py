@@ -72,9 +72,9 @@ def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
 ) -> None:
     """The optimum without fusion is claimed to be the optimum of all. The best rival keeps a sum, or mixes widths."""
     it = NetworkCertificate.from_file(DATA / f"false_{name}.yaml")
-    found = before_the_search(it)
+    found = before_the_search(it, limit=1100)
     assert {each.name for each in found.values() if each.passed is False} == {"rivals"}
-    assert f"best of all {166 if group else 82} legal ones costs {least}, which is below" in found["rivals"].message
+    assert f"best of all {982 if group else 562} legal ones costs {least}, which is below" in found["rivals"].message
     assert (found["group"].passed, found["execution"].passed) == ((True, True) if group else (None, None))
     assert group or "different widths" in found["group"].message
 
@@ -83,7 +83,7 @@ def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
 def test_a_false_certificate_of_a_group_is_refuted(name: str, seed: int, least: float) -> None:
     """The optimum without fusion is claimed to be the optimum of all."""
     it = GroupCertificate.from_file(DATA / f"false_{name}.yaml")
-    it = it.model_copy(update={"versions": versions_of(it.model)})
+    it = it.model_copy(update={"versions": versions_of(it.model), "proof_version": FUSION_PROOFS})
     it = it.model_copy(update={"digests": it.part_digests()})
     found = before_the_search(it, limit=0, seed=seed)
     assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
