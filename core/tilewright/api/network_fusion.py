@@ -119,11 +119,12 @@ class FusionGain(Tabular):
         """Statement on what may stay, and on what that can save."""
         if self.gain is None:
             some = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
-            what = f"{len(self.unknown)} layers do not state" if len(self.unknown) > 1 else "one layer does not state"
+            several = len(self.unknown) > 1
+            what = f"{len(self.unknown)} layers do not state whose results they read" if several else ""
             return (
-                f"nothing is known of what fusion can save: {what} whose results they read ({some}). "
-                'State it in a workload file, tw.load(FILE, "workload").to_yaml(): '
-                "add `after: [MAKER]` and `reads: {OPERAND: [{maker: MAKER}]}` to such layers"
+                f"nothing is known of what fusion can save: {what or 'one layer does not state whose results it reads'} ({some}). "
+                "State it in a workload file: add `after: [MAKER]` and `reads: {OPERAND: [{maker: MAKER}]}` to such layers. "
+                'Of another format, tw.load(FILE, "workload").to_yaml() writes one'
             )
         if self.home is None:
             return "no single on-chip memory may hold both operands and results: none can stay"

@@ -136,8 +136,9 @@ class NetworkCertificate(FusionCertificate):
         if self.least is not None:
             return super().__str__()
         unknown = self.workload.unknown
-        told = f"{len(unknown)} layers do" if len(unknown) > 1 else "one layer does"
-        return f"{super().__str__()}\n{told} not state whose results they read: mappings that keep these are not in the space"
+        several = f"{len(unknown)} layers do not state whose results they read" if len(unknown) > 1 else ""
+        told = several or "one layer does not state whose results it reads"
+        return f"{super().__str__()}\n{told}: mappings that keep these are not in the space"
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
