@@ -25,7 +25,10 @@ from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.read import shape_of
 
 FEW = (2, 4)
-"""Tiles of each dimension that are tried first on arrays, if there is a time limit."""
+"""Tiles of each dimension that are tried first on arrays."""
+
+QUICK = 10.0
+"""Time in seconds that these first searches share if there is no time limit. Ctrl-C then has a fused mapping."""
 
 SHARES = (0.2, 0.5)
 """Shares of the time limit after which these first searches end."""
@@ -76,11 +79,10 @@ def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: fl
     except KeyboardInterrupt:
         mark_result_found()
         limits.ends = -math.inf
-    if seconds is not None and not fused_inside.has_one_unit(group.architecture):
+    if not fused_inside.has_one_unit(group.architecture):
         for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
-            found = _search(group, shared, axes, objective, Limits(few)).best(
-                known, min(limits.ends, now + seconds * share)
-            )
+            ends = now + share * (QUICK if seconds is None else seconds)
+            found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
             known, plain = found.best, found.plain or plain
             limits.ends = -math.inf if found.interrupted else limits.ends
     search = _search(group, shared, axes, objective, limits)

@@ -49,12 +49,10 @@ class PaddedWindow:
         """
         step = tile[last]
         side, begins = sum(tile) - 1, (outer, tile[1]) if last == 0 else (tile[0], outer)
-        starts = self._starts(begins)
-        found = self._existing(starts, side).sum()
-        for each in range(step, outer, step):
-            new = min(side, step)
-            found += self._existing(starts + each + side - new, new).sum()
-        return int(found)
+        new = min(side, step)
+        first, every = self._starts(begins), self._starts(tile)  # the first step of each loop, and all steps
+        found = self._existing(first, side).sum() + self._existing(every + side - new, new).sum()
+        return int(found - self._existing(first + side - new, new).sum())
 
     def _summed(self, tile: tuple[int, int]) -> tuple[int, int]:
         """Return the words of all tiles together, and of the largest one."""

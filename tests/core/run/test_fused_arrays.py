@@ -12,7 +12,7 @@ from support.clocks import Clock
 from support.fused_arrays import Pair, least
 from support.profiles import scaled
 from tilewright.errors import NotConformableError
-from tilewright.run import fused_limits
+from tilewright.run import fused_group, fused_limits
 from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
@@ -113,6 +113,22 @@ def test_a_search_on_an_array_that_is_cut_has_a_mapping_and_a_bound(
             assert 0 < found.bound <= best * (1 + 1e-9) and best <= found.of(objective) * (1 + 1e-9)
             without = evaluate_group(ORACLE, found.unfused).of(objective)
             assert without is not None and found.of(objective) <= without * (1 + 1e-9)
+
+
+def test_a_user_who_interrupts_a_search_without_a_limit_has_a_fused_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = two_products(2, 4)
+    monkeypatch.setattr(fused_limits, "time", Clock())
+    least = search_group(group, ENERGY)
+    monkeypatch.setattr(fused_group, "QUICK", 10**9)
+    looks = Clock()
+    monkeypatch.setattr(fused_limits, "time", looks)
+    with monkeypatch.context() as patch:
+        patch.setattr(fused_group, "FEW", (2, 2))
+        search_group(group, ENERGY)
+        patch.setattr(fused_limits, "time", Clock(interrupt=looks.now // 2))
+        cut = search_group(group, ENERGY)
+    assert not cut.proved and least.energy_pj <= cut.energy_pj
+    assert cut.energy_pj < evaluate_group(ORACLE, cut.unfused).of(ENERGY)  # type: ignore[operator]
 
 
 def test_a_limit_holds_where_an_array_has_many_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
