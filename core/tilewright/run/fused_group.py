@@ -28,7 +28,7 @@ FEW = (2, 4)
 """Tiles of each dimension that are tried first on arrays."""
 
 QUICK = 10.0
-"""Time in seconds that these first searches share if there is no time limit. Ctrl-C then has a fused mapping."""
+"""Time in seconds that these first searches share if there is no time limit."""
 
 SHARES = (0.2, 0.5)
 """Shares of the time limit after which these first searches end."""
