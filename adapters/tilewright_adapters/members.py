@@ -58,8 +58,8 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
 
 def _elsewhere(folder: Path, suffixes: tuple[str, ...]) -> str:
     """Return a hint with the subfolders that have such files."""
-    inside = sorted(each for each in folder.iterdir() if each.is_dir() and os.access(each, os.R_OK | os.X_OK))[:SHOWN]
-    having = [each.name for each in inside if any(file.suffix in suffixes for file in each.iterdir())]
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and os.access(path, os.R_OK | os.X_OK))[:SHOWN]
+    having = [path.name for path in inside if any(file.suffix in suffixes for file in path.iterdir())]
     if having:
         return f"give files of one set from its folders: {', '.join(having)}"
     return f"expected names that end in {', '.join(suffixes)}"

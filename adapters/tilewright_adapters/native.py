@@ -48,7 +48,7 @@ class NativeAdapter:
         document = read_document(file)
         if kind_of(document) != "workload":
             return ()
-        return tuple(each.name for each in validate(Workload, document).layers)
+        return tuple(layer.name for layer in validate(Workload, document).layers)
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against directives and model options."""

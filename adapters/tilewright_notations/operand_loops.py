@@ -120,7 +120,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     found = {kind: bits or found["O" if kind == "O_final" else "O_final"] for kind, bits in found.items()}
     agree = all(len(set(bits)) == 1 for bits in found.values())
     if agree and (stated or len({bits[0] for bits in found.values()}) > 1):
-        words = {each.name: each.word_bits for each in architecture.memories}
+        words = {memory.name: memory.word_bits for memory in architecture.memories}
         return {kind: bits[0] for kind, bits in found.items()}, words
     if stated:
         told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in found.items())
@@ -128,7 +128,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
             f"values have these widths, innermost memory first: {told}; ZigZag has one per operand, and for results "
             "one for partial sums (O) and one for finished values (O_final)"
         )
-    return dict.fromkeys(found, 1), {each.name: 1 for each in architecture.memories}
+    return dict.fromkeys(found, 1), {memory.name: 1 for memory in architecture.memories}
 
 
 def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:

@@ -311,11 +311,11 @@ class RunFolder:
         The record is empty if it is damaged, or if there are summaries without a record.
         """
         try:
-            found = json.loads(read_text(self.path / MARK))
+            loads = json.loads(read_text(self.path / MARK))
         except (InputError, ValueError):
             there = [self.path / name for name in (MARK, *SUMMARIES)]
             return {} if any(os.path.lexists(path) for path in there) else None
-        return found if isinstance(found, dict) else {}
+        return loads if isinstance(loads, dict) else {}
 
     def clear(self) -> None:
         """Remove the files that runs write, apart from the record of the owner; raise OutputError if that fails."""

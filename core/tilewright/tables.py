@@ -70,7 +70,7 @@ class Table:
     """Rows below columns. `more` names the options that show the omitted columns."""
 
     def __init__(self, *columns: Column | str, title: str = "", more: str = "--json") -> None:
-        self.columns = tuple(Column(each) if isinstance(each, str) else each for each in columns)
+        self.columns = tuple(Column(column) if isinstance(column, str) else column for column in columns)
         self.title, self.more = title, more
         self.rows: list[tuple[Cell, ...]] = []
 
@@ -180,7 +180,7 @@ class _Form:
 
     @classmethod
     def of(cls, numbers: Sequence[int | float], unit: str, decimals: int | None = None) -> _Form:
-        sizes = [abs(each) for each in numbers if each]
+        sizes = [abs(number) for number in numbers if number]
         least, most = min(sizes, default=1), max(sizes, default=1)
         power = 0
         if unit in SCALED:
@@ -189,7 +189,7 @@ class _Form:
             unit = PREFIXES[power] + SCALED[unit]
         step = 1000.0**power
         if decimals is None:
-            whole = power == 0 and all(each == int(each) for each in numbers)
+            whole = power == 0 and all(number == int(number) for number in numbers)
             decimals = 0 if whole else max(0, min(3, 3 - math.floor(math.log10(least) - 3 * power)))
         return cls(step, unit, decimals)
 

@@ -60,7 +60,7 @@ class AccelForgeAdapter:
         Raises:
             InputError: the files are invalid; with file and line.
         """
-        found: dict[str, Document] = {}
+        documents: dict[str, Document] = {}
         beside = None
         named = [file_and_member(path) for path in files]
         einsum = next((member for _, member in reversed(named) if member), None)
@@ -82,16 +82,16 @@ class AccelForgeAdapter:
                 )
             for name in sections:
                 section = document.at(name)
-                if name in found and (found[name].data, found[name].tags) != (section.data, section.tags):
+                if name in documents and (documents[name].data, documents[name].tags) != (section.data, section.tags):
                     raise InputError(f"a second section {name}", location=document.locate((name,)))
-                found.setdefault(name, section)
-        if not found.keys() & {"arch", "workload"}:
+                documents.setdefault(name, section)
+        if not documents.keys() & {"arch", "workload"}:
             raise InputError("no arch and no workload to read", hint="AccelForge's files have sections of these names")
         if beside is None:
-            return _read(found, einsum)
+            return _read(documents, einsum)
         inputs, document = sidecar.read(beside, *TOOL)
         said = written(inputs)
-        if said.reasons or _plain(_parts(texts(said))) != _plain(found):
+        if said.reasons or _plain(_parts(texts(said))) != _plain(documents):
             raise sidecar.stale(document, *TOOL)
         return inputs
 
@@ -106,14 +106,14 @@ class AccelForgeAdapter:
         document = self._document(file, folders_of([file], self.options.folders))
         if not isinstance(document.data, dict) or "workload" not in document.data:
             return ()
-        return tuple(name_of(each) for each in validate(WorkloadData, document.at("workload")).einsums)
+        return tuple(name_of(einsum) for einsum in validate(WorkloadData, document.at("workload")).einsums)
 
     def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
         """Return the edges between einsums: a tensor is read by its name. Raises InputError."""
         document = self._document(file, folders_of([file], self.options.folders))
         data = validate(WorkloadData, document.at("workload"))
         with placed(document.locate(("workload",))):
-            return edges_by_name([operation(each, problems.get(name_of(each))) for each in data.einsums])
+            return edges_by_name([operation(einsum, problems.get(name_of(einsum))) for einsum in data.einsums])
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return every construct that AccelForge's files cannot express."""
@@ -171,7 +171,7 @@ def _read(found: dict[str, Document], named: str | None) -> InputSet:
 
 def _origin(workload: Document, name: str) -> Origin:
     """Return the place of an einsum."""
-    names = [name_of(each) for each in validate(WorkloadData, workload).einsums]
+    names = [name_of(einsum) for einsum in validate(WorkloadData, workload).einsums]
     return Origin.at(workload.locate(("einsums", names.index(name))), name)
 
 
@@ -206,15 +206,15 @@ def _is_group(found: Mapping[str, Document]) -> bool:
 def _read_group(found: dict[str, Document], numbers: dict[str, Value]) -> InputSet:
     """Return the group mapping of all einsums."""
     workload = found["workload"]
-    names = [name_of(each) for each in validate(WorkloadData, workload).einsums]
+    names = [name_of(einsum) for einsum in validate(WorkloadData, workload).einsums]
     einsums = [each for name in names if (each := _einsum(found, name, numbers)) is not None]
     nodes = _nodes(found["arch"], "arch")
     common = found["arch"].data.get("extra_attributes_for_all_component_models")
     known = common if isinstance(common, dict) else {}
-    hardware = [read_hardware(nodes, "accelforge", each.scope, each.problem, known) for each in einsums]
-    sizes = {name: size for each in einsums for name, size in each.padded.items()}
-    group = read_group(_nodes(found["mapping"], "mapping"), [each.problem for each in einsums], hardware, sizes)
-    told = [text for each in einsums for text in each.warnings if CLIPPED not in text]
+    hardware = [read_hardware(nodes, "accelforge", einsum.scope, einsum.problem, known) for einsum in einsums]
+    sizes = {name: size for einsum in einsums for name, size in einsum.padded.items()}
+    group = read_group(_nodes(found["mapping"], "mapping"), [einsum.problem for einsum in einsums], hardware, sizes)
+    told = [text for einsum in einsums for text in einsum.warnings if CLIPPED not in text]
     told += [text for each in hardware for text in each.warnings]
     return InputSet(group=group, warnings=tuple(dict.fromkeys(told)))
 
@@ -247,7 +247,7 @@ def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Va
     data = validate(WorkloadData, document)
     renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
     with placed(document.locate(())):
-        names = [name_of(each) for each in data.einsums]
+        names = [name_of(einsum) for einsum in data.einsums]
     chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]
     if chosen.is_copy_operation:
         reason = Reason(code="copy", where=name_of(chosen), message="it is a copy operation and computes nothing")

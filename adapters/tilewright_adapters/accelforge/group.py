@@ -37,11 +37,11 @@ def read_group(
     tree = _Tree(problems, hardware, sizes)
     nodes = list(_flat(document))
     tree.note_axes(nodes, 0)
-    part = tree.part(nodes, document, {each.name: dict(each.dimensions) for each in problems})
+    part = tree.part(nodes, document, {problem.name: dict(problem.dimensions) for problem in problems})
     with placed(document.locate(())):
         return GroupMapping(
-            name=" + ".join(each.name for each in problems)[:200],
-            axes=FrozenDict({name: FrozenDict(each) for name, each in tree.axes.items()}),
+            name=" + ".join(problem.name for problem in problems)[:200],
+            axes=FrozenDict({name: FrozenDict(axis) for name, axis in tree.axes.items()}),
             edges=tuple(tree.edges()),
             tree=part,
             layers=tuple(problems),
@@ -124,7 +124,7 @@ class _Tree:
         for node in nodes[:-1]:
             walk.node(node)
         blocks = walk.finished(document, shared=True)
-        inner = {name: dict(each) for name, each in tiles.items()}
+        inner = {name: dict(tile) for name, tile in tiles.items()}
         for block in blocks:
             for variable, size in (*block.loops, *block.unrolled.items()):
                 for name in below:
@@ -178,10 +178,12 @@ class _Tree:
         for number, cluster in enumerate(first.clusters):
             memories = []
             for at, memory in enumerate(cluster.memories):
-                seen = [(problem, each) for problem, each in zip(self.problems.values(), self.seen, strict=True)]
+                seen = [
+                    (problem, hardware) for problem, hardware in zip(self.problems.values(), self.seen, strict=True)
+                ]
                 held, widths, rules = dict[str, None](), dict[str, int](), set[tuple[str, ...] | None]()
-                for problem, each in seen:
-                    same = each.architecture.clusters
+                for problem, hardware in seen:
+                    same = hardware.architecture.clusters
                     if len(same) != len(first.clusters) or [m.name for m in same[number].memories] != [
                         m.name for m in cluster.memories
                     ]:
@@ -226,7 +228,7 @@ def _branches(sequence: Document) -> list[tuple[Document, list[Document]]]:
     if not isinstance(sequence.data, dict) or not isinstance(sequence.data.get("nodes"), list):
         raise InputError("a sequence has a list of nodes", location=sequence.locate(()))
     found = [sequence.at("nodes", index) for index in range(len(sequence.data["nodes"]))]
-    return [(each, list(_flat(each.at("nodes"))) if _is_nested(each) else [each]) for each in found]
+    return [(document, list(_flat(document.at("nodes"))) if _is_nested(document) else [document]) for document in found]
 
 
 def _is_nested(node: Document) -> bool:

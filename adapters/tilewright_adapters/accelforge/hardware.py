@@ -284,14 +284,14 @@ class _Walk:
 
     def computing(self, data: ComputeData) -> tuple[Compute, float | None]:
         """Return the compute unit, and its operations per second (None: no limit)."""
-        found = self.action(data, "compute", 1, None)
+        action = self.action(data, "compute", 1, None)
         self.leaks(data)
-        energy, rate = found.energy_pj, found.rate
+        energy, rate = action.energy_pj, action.rate
         compute = Compute(
             name=data.name,
             energy_per_operation_pj=energy,
             word_bits=self.narrowest.get(data.name, min(self.scope.bits.values())),
-            **self.estimated(data, [("energy_per_operation_pj", found.answer)] if found.answer else []),
+            **self.estimated(data, [("energy_per_operation_pj", action.answer)] if action.answer else []),
         )
         return compute, None if math.isinf(rate) else rate
 
@@ -301,7 +301,7 @@ class _Walk:
         size = self.scope.number(data.size)
         if size < min(widths.values()):
             raise ExpressionError(f"size is {size} bits; expected at least one value of {min(widths.values())} bits")
-        if data.values_per_action or any(each.values_per_action for each in data.actions):
+        if data.values_per_action or any(action.values_per_action for action in data.actions):
             raise ExpressionError("values_per_action is not supported; give bits_per_action")
         self.leaks(data)
         named = f"{data.name} {data.component_class}".lower()
@@ -319,14 +319,14 @@ class _Walk:
                 and bits % access
             ):
                 bits = math.gcd(bits, int(access))  # a word must divide every access
-            found = self.action(data, way, access, size)
-            energy, rate = found.energy_pj, found.rate
+            action = self.action(data, way, access, size)
+            energy, rate = action.energy_pj, action.rate
             if hertz is None and self.timed(data) is not None:
                 self.warn(
                     f"total_latency of {data.name} is ignored, because compute has no throughput: taken as unlimited"
                 )
                 rate = math.inf
-            answers += [(f"{way}_energy_pj", found.answer)] if found.answer else []
+            answers += [(f"{way}_energy_pj", action.answer)] if action.answer else []
             block = int(access // bits) if access >= bits and access % bits == 0 else 1
             per_second = rate * access / bits
             if not math.isinf(rate) and hertz is None:
@@ -409,7 +409,7 @@ class _Walk:
         return tuple(roles) if meant == held else tuple(n for n in self.problem.tensor_names if n in held)
 
     def given(self, data: ComponentData, name: str) -> ActionData:
-        return next((each for each in data.actions if each.name == name), ActionData(name=name))
+        return next((action for action in data.actions if action.name == name), ActionData(name=name))
 
     def action(self, data: ComponentData, name: str, access_bits: float, size_bits: float | None) -> Action:
         """Return energy and rate of an action on `access_bits` bits. Raises ExpressionError."""

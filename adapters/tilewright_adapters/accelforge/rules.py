@@ -43,7 +43,7 @@ def _allowed(problem: Problem | None, reuse: frozenset[str]) -> tuple[str, ...] 
     """Return the dimensions that may be unrolled while these tensors are reused; None: any."""
     if problem is None or not reuse:
         return None
-    indexing = {name for each in problem.tensors if each.name in reuse for name in each.dimensions}
+    indexing = {name for tensor in problem.tensors if tensor.name in reuse for name in tensor.dimensions}
     return tuple(name for name in problem.dimensions if name not in indexing)
 
 
@@ -78,8 +78,8 @@ def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:
     for name, size in left.items():
         divisors = [each for each in range(1, min(size, room) + 1) if size % each == 0]
         for product, taken in list(best.items()):
-            for each in divisors:
-                if product * each <= room:
-                    best.setdefault(product * each, taken | {name: each})
+            for divisor in divisors:
+                if product * divisor <= room:
+                    best.setdefault(product * divisor, taken | {name: divisor})
     most = max(best)
     return most, best[most]

@@ -108,12 +108,12 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
     every = frozenset(each.name for each in used)
     scope = Scope(every, dict(numbers) | _sets(data, used, every))
     _rename(scope, chosen.renames)
-    for each in renames.einsums:
-        if each.name in (name, "default"):
-            _rename(scope, each.tensor_accesses)
+    for einsum in renames.einsums:
+        if einsum.name in (name, "default"):
+            _rename(scope, einsum.tensor_accesses)
     scope.bits = _bits(data, used, scope)
     projections = {each.name: _ranks(each) for each in used}
-    plain = {name: each for name, each in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(each, str)}
+    plain = {name: size for name, size in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(size, str)}
     ranked = Scope(every, {**plain, **scope.names}, scope.bits)  # the size of a rank may use those of others
     sizes = _sizes(data, chosen, projections, ranked)
     cut = _clipped(data, chosen, projections, sizes, ranked)
@@ -202,21 +202,23 @@ def _known(data: WorkloadData) -> Tensors:
     found = set[str]()
     for einsum in data.einsums:
         with suppress(ValueError):
-            found |= {each.name for each in accesses(einsum)}
+            found |= {access.name for access in accesses(einsum)}
     return frozenset(found)
 
 
 def _rename(scope: Scope, renames: Renaming) -> None:
     """Add names in order, because one may use another; existing names stay."""
     listed = renames if not isinstance(renames, dict) else [RenameData(name=k, source=v) for k, v in renames.items()]
-    for each in listed:
-        if each.name in scope.names:
+    for rename in listed:
+        if rename.name in scope.names:
             continue
-        found = scope.tensors(each.source)
-        if each.expected_count is not None and scope.number(each.expected_count) != len(found):
-            shown = ", ".join(sorted(found)) or "nothing"
-            raise ExpressionError(f"{each.name} is {each.source}: {shown}, where {each.expected_count} was expected")
-        scope.names[each.name] = found
+        tensors = scope.tensors(rename.source)
+        if rename.expected_count is not None and scope.number(rename.expected_count) != len(tensors):
+            shown = ", ".join(sorted(tensors)) or "nothing"
+            raise ExpressionError(
+                f"{rename.name} is {rename.source}: {shown}, where {rename.expected_count} was expected"
+            )
+        scope.names[rename.name] = tensors
 
 
 def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[str, int]:

@@ -201,8 +201,8 @@ def _workload(problem: Problem, names: _Names, bits: int) -> dict[str, Any]:
 
 def _access(tensor: Tensor, names: _Names) -> dict[str, Any]:
     terms = [dict(rank.terms) for rank in tensor.projection]
-    alone = [list(each.values()) == [1] for each in terms]
-    single = [names.dimension[next(iter(each))] for each in terms]
+    alone = [list(term.values()) == [1] for term in terms]
+    single = [names.dimension[next(iter(term))] for term in terms]
     projection: Any = single
     if not all(alone) or len(set(single)) != len(single):
         projection = {
@@ -238,7 +238,7 @@ class _Chain:
 
         memory = {each.name: free(each.name) for each in architecture.memories}
         compute = free(architecture.compute.name)
-        return cls(memory, {each.name: free(each.name) for each in architecture.clusters}, compute)
+        return cls(memory, {cluster.name: free(cluster.name) for cluster in architecture.clusters}, compute)
 
     def below(self, architecture: Architecture, index: int) -> str:
         """Return the node that a cluster's fanout is written at."""
@@ -260,7 +260,9 @@ def _nodes(
             may = _may(memory, problem, names)
             kept = {"keep": may} if mapping is None else {"keep": "Nothing", "may_keep": may}
             wide = (
-                {names.tensor[each.name]: memory.bits_of(each) for each in problem.tensors} if problem and names else {}
+                {names.tensor[tensor.name]: memory.bits_of(tensor) for tensor in problem.tensors}
+                if problem and names
+                else {}
             )
             yield Node("Memory", _memory(memory, chain.memory[memory.name], kept, hertz, bits, wide))
         spatial = [_fan(cluster, problem, mapping, names)] if cluster.fanout.size > 1 else []

@@ -111,10 +111,10 @@ class _Draft:
 
     def name(self, line: Line, default: str | None = None) -> dict[str, Any]:
         """Return `NAME key=value ...` as data. Raises InputError."""
-        found = line.arguments()
-        if len(found.words) > 1 or (not found.words and default is None):
+        arguments = line.arguments()
+        if len(arguments.words) > 1 or (not arguments.words and default is None):
             line.fail(f"{line.keyword} needs one name, followed by key=value pairs")
-        return {"name": found.words[0] if found.words else default} | found.nested()
+        return {"name": arguments.words[0] if arguments.words else default} | arguments.nested()
 
     def mark(self, line: Line, *path: str | int) -> None:
         self.marks[path] = line.location

@@ -122,7 +122,7 @@ def word(value: object) -> str:
     ):
         return value
     if isinstance(value, tuple):
-        value = [each.model_dump(mode="json") if isinstance(each, BaseModel) else each for each in value]
+        value = [model.model_dump(mode="json") if isinstance(model, BaseModel) else model for model in value]
     return json.dumps(dict(value) if isinstance(value, Mapping) else value)
 
 

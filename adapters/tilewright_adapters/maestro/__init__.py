@@ -73,7 +73,7 @@ class MaestroAdapter:
         if file.suffix not in (".m", ".csv"):
             return ()
         words = read_words(file)
-        return tuple(each.name for each in NetworkReader(words).read()[1]) if kind_of(words) == "mapping" else ()
+        return tuple(layer.name for layer in NetworkReader(words).read()[1]) if kind_of(words) == "mapping" else ()
 
     def _read(self, paths: Sequence[Path]) -> InputSet:
         given = None if self.options.dataflow is None else Path(self.options.dataflow)
@@ -92,9 +92,9 @@ class MaestroAdapter:
         name, layers = reader.read()
         if named is not None:
             place = Location(found["mapping"].source)
-            layers = (layers[chosen([each.name for each in layers], named, place, "layer")],)
-        warnings = tuple(_applied(reader, {each.name for each in layers}))
-        bare = [each for each in layers if each.name in reader.bare]
+            layers = (layers[chosen([layer.name for layer in layers], named, place, "layer")],)
+        warnings = tuple(_applied(reader, {layer.name for layer in layers}))
+        bare = [layer for layer in layers if layer.name in reader.bare]
         if bare and len(layers) > 1:
             raise InputError(
                 f"layer {bare[0].name} has no Dataflow, and there is no earlier layer to copy it from",
@@ -127,7 +127,7 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
     Raises:
         InputError: a file is empty, or two are of one kind.
     """
-    found: dict[str, Words] = {}
+    wordses: dict[str, Words] = {}
     named = None
     for path in paths:
         file, layer = file_and_member(path)
@@ -136,10 +136,10 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
         if not words.next:
             raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
         kind = kind_of(words)
-        if kind in found:
-            raise words.error(f"{kind} file is repeated; the first is {found[kind].source}")
-        found[kind] = words
-    return found, named
+        if kind in wordses:
+            raise words.error(f"{kind} file is repeated; the first is {wordses[kind].source}")
+        wordses[kind] = words
+    return wordses, named
 
 
 def _dataflows(given: Words | None) -> dict[str, Words]:

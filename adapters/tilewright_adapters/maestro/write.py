@@ -42,9 +42,9 @@ def _layer_faults(layer: DirectiveLayer) -> Iterator[Reason]:
         )
     for name in sorted(set(layer.strides) - set(WINDOWS)):
         yield reason("stride", where, f"{name} has a stride; in MAESTRO only Y and X have one")
-    for each in (each for level in layer.levels for each in level):
-        if each.dimension not in DIMENSIONS or each.dimension.rstrip("'") not in layer.dimensions:
-            yield reason("dimension", where, f"{each}: the layer has no dimension {each.dimension}")
+    for directive in (directive for level in layer.levels for directive in level):
+        if directive.dimension not in DIMENSIONS or directive.dimension.rstrip("'") not in layer.dimensions:
+            yield reason("dimension", where, f"{directive}: the layer has no dimension {directive.dimension}")
 
 
 def write_program(program: DirectiveProgram, file: str) -> dict[str, str]:
@@ -75,7 +75,7 @@ def _layer(layer: DirectiveLayer) -> Iterator[str]:
     for number, level in enumerate(layer.levels):
         if number:
             yield f"   Cluster({layer.cluster_sizes[number - 1]}, P);"
-        yield from (f"   {each};" for each in level)
+        yield from (f"   {directive};" for directive in level)
     yield "  }"
     yield " }"
 

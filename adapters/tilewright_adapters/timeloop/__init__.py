@@ -243,6 +243,6 @@ def _architecture(
         )
     if energies is not None and records is None and (partial := warned_incomplete(tree.levels, energies)):
         warnings.append(partial)
-    found = with_wires(build(tree.levels, energies, unrolled), tree.levels, energies, areas)
-    found = with_areas(found, areas, records)
-    return with_sparse(found, tree.levels, problem, energies, sections)
+    architecture = with_wires(build(tree.levels, energies, unrolled), tree.levels, energies, areas)
+    architecture = with_areas(architecture, areas, records)
+    return with_sparse(architecture, tree.levels, problem, energies, sections)

@@ -99,7 +99,7 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
     found = (*parts, *beside.totals(parts))
-    return tuple(_of_sparse(each) for each in found) if stats.is_sparse and not beside.both_sparse else found
+    return tuple(_of_sparse(figure) for figure in found) if stats.is_sparse and not beside.both_sparse else found
 
 
 @dataclass
@@ -116,9 +116,9 @@ class _Comparison:
     @cached_property
     def unlinked(self) -> frozenset[str]:
         """Tensors that neighbours forward in our report, if no tensor is forwarded in the recorded run."""
-        if not self.theirs.networks or any(each.link_transfers for each in self.theirs.networks):
+        if not self.theirs.networks or any(network.link_transfers for network in self.theirs.networks):
             return frozenset()
-        return frozenset(each.tensor for each in self.ours.networks if each.link_transfers)
+        return frozenset(network.tensor for network in self.ours.networks if network.link_transfers)
 
     @cached_property
     def dearest(self) -> MappingOf[str, float]:
@@ -183,7 +183,7 @@ class _Comparison:
         yield RecordedFigure(theirs.name, None, "cycles", theirs.cycles, ours.cycles, same, () if same else why or ())
 
     def networks(self) -> Iterator[RecordedFigure]:
-        found = {(each.name, each.tensor): each for each in self.ours.networks}
+        found = {(network.name, network.tensor): network for network in self.ours.networks}
         for theirs in self.theirs.networks:
             ours = found.get((theirs.name, theirs.tensor))
             if ours is None:
@@ -219,7 +219,7 @@ class _Comparison:
 
         A difference has the causes of its parts if all of these are known.
         """
-        cycles = _joined(*(_known(each) for each in parts if each.figure == "cycles"))
+        cycles = _joined(*(_known(part) for part in parts if part.figure == "cycles"))
         same = self.theirs.cycles == self.ours.cycles
         yield RecordedFigure(
             "total", None, "cycles", self.theirs.cycles or 0, self.ours.cycles or 0, same, () if same else cycles or ()
@@ -229,8 +229,8 @@ class _Comparison:
         yield RecordedFigure(
             "total", None, "utilization", self.stats.utilization, share, same, () if same else cycles or ()
         )
-        energies = [each for each in parts if each.figure.endswith("_pj")]
-        why = _joined(*(_known(each) for each in energies))
+        energies = [part for part in parts if part.figure.endswith("_pj")]
+        why = _joined(*(_known(energy) for energy in energies))
         ours, lines = self.ours.energy_pj or 0.0, 3 * len(energies)
         yield _energy("total", None, "energy_pj", self.theirs.energy_pj or 0.0, ours, lines, why)
         steps = round(self.stats.energy_step_pj / 0.01)
@@ -264,8 +264,8 @@ class _Comparison:
         return (WINDOWS,) if between else None
 
     def _keeps_further_inside(self, level: str, tensor: str) -> bool:
-        names = [each.name for each in self.theirs.levels]
-        return any(tensor in each.tensors for each in self.theirs.levels[names.index(level) + 1 :])
+        names = [report.name for report in self.theirs.levels]
+        return any(tensor in report.tensors for report in self.theirs.levels[names.index(level) + 1 :])
 
     def _why_energy(self, level: str, tensor: str, theirs: TensorCounts, counted: Causes) -> Causes:
         """Return why an energy differs.
@@ -294,7 +294,7 @@ class _Comparison:
         memory, cluster = self._memory(level), self.architecture.cluster_of(level)
         existing = self.architecture.instances[self.architecture.cluster_index[cluster.name]]
         clusters = int(charged(prices_of(self.architecture)[level], ours.instances))
-        outer = [each.name for each in self.theirs.levels if tensor in each.tensors]
+        outer = [report.name for report in self.theirs.levels if tensor in report.tensors]
         parent = outer[max(outer.index(level) - 1, 0)]
         declared = self.problem.tensor(tensor)
         decompressed = self._compresses(parent, declared) and not self._compresses(level, declared)
@@ -316,7 +316,9 @@ class _Comparison:
         """Return why a level's cycles differ: other counts of accesses or of operations."""
         memory = self._memory(level.name)
         computing = _cycles_of(self.theirs, "compute")
-        words = [sparse_causes.moved(memory, self.problem.tensor(name), each) for name, each in level.tensors.items()]
+        words = [
+            sparse_causes.moved(memory, self.problem.tensor(name), tensor) for name, tensor in level.tensors.items()
+        ]
         read, written = (sum(each) for each in zip(*words, strict=True)) if words else (0, 0)
         cycles = max(computing, int(port_cycles(price_of(memory), read, written)))
         if abs(cycles - level.cycles) > sparse_causes.MAX_ROUNDING:
@@ -360,7 +362,7 @@ class _Comparison:
 
 
 def _cycles_of(report: Report, name: str) -> int:
-    return next((each.cycles for each in report.limits if each.name == name), 0)
+    return next((limit.cycles for limit in report.limits if limit.name == name), 0)
 
 
 def _dense(counts: TensorCounts) -> TensorCounts:
@@ -387,7 +389,7 @@ def _sparse_figures(
 def _total(counts: SparseCounts, part: str, figure: str) -> int:
     """Return the pieces of metadata of all ranks that a tile has, or that an action of a kind moves."""
     pieces = [each for rank in counts.metadata for each in (rank.metadata, rank.payload)]
-    return sum(getattr(getattr(each, part), figure) if figure else getattr(each, part) for each in pieces)
+    return sum(getattr(getattr(piece, part), figure) if figure else getattr(piece, part) for piece in pieces)
 
 
 def _leaves(counts: SparseCounts) -> dict[str, float]:
@@ -427,10 +429,10 @@ def _known(figure: RecordedFigure) -> Causes:
 def _joined(*causes: Causes) -> Causes:
     """Return all causes, each once; None if one is unknown."""
     found: MappingOf[Reason, None] = {}
-    for each in causes:
-        if each is None:
+    for cause in causes:
+        if cause is None:
             return None
-        found = {**found, **dict.fromkeys(each)}
+        found = {**found, **dict.fromkeys(cause)}
     return tuple(found)
 
 

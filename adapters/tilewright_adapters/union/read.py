@@ -166,7 +166,9 @@ def _problem(found: UnionProblem, rows: _Rows) -> Problem:
 
 
 def _architecture(found: Any) -> Architecture:
-    clusters = tuple(Cluster(name=each.cluster, memories=each.memory, fanout=each.fanout) for each in found.clusters)
+    clusters = tuple(
+        Cluster(name=cluster.cluster, memories=cluster.memory, fanout=cluster.fanout) for cluster in found.clusters
+    )
     return Architecture(
         name=found.name,
         source=found.source,

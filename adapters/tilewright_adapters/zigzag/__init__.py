@@ -54,7 +54,7 @@ class ZigZagAdapter:
         Raises:
             InputError: the files are invalid; with file and line.
         """
-        found: dict[str, Document] = {}
+        documents: dict[str, Document] = {}
         layer = None
         for path in files:
             name, member = file_and_member(path)
@@ -62,19 +62,19 @@ class ZigZagAdapter:
             layer = member or layer
             document = read_document(path, repeated_keys=True)
             kind = _kind(document)
-            if kind in found:
+            if kind in documents:
                 raise InputError(
-                    f"{kind} file is repeated; the first is {found[kind].source}", location=document.locate(())
+                    f"{kind} file is repeated; the first is {documents[kind].source}", location=document.locate(())
                 )
-            found[kind] = document
-        if not found:
+            documents[kind] = document
+        if not documents:
             raise InputError("no files to read", hint="ZigZag has an accelerator, a workload and a mapping file")
-        beside = found.pop("sidecar", None)
+        beside = documents.pop("sidecar", None)
         if beside is None:
-            return _read(found, layer)
+            return _read(documents, layer)
         inputs, document = sidecar.read(Path(beside.source), *TOOL)
         said = written(inputs)
-        if said.reasons or said.files != {FILES[kind]: each.data for kind, each in found.items()}:
+        if said.reasons or said.files != {FILES[kind]: each.data for kind, each in documents.items()}:
             raise sidecar.stale(document, *TOOL)
         return inputs
 
@@ -83,7 +83,7 @@ class ZigZagAdapter:
         document = read_document(file, repeated_keys=True)
         if _kind(document) != "problem":
             return ()
-        return tuple(name_of(each) for each in validate(WorkloadFile, document).root)
+        return tuple(name_of(layer) for layer in validate(WorkloadFile, document).root)
 
     def edges(self, file: Path, problems: Mapping[str, Problem]) -> Edges:
         """Return the makers of the layers' operands, and their words where these follow. Raises InputError."""
@@ -233,10 +233,10 @@ def _other_precisions(layers: Sequence[LayerData], links: Mapping[str, str]) -> 
 
     Operands of 0 bits, such as the weights of a pooling, do not count.
     """
-    bits = [tuple(each.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for each in layers]
+    bits = [tuple(layer.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for layer in layers]
     if all(len({each for each in of_operand if each}) <= 1 for of_operand in zip(*bits, strict=True)):
         return []
-    return [*{tuple(_tensor_names(each, links).values()): each for each in layers}.values()]
+    return [*{tuple(_tensor_names(layer, links).values()): layer for layer in layers}.values()]
 
 
 def _tensor_names(data: LayerData, links: Mapping[str, str]) -> dict[str, str]:
@@ -256,8 +256,10 @@ def _told_apart(
     """Return inputs whose tensors have their bits in their names, so that one architecture has the widths of all layers."""
     assert data is not None and inputs.problem is not None
     names, operand_of = _tensor_names(data, links), {role: operand for operand, role in ROLES.items()}
-    tensors = tuple(each.model_copy(update={"name": names[operand_of[each.role]]}) for each in inputs.problem.tensors)
-    layers = [(_precision(each, links), _tensor_names(each, links)) for each in others]
+    tensors = tuple(
+        tensor.model_copy(update={"name": names[operand_of[tensor.role]]}) for tensor in inputs.problem.tensors
+    )
+    layers = [(_precision(other, links), _tensor_names(other, links)) for other in others]
     return replace(
         inputs,
         problem=inputs.problem.model_copy(update={"tensors": tensors}),
@@ -278,7 +280,7 @@ def _layer_data(
         if named is not None:
             raise InputError(f"no workload in these files has a layer {named}")
         return None, None
-    names, ids = [name_of(each) for each in layers], [str(each.id) for each in layers]
+    names, ids = [name_of(layer) for layer in layers], [str(layer.id) for layer in layers]
     if named in ids and named not in names:
         named = names[ids.index(named)]
     index = members.chosen(names, named, document.locate(()), "layer")
@@ -289,13 +291,13 @@ def _layer_mapping(document: Document | None, data: LayerData | None) -> LayerMa
     if document is None:
         return None
     mappings = validate(MappingFile, document).root
-    found = chosen(mappings, name_of(data) if data else None, data.operator_type if data else None)
-    if found is None:
-        names = ", ".join(each.name for each in mappings)
+    mapping = chosen(mappings, name_of(data) if data else None, data.operator_type if data else None)
+    if mapping is None:
+        names = ", ".join(mapping.name for mapping in mappings)
         raise InputError(
             f"there is no mapping called default; known: {names}", location=document.locate(()), hint="call one default"
         )
-    return found
+    return mapping
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def read_accelerator(
             energy_per_operation_pj=file.operational_array.unit_energy
             or file.operational_array.multiplier_energy
             or 0.0,
-            word_bits=min(bits for each in widths.values() for bits in each.values()),
+            word_bits=min(bits for width in widths.values() for bits in width.values()),
         ),
     )
     stores = tuple(
@@ -261,8 +261,10 @@ def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> di
     """Return memory operand -> bits of its values."""
     operands = file.memories[name].operands
     outermost = [each for each, data in file.memories.items() if "O" in data.operands][-1:] == [name]
-    found = {each: precision.of(name, each, outermost) for each in operands} if precision is not None else {}
-    return {each: found.get(each) or min(filter(None, found.values()), default=DEFAULT_BITS) for each in operands}
+    found = {operand: precision.of(name, operand, outermost) for operand in operands} if precision is not None else {}
+    return {
+        operand: found.get(operand) or min(filter(None, found.values()), default=DEFAULT_BITS) for operand in operands
+    }
 
 
 def _memory(
@@ -297,7 +299,7 @@ def _memory(
         bits_per_value=FrozenDict({ROLES[each]: bits for each, bits in widths.items() if bits != word_bits}),
         holds=None
         if set(data.operands) == set(MEMORY_OPERANDS.values())
-        else tuple(ROLES[each] for each in data.operands),
+        else tuple(ROLES[operand] for operand in data.operands),
         read_energy_pj=_energy(reading, block * word_bits) / copies,
         write_energy_pj=_energy(writing, block * word_bits) / copies,
         read_bandwidth_words_per_cycle=reading.total / word_bits,

@@ -64,7 +64,7 @@ def _form(ports: Any) -> str:
     if not isinstance(ports, list):
         return "new"
     known = set(OldPort.model_fields)
-    return "old" if all(isinstance(each, dict) and set(each) <= known for each in ports) else "new"
+    return "old" if all(isinstance(port, dict) and set(port) <= known for port in ports) else "new"
 
 
 class MemoryData(Model):

@@ -38,9 +38,9 @@ class NonNestedError(Exception):
 def chosen(mappings: Sequence[LayerMapping], name: str | None, operator: str | None) -> LayerMapping | None:
     """Return the mapping for a layer's name, its operator type, or `default`, as ZigZag chooses."""
     for wanted in (name, operator, "default"):
-        for each in mappings:
-            if wanted is not None and each.name == wanted:
-                return each
+        for mapping in mappings:
+            if wanted is not None and mapping.name == wanted:
+                return mapping
     return None
 
 
@@ -199,8 +199,8 @@ def _nested_residency(
     outermost_first = [name for name, _ in reversed(order)]
     held: dict[tuple[int, int], list[str]] = {}
     before, outer = 0, ""
-    for cluster in sorted({each[0] for each in places}):
-        here = [each for each in places if each[0] == cluster]
+    for cluster in sorted({place[0] for place in places}):
+        here = [place for place in places if place[0] == cluster]
         furthest = before
         for _, operand, outside in sorted(here, key=lambda each: each[2]):
             between = outermost_first[outside:before]
@@ -275,7 +275,9 @@ def single_buffered(
             tensor = problem.tensor(name)
             memory = architecture.cluster(entry.target).memory_for(tensor)
             assert memory is not None, "the rule keeps what a memory may hold"
-            is_whole = all(entry.temporal_tile_sizes[each] == problem.dimensions[each] for each in tensor.dimensions)
+            is_whole = all(
+                entry.temporal_tile_sizes[dimension] == problem.dimensions[dimension] for dimension in tensor.dimensions
+            )
             whole[memory.name] = whole.get(memory.name, True) and is_whole
     single = {
         memory.name for memory in architecture.memories if memory.multiple_buffering > 1 and whole.get(memory.name)

@@ -41,22 +41,22 @@ def edges_of(layers: Sequence[LayerData], problems: Mapping[str, Problem]) -> Ed
     Absent are layers with an operand that has no source and is not constant.
     Absent are layers with a maker that is not among the problems, too.
     """
-    names = {each.id: name_of(each) for each in layers}
+    names = {layer.id: name_of(layer) for layer in layers}
     if len(set(names.values())) < len(layers):
         return {}
     operations, known = list[Operation](), set[str]()
-    for each in layers:
-        name, constant = name_of(each), each.constant_operands or ()
+    for layer in layers:
+        name, constant = name_of(layer), layer.constant_operands or ()
         if name not in problems:
             continue
         problem = problems[name]
-        sources = {operand: source for operand, source in each.operand_source.items() if operand not in constant}
-        makers = {operand: names.get(source, "") for operand, source in sources.items() if source != each.id}
+        sources = {operand: source for operand, source in layer.operand_source.items() if operand not in constant}
+        makers = {operand: names.get(source, "") for operand, source in sources.items() if source != layer.id}
         operands = {tensor.name for tensor in problem.operands}
         found = {operand: maker for operand, maker in makers.items() if maker in problems and operand in operands}
-        if operands <= {*each.operand_source, *constant} and len(found) == len(makers):
+        if operands <= {*layer.operand_source, *constant} and len(found) == len(makers):
             known.add(name)
-        accesses = {operand: _access(each, problem, operand, problems[maker]) for operand, maker in found.items()}
+        accesses = {operand: _access(layer, problem, operand, problems[maker]) for operand, maker in found.items()}
         operations.append(Operation(name, accesses, _made(problem), problem))
     return {name: reads for name, reads in edges_by_name(operations).items() if name in known}
 
@@ -111,7 +111,7 @@ def _front(data: LayerData, rank: Rank, made: int, read: int) -> int | None:
     relations = dict(_relation(text) for text in data.dimension_relations)
     spelled = {name: dict([(first, a), (second, b)]) for name, (first, a, second, b) in relations.items()}
     name = next((name for name, terms in spelled.items() if terms == dict(rank.terms)), None)
-    padding = dict(zip((each.upper() for each in data.pr_loop_dims or ()), data.padding or (), strict=False))
+    padding = dict(zip((dim.upper() for dim in data.pr_loop_dims or ()), data.padding or (), strict=False))
     front, back = padding.get(name or "", (0, 0))
     spare = made - (read - front - back)
     return front if 0 <= spare < max(rank.terms.values()) else None

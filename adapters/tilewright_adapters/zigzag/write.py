@@ -259,7 +259,7 @@ def _memory(memory: Memory, bits: int, holds: list[str], served: list[str], unit
         finest = min(access, width)
         costs.append(energy * (width / access))
         inner, outer = ways
-        allocation = [f"{each}, {inner}" for each in holds] + ([f"O, {outer}"] if "O" in holds else [])
+        allocation = [f"{hold}, {inner}" for hold in holds] + ([f"O, {outer}"] if "O" in holds else [])
         ports.append(
             {
                 "name": f"{kind[0]}_port_1",
@@ -287,7 +287,7 @@ def _layer(problem: Problem, names: MappingOf[str, str], bits: MappingOf[str, in
     text, relations = equation(problem, names)
     if problem.unit_operation == "add":
         text = text.replace("*", "+")
-    unit = [UNIT] if f"[{UNIT}]" in text or any(each.endswith(f"*{UNIT}") for each in relations) else []
+    unit = [UNIT] if f"[{UNIT}]" in text or any(relation.endswith(f"*{UNIT}") for relation in relations) else []
     return {
         "id": 0,
         "name": problem.name,

@@ -44,9 +44,9 @@ def complete(layer: DirectiveLayer, hardware: DirectiveHardware) -> tuple[Comple
     levels: list[CompleteLevel] = []
     for level in range(len(layer.levels)):
         maps = maps_of(table, level, names)
-        sizes = {each.dimension: sizes[each.dimension] for each in maps}
+        sizes = {directive.dimension: sizes[directive.dimension] for directive in maps}
         levels.append(CompleteLevel(maps, sizes, int(table.clusters[level])))
-        sizes = {each.dimension: min(each.size, sizes[each.dimension]) for each in maps}
+        sizes = {directive.dimension: min(directive.size, sizes[directive.dimension]) for directive in maps}
     return tuple(levels)
 
 
@@ -88,30 +88,30 @@ def _faults(layer: DirectiveLayer, hardware: DirectiveHardware) -> Iterator[Reas
 
 
 def _level_faults(layer: DirectiveLayer, maps: tuple[Map, ...], index: int) -> Iterator[tuple[str, str]]:
-    spatial = sum(each.spatial for each in maps)
+    spatial = sum(directive.spatial for directive in maps)
     if spatial == 0:
         yield "spatial", "no SpatialMap; every level needs one"
     if spatial > 2:
         yield "spatial", f"{spatial} SpatialMaps; at most 2"
     letters = set("".join(layer.tensors.values()))
-    names = [each.dimension.rstrip("'") for each in maps]
+    names = [directive.dimension.rstrip("'") for directive in maps]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield "repeated", f"dimension {name} is repeated, which gives wrong counts or none"
-    for each in maps:
-        name = each.dimension.rstrip("'")
-        if each.dimension != name and (name not in WINDOWS or layer.type == "GEMM"):
-            yield "dimension", f"{each}: only Y and X have an output form"
+    for directive in maps:
+        name = directive.dimension.rstrip("'")
+        if directive.dimension != name and (name not in WINDOWS or layer.type == "GEMM"):
+            yield "dimension", f"{directive}: only Y and X have an output form"
         elif name not in letters and not (name == "K" and layer.type == "DSCONV" and len(layer.levels) == 1):
-            yield "dimension", f"{each}: tensors of {layer.type} have no dimension {name}"
+            yield "dimension", f"{directive}: tensors of {layer.type} have no dimension {name}"
         elif name not in layer.dimensions:
-            yield "dimension", f"{each}: the layer has no dimension {name}"
-        elif each.dimension != name and WINDOWS[name] not in names:
-            yield "window", f"{each}: this level has no directive on {WINDOWS[name]}, which sets the window's size"
-        elif name in WINDOWS.values() and layer.type != "GEMM" and not each.spatial:
-            if each.offset != each.size:
-                yield "window", f"{each}: the offset must equal the size"
-            elif index == 0 and each.size != layer.dimensions[name]:
-                yield "window", f"{each}: must cover all {layer.dimensions[name]} of {name}"
+            yield "dimension", f"{directive}: the layer has no dimension {name}"
+        elif directive.dimension != name and WINDOWS[name] not in names:
+            yield "window", f"{directive}: this level has no directive on {WINDOWS[name]}, which sets the window's size"
+        elif name in WINDOWS.values() and layer.type != "GEMM" and not directive.spatial:
+            if directive.offset != directive.size:
+                yield "window", f"{directive}: the offset must equal the size"
+            elif index == 0 and directive.size != layer.dimensions[name]:
+                yield "window", f"{directive}: must cover all {layer.dimensions[name]} of {name}"
 
 
 def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) -> None:
@@ -119,12 +119,12 @@ def _write(maps: Sequence[Map], names: Sequence[str], level: int, table: Table) 
 
     `Map(m, o) X'` reads the input columns `Map(m + s - 1, o) X`, where s is the tile of S in the same level.
     """
-    sizes = {each.dimension: each.size for each in maps}
-    for place, each in enumerate(maps):
-        name = each.dimension.rstrip("'")
+    sizes = {directive.dimension: directive.size for directive in maps}
+    for place, directive in enumerate(maps):
+        name = directive.dimension.rstrip("'")
         letter = names.index(name)
         table.order[level, place] = letter
-        table.size[level, letter] = each.size + (sizes[WINDOWS[name]] - 1 if each.dimension != name else 0)
-        table.offset[level, letter] = each.offset
-    spatial = [names.index(each.dimension.rstrip("'")) for each in maps if each.spatial]
+        table.size[level, letter] = directive.size + (sizes[WINDOWS[name]] - 1 if directive.dimension != name else 0)
+        table.offset[level, letter] = directive.offset
+    spatial = [names.index(directive.dimension.rstrip("'")) for directive in maps if directive.spatial]
     table.unrolled[level], table.pair[level] = (*spatial, NOWHERE)[:2]

@@ -68,7 +68,7 @@ class Table(NamedTuple):
 
 def names_of(layer: DirectiveLayer) -> tuple[str, ...]:
     """Return the letters of inputs and filters, and all others that a level names."""
-    named = {each.dimension.rstrip("'") for level in layer.levels for each in level}
+    named = {directive.dimension.rstrip("'") for level in layer.levels for directive in level}
     return tuple(sorted(set(layer.tensors[INPUT] + layer.tensors[FILTER]) | named))
 
 

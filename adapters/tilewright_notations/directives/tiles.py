@@ -80,24 +80,24 @@ def _rests(layer: DirectiveLayer) -> Iterator[str]:
 
 def _diagonal(level: CompleteLevel) -> tuple[Map, Map] | None:
     """Return the directives on a window's position and its filter dimension, if both are spatial."""
-    spatial = {each.dimension: each for each in level.maps if each.spatial}
+    spatial = {directive.dimension: directive for directive in level.maps if directive.spatial}
     pairs = ((spatial.get(letter), spatial.get(window)) for letter, window in WINDOWS.items())
-    return next(((each, piece) for each, piece in pairs if each is not None and piece is not None), None)
+    return next(((directive, piece) for directive, piece in pairs if directive is not None and piece is not None), None)
 
 
 def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
     """Yield a reason for each directive of a level that is not a tile."""
     pair = None if layer.type == "GEMM" else _diagonal(level)
-    if sum(each.spatial for each in level.maps) > 1:
+    if sum(directive.spatial for directive in level.maps) > 1:
         message = "sub-clusters are on a diagonal" if pair is None else _diagonal_fault(layer, level, *pair)
         if message:
-            names = ", ".join(str(each) for each in level.maps if each.spatial)
+            names = ", ".join(str(directive) for directive in level.maps if directive.spatial)
             yield Reason(code="diagonal", where=f"layer {layer.name}", message=f"{names}: {message}")
             return
-    for each in level.maps:
-        message = None if pair and each in pair else _fault(layer, level, each)
+    for directive in level.maps:
+        message = None if pair and directive in pair else _fault(layer, level, directive)
         if message:
-            yield Reason(code="tile", where=f"layer {layer.name}", message=f"{each} {message}")
+            yield Reason(code="tile", where=f"layer {layer.name}", message=f"{directive} {message}")
 
 
 def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
@@ -217,14 +217,14 @@ def _mapping(layer: DirectiveLayer, levels: tuple[CompleteLevel, ...]) -> Mappin
     for number, level in enumerate(levels):
         temporal, spatial, order = dict(tile), dict(tile), []
         pair = None if layer.type == "GEMM" else _diagonal(level)
-        for each in level.maps:
-            name = _name(each.dimension, layer)
+        for directive in level.maps:
+            name = _name(directive.dimension, layer)
             if name not in tile:
                 continue
             order.append(name)
-            size = tile[name] if pair and each is pair[0] else _tile(layer, level, each, tile[name])
+            size = tile[name] if pair and directive is pair[0] else _tile(layer, level, directive, tile[name])
             spatial[name] = size
-            temporal[name] = min(tile[name], size * level.sub_clusters) if each.spatial else size
+            temporal[name] = min(tile[name], size * level.sub_clusters) if directive.spatial else size
         order += [name for name in tile if name not in order]
         entry = {"target": _cluster(number), "temporal_order": order,
                  "temporal_tile_sizes": temporal, "spatial_tile_sizes": spatial}  # fmt: skip

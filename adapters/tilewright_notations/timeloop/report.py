@@ -58,7 +58,7 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
     networks = tuple(_networks(stats, titles, problem))
     total = compute + sum(level.energy_pj for level in levels) + sum(network.energy_pj for network in networks)
     streamed = [
-        f"{name} in {each.title}" for each in stats.levels.values() for name in each.tensors if "(Streamed)" in name
+        f"{name} in {level.title}" for level in stats.levels.values() for name in level.tensors if "(Streamed)" in name
     ]
     if streamed:
         raise Unreadable(f"they count {', '.join(streamed)}; no public version of Timeloop streams tensors")
@@ -85,24 +85,24 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
 
 
 def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -> LevelReport:
-    found: dict[str, TensorCounts] = {}
+    countses: dict[str, TensorCounts] = {}
     for tensor in tensors:
         fields = section.tensors.get(tensor)
         if fields is None:
             raise Unreadable(f"nothing about {tensor} in {name}")
         try:
-            found[tensor] = _counts(fields, section.ranks.get(tensor, {}))
+            countses[tensor] = _counts(fields, section.ranks.get(tensor, {}))
         except Unreadable as error:
             line = section.lines.get(tensor) if error.line is None else error.line
             raise Unreadable(f"{tensor} in {name}: {error}", line) from None
     leakage_pj = leakage(section)
     return LevelReport(
         name=name,
-        instances=max((counts.instances for counts in found.values()), default=0),
+        instances=max((counts.instances for counts in countses.values()), default=0),
         cycles=count(section.fields, "Cycles") if "Cycles" in section.fields else cycles,
-        energy_pj=sum(counts.energy_pj for counts in found.values()) + leakage_pj,
+        energy_pj=sum(counts.energy_pj for counts in countses.values()) + leakage_pj,
         leakage_pj=leakage_pj,
-        tensors=FrozenDict(found),
+        tensors=FrozenDict(countses),
     )
 
 

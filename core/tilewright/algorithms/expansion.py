@@ -98,9 +98,9 @@ class Expansion:
         """Return the alternatives that the named steps belong to, as stored in mapping files."""
         wanted = set(names)
         return tuple(
-            AlternativeRecord(algorithm=each.algorithm, problem=each.distinct.problem, alternative=each.alternative)
-            for each in self.offers
-            if each.alternative is not None and not each.is_itself and wanted & set(each.layers)
+            AlternativeRecord(algorithm=offer.algorithm, problem=offer.distinct.problem, alternative=offer.alternative)
+            for offer in self.offers
+            if offer.alternative is not None and not offer.is_itself and wanted & set(offer.layers)
         )
 
 
@@ -108,11 +108,12 @@ def _offers(distinct: DistinctProblem, built: BuiltAlgorithm, names: _Names) -> 
     try:
         if built.algorithm is None:
             raise built.error or PluginError(f"algorithm '{built.record.name}' was not built")
-        found = built.algorithm.alternatives(distinct.problem)
+        alternatives = built.algorithm.alternatives(distinct.problem)
     except TilewrightError as error:
         return [Offer(distinct, built.record, None, reasons=reasons_of(error))]
     return [
-        Offer(distinct, built.record, each, names.of_steps(distinct.problem, built.record.name, each)) for each in found
+        Offer(distinct, built.record, alternative, names.of_steps(distinct.problem, built.record.name, alternative))
+        for alternative in alternatives
     ]
 
 

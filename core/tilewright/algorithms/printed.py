@@ -18,14 +18,14 @@ def offer_table(choices: Sequence[Choice], movements: bool) -> Table:
         Column("", wrapped=True),
         title="for one occurrence of a layer" + ("" if movements else "; movements are not counted"),
     )  # fmt: skip
-    for each in choices:
-        note = _note(each)
-        if each.steps is None or each.total is None:
-            table.add_row(each.offer.distinct.problem.name, each.offer.name, *[None] * 7, note)
+    for choice in choices:
+        note = _note(choice)
+        if choice.steps is None or choice.total is None:
+            table.add_row(choice.offer.distinct.problem.name, choice.offer.name, *[None] * 7, note)
             continue
-        energy = (each.steps.energy_pj, each.moved.energy_pj, each.total.energy_pj)
-        cycles = (each.steps.cycles, each.moved.cycles, each.total.cycles)
-        table.add_row(each.offer.distinct.problem.name, each.offer.name, *energy, *cycles, each.total.edp, note)
+        energy = (choice.steps.energy_pj, choice.moved.energy_pj, choice.total.energy_pj)
+        cycles = (choice.steps.cycles, choice.moved.cycles, choice.total.cycles)
+        table.add_row(choice.offer.distinct.problem.name, choice.offer.name, *energy, *cycles, choice.total.edp, note)
     return table
 
 
@@ -46,16 +46,16 @@ def _note(choice: Choice) -> str:
 def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     """Return one dictionary per alternative, with its steps, dimensions and costs."""
     rows = []
-    for each in choices:
-        alternative, steps, total = each.offer.alternative, each.steps, each.total
+    for choice in choices:
+        alternative, steps, total = choice.offer.alternative, choice.steps, choice.total
         rows.append(
             {
-                "layer": each.offer.distinct.problem.name,
-                "count": each.offer.distinct.count,
-                "algorithm": each.offer.algorithm.name,
-                "name": each.offer.name,
-                "best": each.is_best,
-                "steps": list(each.offer.layers),
+                "layer": choice.offer.distinct.problem.name,
+                "count": choice.offer.distinct.count,
+                "algorithm": choice.offer.algorithm.name,
+                "name": choice.offer.name,
+                "best": choice.is_best,
+                "steps": list(choice.offer.layers),
                 "dimensions": {}
                 if alternative is None
                 else {key: list(of) for key, of in alternative.dimensions.items()},
@@ -64,12 +64,12 @@ def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
                 "remark": None if alternative is None else alternative.remark,
                 "energy_of_steps_pj": None if steps is None else steps.energy_pj,
                 "cycles_of_steps": None if steps is None else steps.cycles,
-                "energy_moved_pj": each.moved.energy_pj,
-                "cycles_moved": each.moved.cycles,
+                "energy_moved_pj": choice.moved.energy_pj,
+                "cycles_moved": choice.moved.cycles,
                 "energy_pj": None if total is None else total.energy_pj,
                 "cycles": None if total is None else total.cycles,
                 "edp": None if total is None else total.edp,
-                "reasons": [reason.model_dump(mode="json") for reason in each.offer.reasons],
+                "reasons": [reason.model_dump(mode="json") for reason in choice.offer.reasons],
             }
         )
     return rows

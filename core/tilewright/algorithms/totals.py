@@ -77,9 +77,9 @@ def choices(
                 steps = _steps(offer, layers)
                 counted = expansion.movements and steps is not None
                 mine.append(Choice(offer, steps, _moved(offer, architecture) if counted else Cost()))
-        able = [(total.of(objective), at) for at, each in enumerate(mine) if (total := each.total) is not None]
+        able = [(total.of(objective), at) for at, choice in enumerate(mine) if (total := choice.total) is not None]
         best = min(able, default=(0.0, -1))[1]
-        found += [Choice(each.offer, each.steps, each.moved, at == best) for at, each in enumerate(mine)]
+        found += [Choice(choice.offer, choice.steps, choice.moved, at == best) for at, choice in enumerate(mine)]
     return tuple(found)
 
 

@@ -66,8 +66,10 @@ def _spelt_out(function: Callable[..., Any]) -> tuple[inspect.Signature, str | N
     (kind,) = get_args(get_type_hints(function)[own[-1].name])
     settings = settings_of(kind)
     keywords = [
-        inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default, annotation=each.annotation)
-        for each in settings.values()
+        inspect.Parameter(
+            setting.name, inspect.Parameter.KEYWORD_ONLY, default=setting.default, annotation=setting.annotation
+        )
+        for setting in settings.values()
     ]
     entry = re.compile(r"^ *\*\*settings: .*\n", flags=re.MULTILINE)
     documentation = entry.sub(lambda _: f"{documented(settings)}\n", function.__doc__ or "")

@@ -41,13 +41,13 @@ class CertificateVerification(Tabular):
     @property
     def right(self) -> bool:
         """Nothing speaks against it, and the bound was proved again."""
-        return all(each.passed is not False for each in self.checks) and any(
-            each.name == "bound" and each.passed for each in self.checks
+        return all(check.passed is not False for check in self.checks) and any(
+            check.name == "bound" and check.passed for check in self.checks
         )
 
     def rows(self) -> list[dict[str, Any]]:
         """One per check."""
-        return [asdict(each) for each in self.checks]
+        return [asdict(check) for check in self.checks]
 
     def data(self) -> dict[str, Any]:
         """The JSON document of `verify --certificate FILE --json`."""
@@ -68,12 +68,12 @@ class CertificateVerification(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         table = Table("check", "passed", numbers("mappings"), Column("what comes out", wrapped=True))
-        for each in self.checks:
-            passed = {True: "yes", False: "NO", None: "not asked"}[each.passed]
-            table.add_row(each.name, passed, each.tried or None, each.message)
-        counts = Counter(each.passed for each in self.checks)
+        for check in self.checks:
+            passed = {True: "yes", False: "NO", None: "not asked"}[check.passed]
+            table.add_row(check.name, passed, check.tried or None, check.message)
+        counts = Counter(check.passed for check in self.checks)
         told = f"{counts[True]} of {len(self.checks)} checks passed, {counts[False]} failed, {counts[None]} could not be asked"
-        changed = any(each.name == "contents" and each.passed is False for each in self.checks)
+        changed = any(check.name == "contents" and check.passed is False for check in self.checks)
         return [
             str(self.certificate),
             "",

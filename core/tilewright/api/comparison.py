@@ -66,12 +66,12 @@ def compare(
 def _refusing(plan: Plan) -> tuple[Fit, ...]:
     """Return which models fit which layers, and log those that fit none before the search begins."""
     fits = tuple(
-        fit_of(model, each.problem, plan.architecture, plan.constraints)
+        fit_of(model, distinct.problem, plan.architecture, plan.constraints)
         for model in plan.models
-        for each in plan.workload.distinct()
+        for distinct in plan.workload.distinct()
     )
     for model in refused_models(fits):
-        first = next(each for each in fits if each.model == model)
+        first = next(fit for fit in fits if fit.model == model)
         text = f"warning: cost model {model} does not fit {plan.architecture.name} and is left out: {first.reason}; {advice(first, fits)}"
         logging.getLogger("tilewright").warning("%s", text)
     return fits

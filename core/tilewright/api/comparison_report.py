@@ -189,8 +189,8 @@ class ComparisonReport(Tabular):
 
     def _unlimited(self) -> list[str]:
         """Return which limits do not apply to provers that limit themselves (`Plan.configuration`)."""
-        budgets = {each.mapper: each.configuration.budget for each in self.points if each.configuration is not None}
-        if all(each.evaluations is None for each in budgets.values()):
+        budgets = {point.mapper: point.configuration.budget for point in self.points if point.configuration is not None}
+        if all(budget.evaluations is None for budget in budgets.values()):
             return []
         free = [mapper for mapper, budget in budgets.items() if budget == Budget(seconds=budget.seconds)]
         return [f"--evaluations does not limit {mapper}, which ends with its proof" for mapper in free]
@@ -198,13 +198,13 @@ class ComparisonReport(Tabular):
     def _unsearched(self) -> tuple[str, ...]:
         """Return which rules of other tools' files no search has."""
         runs = [point.configuration for point in self.points if point.configuration is not None]
-        problems = [each.problem for each in self.workload.distinct()]
+        problems = [distinct.problem for distinct in self.workload.distinct()]
         return unsearched_notes(runs[0].constraints, problems) if runs else ()
 
     def _unmatched(self) -> tuple[str, ...]:
         """Names in architecture and constraints that match nothing; all searches share the constraints."""
         runs = [point.configuration for point in self.points if point.configuration is not None]
-        problems = [each.problem for each in self.workload.distinct()]
+        problems = [distinct.problem for distinct in self.workload.distinct()]
         return unmatched(problems, self.architecture, runs[0].constraints) if runs else ()
 
     def _warnings(self) -> list[tuple[str, str]]:
@@ -232,7 +232,7 @@ class ComparisonReport(Tabular):
         """
         refused = refused_models(self.fits)
         shown = [n for n, model in enumerate(self.models) if model.name not in refused]
-        told = {n: any(each[n] for each in self._distances) for n in shown}
+        told = {n: any(distance[n] for distance in self._distances) for n in shown}
         columns = [
             column
             for n in shown

@@ -57,7 +57,7 @@ class EvaluationReport(Tabular):
     is_explained: bool = False
 
     def __repr__(self) -> str:
-        return f"<EvaluationReport: {', '.join(f'{each.model} on {each.problem}' for each in self.reports)}>"
+        return f"<EvaluationReport: {', '.join(f'{report.model} on {report.problem}' for report in self.reports)}>"
 
     def __getitem__(self, model: str) -> Report:
         """Return the first report of a model, or raise KeyError."""
@@ -88,9 +88,9 @@ class EvaluationReport(Tabular):
             for report in valid
         ]
         rows: list[dict[str, Any]] = []
-        for level, tensor in dict.fromkeys(place for each in counts for place in each):
+        for level, tensor in dict.fromkeys(place for count in counts for place in count):
             for action in ACTIONS:
-                values = [getattr(each.get((level, tensor)), action, None) for each in counts]
+                values = [getattr(count.get((level, tensor)), action, None) for count in counts]
                 if len(set(values)) > 1:
                     by_model = {report.model: value for report, value in zip(valid, values, strict=True)}
                     rows.append({"level": level, "tensor": tensor, "action": action, "counts": by_model})

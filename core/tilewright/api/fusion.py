@@ -68,7 +68,7 @@ class FusionReport(Tabular):
 
     def _outermost(self, report: Report) -> int:
         memory = self.mapping.architecture.memories[0]
-        own = [each for each in report.accesses if each.level == memory.name]
+        own = [access for access in report.accesses if access.level == memory.name]
         words = [
             (each.reads.total + each.fills.total + each.updates.total) * self._width(str(each.layer), each.tensor)
             for each in own
@@ -99,10 +99,10 @@ class FusionReport(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict for the mapping without fusion, and one for the fused one."""
         return [
-            {"mapping": name, "energy_pj": each.energy_pj, "cycles": each.cycles, "edp": each.edp}
-            | {"outermost_words": self._outermost(each)}
-            | {f"{level.name}_peak_words": level.used_words for level in each.levels}
-            for name, each in (("unfused", self.unfused), ("fused", self.fused))
+            {"mapping": name, "energy_pj": report.energy_pj, "cycles": report.cycles, "edp": report.edp}
+            | {"outermost_words": self._outermost(report)}
+            | {f"{level.name}_peak_words": level.used_words for level in report.levels}
+            for name, report in (("unfused", self.unfused), ("fused", self.fused))
         ]
 
     def tables(self) -> Sequence[Table | str]:
@@ -187,7 +187,7 @@ def fuse(
         _certificate(searched, fused, unfused, chosen, built) if proved and isinstance(model, str | None) else None
     )
     bound = (fused.of(chosen) if proved else searched.bound) if exact else None
-    found = FusionReport(
+    report = FusionReport(
         searched.group,
         fused,
         unfused,
@@ -198,11 +198,11 @@ def fuse(
         unfused_proved=exact and searched.unfused_proved,
     )
     if files is None:
-        return found
+        return report
     files.write("group.yaml", searched.group.to_yaml())
     if certificate is not None:
         files.write("group.certificate.yaml", certificate.to_yaml())
-    return replace(found, folder=files.path, unwritten=files.failure)
+    return replace(report, folder=files.path, unwritten=files.failure)
 
 
 def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: list[Any], force: bool) -> RunFolder:
@@ -241,7 +241,7 @@ def _certificate(
     searched: FusedGroup, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
 ) -> GroupCertificate:
     value = fused.of(objective)
-    found = GroupCertificate.model_validate(
+    certificate = GroupCertificate.model_validate(
         {
             "proof_version": FUSION_PROOFS,
             "objective": objective,
@@ -252,4 +252,4 @@ def _certificate(
         }
         | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
     )
-    return found.model_copy(update={"digests": found.part_digests()})
+    return certificate.model_copy(update={"digests": certificate.part_digests()})

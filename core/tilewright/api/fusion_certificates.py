@@ -66,13 +66,13 @@ def _group_checks(it: GroupCertificate, samples: int, limit: int, seed: int) -> 
     rivals = GroupRivals(it.group, it.objective, model, samples, limit, seed)
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
     try:
-        found = search_group(it.group, it.objective)
+        group = search_group(it.group, it.objective)
     except TilewrightError as error:
         yield Check("bound", False, error.message)
         return
-    plain, fused = (evaluate_group(model, each) for each in (found.unfused, found.group))
+    plain, fused = (evaluate_group(model, mapping) for mapping in (group.unfused, group.group))
     yield _equal("unfused", [("without fusion", plain.of(it.objective), it.unfused)])
-    if is_exact(found, fused, model):
+    if is_exact(group, fused, model):
         yield bound_check(it.bound, fused.of(it.objective) or 0.0)
     else:
         yield Check("bound", False, "the model counts other costs than words, so nothing is proved")
@@ -186,8 +186,8 @@ def _any_fusion(told: float | None, proved: float | None) -> Check:
     """Check the recorded bound on all mappings whose results stay, whole or in tiles; None: there is none."""
     if told is None or proved is None:
         return Check("at least", told is None, value_message("at least", proved, told))
-    found = bound_check(told, proved)
-    return Check("at least", found.passed, found.message)
+    check = bound_check(told, proved)
+    return Check("at least", check.passed, check.message)
 
 
 def _equal(name: str, figures: Sequence[tuple[str, float | None, float]]) -> Check:
@@ -195,6 +195,6 @@ def _equal(name: str, figures: Sequence[tuple[str, float | None, float]]) -> Che
     return Check(
         name,
         all(same(now, told) for _, now, told in figures),
-        "; ".join(value_message(*each) for each in figures),
+        "; ".join(value_message(*figure) for figure in figures),
         1,
     )

@@ -61,7 +61,7 @@ def settings_of(kind: type) -> dict[str, Setting]:
 def documented(settings: MappingOf[str, Setting]) -> str:
     """Return the settings as entries of the section `Args:` in the docstring of a function."""
     entries = []
-    for each in settings.values():
-        text = f"{each.name}: {each.help[0].upper()}{each.help[1:]}.{f' Default: {each.unset}.' * bool(each.unset)}"
+    for setting in settings.values():
+        text = f"{setting.name}: {setting.help[0].upper()}{setting.help[1:]}.{f' Default: {setting.unset}.' * bool(setting.unset)}"
         entries.append(textwrap.fill(text, 100, initial_indent=" " * 8, subsequent_indent=" " * 12))
     return "\n".join(entries)

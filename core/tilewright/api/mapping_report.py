@@ -116,7 +116,7 @@ class MappingReport(Tabular):
         those of the best alternative.
         """
         costs: dict[str, MappedLayer | Cost | None] = {
-            name: each for each in self.layers if self.expansion is None for name in each.distinct.layers
+            name: layer for layer in self.layers if self.expansion is None for name in layer.distinct.layers
         }
         for choice in self.choices:
             if choice.is_best:
@@ -141,7 +141,7 @@ class MappingReport(Tabular):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Names in architecture and constraints that match nothing in the workload, and operations that do not fit."""
-        problems, run = [each.problem for each in self.searched.distinct()], self.configuration
+        problems, run = [distinct.problem for distinct in self.searched.distinct()], self.configuration
         unfit = operand_warnings(problems, run.architecture)
         return (*unmatched(problems, run.architecture, run.constraints), *unfit)
 
@@ -177,13 +177,13 @@ class MappingReport(Tabular):
         if self.expansion is None:
             count = len(self.layers)
             found = [
-                Cost(each.energy_pj, each.cycles) * each.count
-                for each in self.layers
-                if each.energy_pj is not None and each.cycles is not None
+                Cost(layer.energy_pj, layer.cycles) * layer.count
+                for layer in self.layers
+                if layer.energy_pj is not None and layer.cycles is not None
             ]
         else:
             count = len(self.workload.distinct())
-            best = [(each.total, each.offer.distinct.count) for each in self.choices if each.is_best]
+            best = [(choice.total, choice.offer.distinct.count) for choice in self.choices if choice.is_best]
             found = [total * times for total, times in best if total is not None]
         return sum(found, Cost()) if found and len(found) == count else None
 
@@ -250,9 +250,14 @@ class MappingReport(Tabular):
             "warnings": list(self.warnings),
             "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
             "unmapped": [
-                {"name": each.name, "operator": each.operator, "reason": each.reason, "operations": each.operations}
-                | {"origin": None if each.origin is None else each.origin.model_dump(exclude_none=True)}
-                for each in self.workload.unmapped
+                {
+                    "name": unmapped.name,
+                    "operator": unmapped.operator,
+                    "reason": unmapped.reason,
+                    "operations": unmapped.operations,
+                }
+                | {"origin": None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True)}
+                for unmapped in self.workload.unmapped
             ],
             "algorithms": offer_rows(self.choices),
             "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
@@ -282,7 +287,7 @@ class MappingReport(Tabular):
             "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
             "levels": []
             if layer.mapping is None
-            else [each.model_dump(mode="json") for each in layer.mapping.levels()],
+            else [level.model_dump(mode="json") for level in layer.mapping.levels()],
             "energy": [] if layer.report is None else layer.report.rows(),
             "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
             "search": {
@@ -301,7 +306,7 @@ class MappingReport(Tabular):
                 "history": [list(each) for each in result.history] if result else [],
                 "cached": layer.cached,
             },
-            "unsearched": [each.data() for each in self.unsearched(layer)],
+            "unsearched": [rule.data() for rule in self.unsearched(layer)],
             "error": None if layer.error is None else str(layer.error),
         }
 
@@ -328,11 +333,11 @@ class MappingReport(Tabular):
         """Return a message where constraints that the user wrote call a dimension as the problem calls another one."""
         constraints = self.configuration.constraints
         told: dict[str, list[str]] = {}
-        for each in () if constraints.default else self.workload.distinct():
-            letters = constraints.swapped_letters(each.problem)
+        for distinct in () if constraints.default else self.workload.distinct():
+            letters = constraints.swapped_letters(distinct.problem)
             if letters:
                 words = ", ".join(f"{letter} is {name}" for letter, name in sorted(letters.items()))
-                told.setdefault(words, []).append(each.problem.name)
+                told.setdefault(words, []).append(distinct.problem.name)
         return [
             f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
             for words, names in told.items()
@@ -359,7 +364,9 @@ class MappingReport(Tabular):
 
     def _indivisible(self) -> list[str]:
         """Return a note on each size without useful divisors, if tiles must divide."""
-        even = [each.problem for each in self.layers if each.result is not None and self._cutting(each) == "perfect"]
+        even = [
+            layer.problem for layer in self.layers if layer.result is not None and self._cutting(layer) == "perfect"
+        ]
         return [
             f"note: tiles that divide {size} ({which}) are {', '.join(map(str, divisors(size)))}; --factors as_needed "
             "allows others in such layers"
@@ -399,7 +406,7 @@ class MappingReport(Tabular):
                 found.append(f"  hint: try {first}, other --constraints or another cost model")
             found.extend(f"warning: {warning}" for warning in layer.warnings if warning not in self.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
-            if not any(each.is_best for each in self.choices if each.offer.distinct.problem is distinct.problem):
+            if not any(choice.is_best for choice in self.choices if choice.offer.distinct.problem is distinct.problem):
                 found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
         found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
         found += folder_message(self.folder, self.unwritten)
@@ -498,22 +505,26 @@ class MappingReport(Tabular):
     @cached_property
     def _renamed(self) -> bool:
         """Whether some layer has another name in the file that it was read from."""
-        origins = {each.name: each.distinct.origin for each in self.layers}
+        origins = {layer.name: layer.distinct.origin for layer in self.layers}
         return any(origin is not None and origin.short != name for name, origin in origins.items())
 
     @cached_property
     def _densities(self) -> dict[str, str]:
         """Return the densities of each layer that has some."""
-        found = {layer.name: [each for each in layer.problem.tensors if each.density] for layer in self.layers}
-        return {name: ", ".join(f"{each.name} {each.density}" for each in some) for name, some in found.items() if some}
+        found = {layer.name: [tensor for tensor in layer.problem.tensors if tensor.density] for layer in self.layers}
+        return {
+            name: ", ".join(f"{tensor.name} {tensor.density}" for tensor in some)
+            for name, some in found.items()
+            if some
+        }
 
     @property
     def _proofs(self) -> dict[str, str]:
         """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
         return {
-            each.name: each.result.proved + ("" if covers_files(self.unsearched(each)) else ", wider")
-            for each in self.layers
-            if each.result and each.result.proved
+            layer.name: layer.result.proved + ("" if covers_files(self.unsearched(layer)) else ", wider")
+            for layer in self.layers
+            if layer.result and layer.result.proved
         }
 
     def _speed(self) -> list[Table | str]:
@@ -534,8 +545,8 @@ class MappingReport(Tabular):
         if not self.workload.unmapped:
             return []
         groups: dict[tuple[str, str], list[int | None]] = {}
-        for each in self.workload.unmapped:
-            groups.setdefault((each.operator, each.reason), []).append(each.operations)
+        for unmapped in self.workload.unmapped:
+            groups.setdefault((unmapped.operator, unmapped.reason), []).append(unmapped.operations)
         known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
         work = sum(known.values()) + self.workload.macs
         columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))

@@ -195,7 +195,8 @@ class NetworkFusion(Tabular):
             "gap": self.gap,
             "proved": self.proved,
             "residents": [
-                {"maker": each.maker, "readers": list(each.operands), "words": each.words} for each in self.residents
+                {"maker": resident.maker, "readers": list(resident.operands), "words": resident.words}
+                for resident in self.residents
             ],
             "layers": [
                 {
@@ -212,7 +213,7 @@ class NetworkFusion(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per layer."""
-        staying = {each.maker for each in self.residents}
+        staying = {resident.maker for resident in self.residents}
         return [
             {"layer": name, "energy_pj": cost.energy_pj, "cycles": cost.cycles, "result_stays": name in staying}
             for name, cost in zip(self.layers, self.costs, strict=True)
@@ -228,8 +229,8 @@ class NetworkFusion(Tabular):
         if self.gain.least is not None and self.gain.gain is not None:
             table.add_row(self.gain.bounded, self.gain.least, 100 * self.gain.gain)
         staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
-        for each in self.residents:
-            staying.add_row(each.maker, ", ".join(each.operands), each.words)
+        for resident in self.residents:
+            staying.add_row(resident.maker, ", ".join(resident.operands), resident.words)
         told = [] if self.bound is None else [self._proved]
         if self.gain.unknown or not self.residents:
             told.append(self.gain.told)
@@ -298,17 +299,17 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
     names = tuple(layer.name for layer in plan.workload.layers)
     bound = placed.bound if gain.has_choice else None
     figures = placed.energy_pj, placed.cycles, bound
-    found = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    fusion = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
     if plan.named and not network.configuration.constraints.uneven:
-        found = replace(found, certificate=_certificate(found, network, settings))
+        fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
     if files is None:
-        return found
-    files.write("network.json", json.dumps(found.data(), indent=1) + "\n")
-    if found.group is not None:
-        files.write("group.yaml", found.group.to_yaml())
-    if found.certificate is not None:
-        files.write("network.certificate.yaml", found.certificate.to_yaml())
-    return replace(found, folder=files.path, unwritten=files.failure)
+        return fusion
+    files.write("network.json", json.dumps(fusion.data(), indent=1) + "\n")
+    if fusion.group is not None:
+        files.write("group.yaml", fusion.group.to_yaml())
+    if fusion.certificate is not None:
+        files.write("network.certificate.yaml", fusion.certificate.to_yaml())
+    return replace(fusion, folder=files.path, unwritten=files.failure)
 
 
 def fused_network(
@@ -323,7 +324,7 @@ def fused_network(
     strange = sorted(settings.keys() - set(CERTIFIED))
     if strange:
         raise InputError(f"unknown settings: {', '.join(strange)}; expected {', '.join(CERTIFIED)}")
-    defaults: Any = {name: each.default for name, each in settings_of(MapSettings).items()}
+    defaults: Any = {name: setting.default for name, setting in settings_of(MapSettings).items()}
     return _prepared(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})[0]
 
 
@@ -349,7 +350,7 @@ def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSe
         least=found.gain.least,
         energy_pj=found.energy_pj,
         cycles=found.cycles,
-        residents=tuple(each.maker for each in found.residents),
+        residents=tuple(resident.maker for resident in found.residents),
         settings=FrozenDict(own),
         architecture=run.architecture,
         workload=network.workload,
@@ -386,9 +387,9 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
     if not math.isfinite(plain):
         failed = [cost.layer for cost in network.costs.values() if cost.layer is not None and cost.layer.report is None]
         unmapped = {  # a layer is searched in several cases
-            each.name: each.error
-            for each in failed
-            if each.architecture is None or each.architecture == network.configuration.architecture
+            layer.name: layer.error
+            for layer in failed
+            if layer.architecture is None or layer.architecture == network.configuration.architecture
         }
         reasons = [
             Reason(
@@ -411,6 +412,6 @@ def gain_of(network: ResidentNetwork) -> FusionGain:
         plain,
         None if network.workload.unknown else min(plain, least),
         None if network.home is None else network.home.name,
-        tuple(each.maker for each in network.may_stay),
+        tuple(intermediate.maker for intermediate in network.may_stay),
         network.workload.unknown,
     )

@@ -76,16 +76,18 @@ class Plan:
         Raises:
             InputError, UnknownNameError: An argument is invalid.
         """
-        words: dict[str, Any] = {name: each.default for name, each in settings_of(Searches).items()} | {**settings}
+        words: dict[str, Any] = {name: setting.default for name, setting in settings_of(Searches).items()} | {
+            **settings
+        }
         at_least(1, jobs=words["jobs"])
         at_least(0, seed=words["seed"])
         is_shown(words["progress"])
         budget = budget_of(words["seconds"], words["evaluations"], words["patience"])
         chosen = None if words["objective"] is None else objective_of(words["objective"])
         for_model = options_by_name(words["model_options"], [name_of(model) for model in models])
-        for_mapper = options_by_name(words["mapper_options"], [name_of(each) for each in mappers], "mapper_options")
+        for_mapper = options_by_name(words["mapper_options"], [name_of(mapper) for mapper in mappers], "mapper_options")
         built = tuple(build_model(model, for_model[name_of(model)]) for model in models)
-        built_mappers = {name_of(each): _built(each, for_mapper[name_of(each)]) for each in mappers}
+        built_mappers = {name_of(mapper): _built(mapper, for_mapper[name_of(mapper)]) for mapper in mappers}
         network, architecture, constraints, stated = _given(workload, arch, words)
         constraints = with_factors(constraints, words["factors"], words["uneven"])
         _tell_of_ragged_tiles(network, constraints)
@@ -249,7 +251,7 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
 
     That is which problems need an operation of more operands, and which rules of files are not searched.
     """
-    problems = [each.problem for each in workload.distinct()]
+    problems = [distinct.problem for distinct in workload.distinct()]
     for text in operand_warnings(problems, configuration.architecture):
         logging.getLogger("tilewright").warning("warning: %s", text)
     for text in unsearched_notes(configuration.constraints, problems):
@@ -259,9 +261,9 @@ def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
 def _tell_of_ragged_tiles(workload: Workload, constraints: Constraints) -> None:
     """Log which sizes give their layers ragged tiles, if constraints leave that to the sizes."""
     if constraints.factors == "as_needed":
-        problems = [each.problem for each in workload.distinct()]
+        problems = [distinct.problem for distinct in workload.distinct()]
         for size, first in sizes_with_few_divisors(problems).items():
-            layers = [each.name for each in problems if size in each.sizes]
+            layers = [problem.name for problem in problems if size in problem.sizes]
             more = f" and {len(layers) - 1} more" if len(layers) > 1 else ""
             text = f"note: few tiles divide {size} ({first}): tiles of {layers[0]}{more} may be ragged"
             logging.getLogger("tilewright").warning("%s", text)
@@ -298,7 +300,7 @@ def _network(
         return _mappable(found.workload), found.objective
     if any(theirs):
         raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
-    parts = [load_workload(each) for each in works]
+    parts = [load_workload(work) for work in works]
     if len(parts) == 1:
         return _mappable(parts[0]), None
     connected = _connected(works, parts)
@@ -332,8 +334,8 @@ def _mappable(workload: Workload) -> Workload:
     """Return the workload, or raise InputError if it has no layer."""
     if not workload.layers:
         because: dict[str, dict[str, None]] = {}
-        for each in workload.unmapped:
-            because.setdefault(each.reason, {})[each.operator] = None
+        for unmapped in workload.unmapped:
+            because.setdefault(unmapped.reason, {})[unmapped.operator] = None
         lines = "".join(f"\n  {', '.join(operators)}: {reason}" for reason, operators in because.items())
         raise InputError(
             f"{workload.name} has no layer that can be mapped{lines and f'; its operators are{lines}'}",

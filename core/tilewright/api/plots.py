@@ -36,7 +36,7 @@ class NetworkPlots:
         """Number of pJ in the unit of all energies, and its name."""
         energies = [layer["best"]["energy_pj"] for layer in self.mapped]
         return common_unit(
-            [*energies, *(each * layer["count"] for each, layer in zip(energies, self.mapped, strict=True))], "pJ"
+            [*energies, *(energy * layer["count"] for energy, layer in zip(energies, self.mapped, strict=True))], "pJ"
         )
 
     @property
@@ -45,10 +45,10 @@ class NetworkPlots:
 
     def _stacked(self, title: str, parts: Sequence[Mapping[str, float]], unit: str) -> Drawing:
         """Return bars of the parts of each layer; all executions count."""
-        series = list(dict.fromkeys(name for each in parts for name in each))
+        series = list(dict.fromkeys(name for part in parts for name in part))
         values = [
-            [each.get(name, 0.0) * layer["count"] for name in series]
-            for each, layer in zip(parts, self.mapped, strict=True)
+            [part.get(name, 0.0) * layer["count"] for name in series]
+            for part, layer in zip(parts, self.mapped, strict=True)
         ]
         return bars(title, self._names, series, values, unit)
 
@@ -82,8 +82,8 @@ class NetworkPlots:
         """Return the busiest port of the outermost memory, or None if the model reports no ports."""
         places = dict.fromkeys(row["level"] for each in self.mapped for row in each["energy"])
         ports = [each for each in layer["limits"] if each["action"] != "compute" and each["words"]]
-        first = next((place for place in places if any(each["name"] == place for each in ports)), None)
-        mine = [each for each in ports if each["name"] == first]
+        first = next((place for place in places if any(port["name"] == place for port in ports)), None)
+        mine = [port for port in ports if port["name"] == first]
         return max(mine, key=lambda each: float(each["words"]), default=None)
 
     def roofline(self) -> Drawing:
@@ -154,21 +154,21 @@ class FrontPlots:
         panels = []
         for layer in self.data["layers"]:
             points = layer["points"]
-            step, unit = common_unit([each["energy_pj"] for each in points], "pJ")
-            places = [(float(each["cycles"]), each["energy_pj"] / step) for each in points]
+            step, unit = common_unit([point["energy_pj"] for point in points], "pJ")
+            places = [(float(point["cycles"]), point["energy_pj"] / step) for point in points]
             panels.append(Panel(layer["name"], "cycles", f"energy, {unit}", places, [True] * len(places)))
         return pareto("Pareto fronts of the layers", panels, "the Pareto-optimal mappings")
 
 
 def figures_of(points: Rows) -> list[tuple[str, list[float]]]:
     """Return (name with unit, values) of energy, cycles and, if all are known, area of explored points."""
-    step, unit = common_unit([each["energy_pj"] for each in points], "pJ")
+    step, unit = common_unit([point["energy_pj"] for point in points], "pJ")
     found = [
-        (f"energy, {unit}", [each["energy_pj"] / step for each in points]),
-        ("cycles", [float(each["cycles"]) for each in points]),
+        (f"energy, {unit}", [point["energy_pj"] / step for point in points]),
+        ("cycles", [float(point["cycles"]) for point in points]),
     ]
-    if all(each["area_um2"] is not None for each in points):
-        found.append(("area, mm2", [each["area_um2"] * 1e-6 for each in points]))
+    if all(point["area_um2"] is not None for point in points):
+        found.append(("area, mm2", [point["area_um2"] * 1e-6 for point in points]))
     return found
 
 
@@ -181,10 +181,10 @@ class ExplorationPlots:
 
     def pareto(self) -> Drawing:
         """Return the points in energy, cycles and area, two at a time, each with the front of these two."""
-        points = [each for each in self.rows if each["energy_pj"] is not None]
+        points = [row for row in self.rows if row["energy_pj"] is not None]
         axes = figures_of(points)
-        chosen = [bool(each["on_front"]) for each in points]
-        names = [str(each["point"]) if each["on_front"] else "" for each in points]
+        chosen = [bool(point["on_front"]) for point in points]
+        names = [str(point["point"]) if point["on_front"] else "" for point in points]
         pairs = [(one, other) for at, one in enumerate(axes) for other in axes[at + 1 :]]
         panels = [
             Panel("", one, other, list(zip(xs, ys, strict=True)), chosen, names) for (one, xs), (other, ys) in pairs

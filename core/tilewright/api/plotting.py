@@ -91,9 +91,9 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
 
 def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:
     """Return a chart of a mapping's report by the default cost model."""
-    found = getattr(evaluate(mapping).plot, kind)()
-    assert isinstance(found, Drawing)
-    return found
+    drawing = getattr(evaluate(mapping).plot, kind)()
+    assert isinstance(drawing, Drawing)
+    return drawing
 
 
 def summary_of(file: Path) -> dict[str, Any]:
@@ -114,12 +114,12 @@ def _methods(plots: Any, file: Path | None = None) -> dict[str, Callable[[], Dra
 
     def drawn(kind: str) -> Drawing:
         try:
-            found = getattr(plots, kind)()
+            drawing = getattr(plots, kind)()
         except DAMAGED as error:
             if file is None or isinstance(error, InputError):
                 raise
             raise InputError(f"{file} was not written by tilewright: {type(error).__name__}: {error}") from None
-        assert isinstance(found, Drawing)
-        return found
+        assert isinstance(drawing, Drawing)
+        return drawing
 
     return {kind: partial(drawn, kind) for kind in plots.kinds}

@@ -102,7 +102,7 @@ class Verification(Tabular):
     @property
     def right(self) -> bool:
         """Whether the mapping is legal, complete and numerically right, and its alternatives are right."""
-        return self.executed.valid and all(each.right for each in self.alternatives)
+        return self.executed.valid and all(alternative.right for alternative in self.alternatives)
 
     @property
     def legal(self) -> bool:
@@ -123,10 +123,10 @@ class Verification(Tabular):
         keys = ("level", "tensor", "action", "executed", "counted")
         return [
             {"model": model.report.model}
-            | {key: getattr(each, key) for key in keys}
-            | {"causes": ", ".join(cause.code for cause in each.causes)}
+            | {key: getattr(difference, key) for key in keys}
+            | {"causes": ", ".join(cause.code for cause in difference.causes)}
             for model in self.models
-            for each in model.differences
+            for difference in model.differences
         ]
 
     def data(self) -> dict[str, Any]:
@@ -142,21 +142,21 @@ class Verification(Tabular):
             "executed": self.executed.model_dump(mode="json"),
             "alternatives": [
                 {
-                    "algorithm": each.record.algorithm.name,
-                    "name": each.record.alternative.name,
-                    "problem": each.record.problem.name,
-                    "right": each.right,
-                    "equality": None if each.equality is None else asdict(each.equality),
-                    "faults": list(each.faults),
+                    "algorithm": alternative.record.algorithm.name,
+                    "name": alternative.record.alternative.name,
+                    "problem": alternative.record.problem.name,
+                    "right": alternative.right,
+                    "equality": None if alternative.equality is None else asdict(alternative.equality),
+                    "faults": list(alternative.faults),
                 }
-                for each in self.alternatives
+                for alternative in self.alternatives
             ],
             "models": [
                 other.report.model_dump(mode="json", include=keys)
                 | {
                     "compared": other.compared,
-                    "differences": [each.model_dump(mode="json") for each in other.differences],
-                    "costs": [each.model_dump(mode="json") for each in other.costs],
+                    "differences": [difference.model_dump(mode="json") for difference in other.differences],
+                    "costs": [cost.model_dump(mode="json") for cost in other.costs],
                 }
                 for other in self.models
             ],
@@ -178,7 +178,7 @@ class Verification(Tabular):
             wrong = f"no: {ran.wrong_words:,} of {total} differ"
             lines.append(f"  right     {wrong if ran.wrong_words else f'yes: {total} are correct'}")
         lines += [f"  - {reason}" for reason in executed.reasons[len(self.violations) :]]
-        lines += [f"  {each}" for each in self.alternatives]
+        lines += [f"  {alternative}" for alternative in self.alternatives]
         if executed.valid:
             lines.append(f"  energy {quantity(executed.energy_pj, 'pJ')}, {quantity(executed.cycles, 'cycles')}")
         return lines
@@ -198,10 +198,12 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
         ]
     counts = numbers("executed"), numbers(report.model)
     table = Table("level", "tensor", "action", *counts, Column("because", wrapped=True))
-    for each in other.differences:
-        causes = "; ".join(cause.message for cause in each.causes)
+    for difference in other.differences:
+        causes = "; ".join(cause.message for cause in difference.causes)
         because = causes or "unexplained: the model declares no such approximation"
-        table.add_row(each.level, each.tensor, each.action, each.executed, each.counted, because)
+        table.add_row(
+            difference.level, difference.tensor, difference.action, difference.executed, difference.counted, because
+        )
     return [
         *lines,
         f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",
@@ -214,12 +216,12 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
 def _costs_beside(other: ModelVerification) -> list[Table | str]:
     """Return a line for energy and for cycles, where the execution has others."""
     lines: list[Table | str] = []
-    for each in other.costs:
-        name, unit = ("other energy", "pJ") if each.figure == "energy_pj" else ("other cycles", "cycles")
-        times = f" ({figure(each.counted / each.executed, 3)} times)" if each.executed else ""
-        causes = "; ".join(f"{cause.message} [{cause.code}]" for cause in each.causes) or "no cause is known"
+    for cost in other.costs:
+        name, unit = ("other energy", "pJ") if cost.figure == "energy_pj" else ("other cycles", "cycles")
+        times = f" ({figure(cost.counted / cost.executed, 3)} times)" if cost.executed else ""
+        causes = "; ".join(f"{cause.message} [{cause.code}]" for cause in cost.causes) or "no cause is known"
         lines.append(
-            f"  {name}: {quantity(each.counted, unit)}, executed {quantity(each.executed, unit)}{times}: {causes}"
+            f"  {name}: {quantity(cost.counted, unit)}, executed {quantity(cost.executed, unit)}{times}: {causes}"
         )
     return lines
 
@@ -322,12 +324,12 @@ class RecordedReport(Tabular):
     @property
     def unexplained(self) -> tuple[RecordedFigure, ...]:
         """Values that differ without a known cause."""
-        return tuple(each for each in self.differences if not each.causes)
+        return tuple(difference for difference in self.differences if not difference.causes)
 
     @property
     def causes(self) -> tuple[Reason, ...]:
         """Known causes of differences, each once."""
-        return tuple(dict.fromkeys(cause for each in self.differences for cause in each.causes))
+        return tuple(dict.fromkeys(cause for difference in self.differences for cause in difference.causes))
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `diff-stats --json`."""
@@ -372,9 +374,16 @@ class RecordedReport(Tabular):
             numbers(self.report.model),
             Column("because", wrapped=True),
         )
-        for each in self.differences:
-            codes = ", ".join(cause.code for cause in each.causes) or "?"
-            table.add_row(each.level, each.tensor or "", each.figure, each.recorded, each.ours, codes)
+        for difference in self.differences:
+            codes = ", ".join(cause.code for cause in difference.causes) or "?"
+            table.add_row(
+                difference.level,
+                difference.tensor or "",
+                difference.figure,
+                difference.recorded,
+                difference.ours,
+                codes,
+            )
         lines = [f"{cause.code}: in {cause.where} {cause.message}" for cause in self.causes]
         unexplained = [f"?: {len(self.unexplained)} values differ for an unknown reason"] if self.unexplained else []
         return ["", table, *lines, *unexplained]

@@ -57,9 +57,9 @@ def convert_command(
     notes = [f"warning: {warning}" for warning in made.warnings] + [f"dropped {field}" for field in made.dropped]
     if output is not None:
         others = sorted(
-            each.name
-            for each in (output.iterdir() if output.is_dir() else ())
-            if each.name not in made.files and each.suffix in {Path(name).suffix for name in made.files}
+            path.name
+            for path in (output.iterdir() if output.is_dir() else ())
+            if path.name not in made.files and path.suffix in {Path(name).suffix for name in made.files}
         )
         made.save(output)
         if others:

@@ -63,7 +63,7 @@ def map_command(
         raise typer.Exit(
             _code(
                 fronts.complete and not fronts.stopped,
-                [fronts.unwritten, *(each.fastest.error for each in fronts.fronts)],
+                [fronts.unwritten, *(front.fastest.error for front in fronts.fronts)],
             )
         )
     report = tw.map(flags.loaded(workload), arch, **settings)
@@ -101,9 +101,9 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
     if len(workload) != 1 or len(arch) != 1 or odd:
         what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
-    found = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
-    print_result(found, flags.json, flags.quiet, found.messages())
-    raise typer.Exit(_code(True, [found.unwritten]))
+    report = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
+    print_result(report, flags.json, flags.quiet, report.messages())
+    raise typer.Exit(_code(True, [report.unwritten]))
 
 
 def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:
@@ -151,5 +151,5 @@ def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | No
 
 def _of_layer(workload: str, layer: str) -> str:
     """Return the argument that selects one layer; for a folder, the name of its file."""
-    files = [each for each in Path(workload).iterdir() if each.stem == layer] if os.path.isdir(workload) else []
+    files = [path for path in Path(workload).iterdir() if path.stem == layer] if os.path.isdir(workload) else []
     return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"

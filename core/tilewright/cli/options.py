@@ -59,11 +59,11 @@ class GroupedCommand(Command):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         headings = {name: heading for heading, names in PANELS.items() for name in names}
         blocks: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Arguments", "Options", *PANELS)}
-        for each in self.get_params(ctx):
-            record = each.get_help_record(ctx)
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
             if record is not None:
-                is_argument = each.param_type_name == "argument"
-                blocks["Arguments" if is_argument else headings.get(each.name or "", "Options")].append(record)
+                is_argument = parameter.param_type_name == "argument"
+                blocks["Arguments" if is_argument else headings.get(parameter.name or "", "Options")].append(record)
         for heading, records in blocks.items():
             if records:
                 with formatter.section(heading):
@@ -92,7 +92,7 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
         elif kind == "architecture":
             names = list(library.names("architectures"))
         else:
-            names = [each.name for each in installed().registrations if each.spec.kind == kind]
+            names = [registration.name for registration in installed().registrations if registration.spec.kind == kind]
         before, comma, last = incomplete.rpartition(",")
         return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
 
@@ -226,7 +226,7 @@ def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], Non
     Args:
         kind: A class of `tilewright.api.settings`.
     """
-    settings = {name: each for name, each in settings_of(kind).items() if name not in ("progress", "reading")}
+    settings = {name: setting for name, setting in settings_of(kind).items() if name not in ("progress", "reading")}
 
     def decorate(command: Callable[Concatenate[Flags, ...], None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
@@ -234,13 +234,15 @@ def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], Non
 
         @functools.wraps(command)
         def call(**words: Any) -> None:
-            chosen = {name: _keyword(each, words.pop(name)) for name, each in settings.items()}
-            command(Flags(chosen, **{each.name: words.pop(each.name) for each in shared}), **words)
+            chosen = {name: _keyword(setting, words.pop(name)) for name, setting in settings.items()}
+            command(Flags(chosen, **{parameter.name: words.pop(parameter.name) for parameter in shared}), **words)
 
-        options = {name: Annotated[_type(each), option(each)] for name, each in settings.items()}
+        options = {name: Annotated[_type(setting), option(setting)] for name, setting in settings.items()}
         generated = [
-            inspect.Parameter(name, KEYWORD, annotation=options[name], default=False if each.negated else each.default)
-            for name, each in settings.items()
+            inspect.Parameter(
+                name, KEYWORD, annotation=options[name], default=False if setting.negated else setting.default
+            )
+            for name, setting in settings.items()
         ]
         _spell_out(call, [*own, *generated, *shared])
         return call
@@ -274,8 +276,8 @@ def _keyword(setting: Setting, value: Any) -> Any:
 
 def _spell_out(call: Callable[..., None], parameters: list[inspect.Parameter]) -> None:
     """Give a command these parameters, all by keyword, so that typer reads them."""
-    call.__signature__ = inspect.Signature([each.replace(kind=KEYWORD) for each in parameters])  # type: ignore[attr-defined]
-    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__signature__ = inspect.Signature([parameter.replace(kind=KEYWORD) for parameter in parameters])  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
 
 
 def with_traceback(command: Callable[..., None]) -> Callable[..., None]:

@@ -78,7 +78,7 @@ def fit_command(
 
     report = tw.fit(arch, workload, models=models, constraints=constraints)
     print_result(report, json)
-    raise typer.Exit(0 if any(each.fits for each in report.fits) else 3)
+    raise typer.Exit(0 if any(fit.fits for fit in report.fits) else 3)
 
 
 @app.command("check", cls=options.Command)
@@ -135,12 +135,12 @@ def _named(registry: Registry, name: str) -> list[Registration]:
 
     found = []
     for kind in KINDS:
-        if any(name in (each.spec.name, each.long_name) for each in registry.of_kind(kind)):
+        if any(name in (registration.spec.name, registration.long_name) for registration in registry.of_kind(kind)):
             found.append(registry.find(kind, name))
     if not found:
         from tilewright.schema.document import suggestion
 
-        names = sorted({each.spec.name for each in registry.registrations})
+        names = sorted({registration.spec.name for registration in registry.registrations})
         raise UnknownPluginError(
             f"no plugin is called '{name}'{suggestion(name, names)}; installed: {', '.join(names)}"
         )
@@ -237,8 +237,14 @@ def _check(found: list[Registration], options: dict[str, Any], sources: list[str
     broken = sum(not outcome.ok for _, outcome in outcomes)
     if json:
         rows = [
-            {"kind": kind, "plugin": each.plugin, "check": each.check, "status": each.status, "message": each.message}
-            for kind, each in outcomes
+            {
+                "kind": kind,
+                "plugin": outcome.plugin,
+                "check": outcome.check,
+                "status": outcome.status,
+                "message": outcome.message,
+            }
+            for kind, outcome in outcomes
         ]
         print_json({"schema_version": 1, "checks": rows})
     else:

@@ -66,9 +66,9 @@ def verify_command(
         print_result(checked, json, quiet, [f"warning: {warning}" for warning in checked.warnings])
         raise typer.Exit(0 if checked.right else 1)
     assert mapping is not None
-    found = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
-    print_result(found, json, quiet)
-    raise typer.Exit(0 if found.right else 1)
+    verification = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
+    print_result(verification, json, quiet)
+    raise typer.Exit(0 if verification.right else 1)
 
 
 def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[str, object]) -> None:
@@ -115,7 +115,7 @@ def diff_stats_command(
     import tilewright as tw
     from tilewright.cli.common import key_values, print_result, reading
 
-    found = tw.diff_stats(
+    stats = tw.diff_stats(
         recorded,
         files,
         notation=notation,
@@ -123,5 +123,5 @@ def diff_stats_command(
         model_options=key_values(model_option, "--model-option"),
         reading=reading(values, dense, None, one_energy),
     )
-    print_result(found, json, quiet, [f"warning: {warning}" for warning in found.warnings])
-    raise typer.Exit(1 if found.unexplained else 0)
+    print_result(stats, json, quiet, [f"warning: {warning}" for warning in stats.warnings])
+    raise typer.Exit(1 if stats.unexplained else 0)

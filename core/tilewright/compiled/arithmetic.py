@@ -150,7 +150,7 @@ for _pair in itertools.product(GIVEN, repeat=2):
     @lower_builtin(np.where, LaneVector, *_pair)
     def _where(context: Any, builder: Any, given: Any, values: Any) -> Any:
         row, kinds = given.return_type, given.args[1:]
-        a, b = (broadcast(context, builder, value, each, row) for value, each in zip(values[1:], kinds, strict=True))
+        a, b = (broadcast(context, builder, value, kind, row) for value, kind in zip(values[1:], kinds, strict=True))
         return builder.select(values[0], a, b)
 
 
@@ -174,7 +174,9 @@ def _reduction(function: Callable[..., object], of_floats: str, of_ints: str) ->
             half //= 2
             halves = (list(range(start, start + half)) for start in (0, half))
             places = [ir.Constant(ir.VectorType(ir.IntType(32), half), each) for each in halves]
-            row = combine(*(builder.shuffle_vector(row, ir.Constant(row.type, ir.Undefined), each) for each in places))
+            row = combine(
+                *(builder.shuffle_vector(row, ir.Constant(row.type, ir.Undefined), place) for place in places)
+            )
         return builder.extract_element(row, ir.Constant(ir.IntType(32), 0))
 
 

@@ -53,7 +53,7 @@ def typed(function: Callable[..., object], typer: Callable[..., types.Type | Non
 
 def rows_of(*given: Any) -> Any:
     """Return the row type that rows and scalars combine to, or None if their types do not match."""
-    rows = {each for each in given if isinstance(each, LaneVector)}
+    rows = {vector for vector in given if isinstance(vector, LaneVector)}
     if len(rows) != 1:
         return None
     row = rows.pop()
@@ -90,7 +90,10 @@ def lower(function: Callable[..., object], count: int, make: Callable[..., Any])
         return make(
             builder,
             row,
-            *(broadcast(context, builder, value, each, row) for value, each in zip(values, given.args, strict=True)),
+            *(
+                broadcast(context, builder, value, argument, row)
+                for value, argument in zip(values, given.args, strict=True)
+            ),
         )
 
     for each in itertools.product(GIVEN, repeat=count):

@@ -35,5 +35,5 @@ def call(builder: Any, name: str, result: ir.Type, *arguments: Any) -> Any:
     """Call an LLVM intrinsic."""
     known = builder.module.globals
     if name not in known:
-        ir.Function(builder.module, ir.FunctionType(result, [each.type for each in arguments]), name)
+        ir.Function(builder.module, ir.FunctionType(result, [argument.type for argument in arguments]), name)
     return builder.call(known[name], arguments)

@@ -47,15 +47,15 @@ class Structure(types.BaseNamedTuple):
     def __init__(self, kind: Any, members: tuple[Any, ...]) -> None:
         self.fields, self.types, self.words = kind._fields, members, {"": 0}
         """`words`: the first word of each field, and at "" the number of all words."""
-        for name, each in zip(self.fields, members, strict=True):
-            array = isinstance(each, types.Array) and each.layout == "C"
-            if not (array or isinstance(each, (*_NUMBERS, Structure))):
+        for name, member in zip(self.fields, members, strict=True):
+            array = isinstance(member, types.Array) and member.layout == "C"
+            if not (array or isinstance(member, (*_NUMBERS, Structure))):
                 raise TypeError(
-                    f"{kind.__name__}.{name} is {each}: a number, an array without gaps or a structure is expected"
+                    f"{kind.__name__}.{name} is {member}: a number, an array without gaps or a structure is expected"
                 )
             self.words[name] = self.words[""]
-            self.words[""] += 1 + (each.ndim if array else 0)
-        told = repr([(name, str(each)) for name, each in zip(self.fields, members, strict=True)])
+            self.words[""] += 1 + (member.ndim if array else 0)
+        told = repr([(name, str(member)) for name, member in zip(self.fields, members, strict=True)])
         super().__init__(name=f"{kind.__name__}.{hashlib.sha256(told.encode()).hexdigest()[:12]}")
 
     def __len__(self) -> int:

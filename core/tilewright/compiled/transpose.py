@@ -48,7 +48,7 @@ def _transpose(context: Any, builder: Any, given: Any, values: Any) -> Any:
     numbers, rows = (
         context.make_array(kind)(context, builder, value) for kind, value in zip(given.args, values, strict=True)
     )
-    kind, stored = (context.get_data_type(each.dtype) for each in given.args)
+    kind, stored = (context.get_data_type(argument.dtype) for argument in given.args)
     size, stored_size = context.get_abi_sizeof(kind), context.get_abi_sizeof(stored)
     slots, dims = (builder.extract_value(numbers.shape, axis) for axis in (1, 2))
     stride, count = builder.extract_value(numbers.strides, 0), builder.mul(slots, dims)

@@ -199,7 +199,7 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     if inputs.architecture is None:
         return None
     old, without = inputs.architecture, {"component": None, "estimates": ()}
-    names = [each.name for each in old.parts if each.component is not None or each.estimates]
+    names = [part.name for part in old.parts if part.component is not None or part.estimates]
     if not names:
         return None
     new = old.with_memories(lambda memory: memory.model_copy(update=without))
@@ -224,8 +224,10 @@ def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     """Drop the densities of tensors, which are then dense."""
     if inputs.problem is None or not inputs.problem.sparse_tensors:
         return None
-    message = ", ".join(f"{each.density} of {each.name}" for each in inputs.problem.tensors if each.density is not None)
-    tensors = tuple(each.model_copy(update={"density": None}) for each in inputs.problem.tensors)
+    message = ", ".join(
+        f"{tensor.density} of {tensor.name}" for tensor in inputs.problem.tensors if tensor.density is not None
+    )
+    tensors = tuple(tensor.model_copy(update={"density": None}) for tensor in inputs.problem.tensors)
     new = inputs.problem.model_copy(update={"tensors": tensors})
     return replace(inputs, problem=new), DroppedField("tensor.density", message)
 

@@ -23,7 +23,7 @@ def joined(seen: Seen) -> Architecture | None:
     clusters = []
     for number, cluster in enumerate(first.clusters):
         memories = [
-            _memory([(problem, each.clusters[number].memories[at]) for problem, each in seen])
+            _memory([(problem, architecture.clusters[number].memories[at]) for problem, architecture in seen])
             for at in range(len(cluster.memories))
         ]
         clusters.append(cluster.model_copy(update={"memories": tuple(memories)}))
@@ -58,7 +58,9 @@ def _plain(architecture: Architecture) -> Architecture:
     """Return the architecture without widths and places of tensors."""
 
     def memories(all_of: Sequence[Memory]) -> Iterator[Memory]:
-        yield from (each.model_copy(update={"holds": None, "bits_per_value": FrozenDict()}) for each in all_of)
+        yield from (memory.model_copy(update={"holds": None, "bits_per_value": FrozenDict()}) for memory in all_of)
 
-    clusters = (each.model_copy(update={"memories": tuple(memories(each.memories))}) for each in architecture.clusters)
+    clusters = (
+        cluster.model_copy(update={"memories": tuple(memories(cluster.memories))}) for cluster in architecture.clusters
+    )
     return architecture.model_copy(update={"clusters": tuple(clusters)})

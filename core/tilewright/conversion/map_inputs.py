@@ -67,8 +67,8 @@ def read_map_inputs(
     searched = _searched([*given, *hardware])
     if searched:  # a notation without templates searches no folders
         options = {**(options or {}), "folders": tuple(map(str, searched))}
-        work = [each for each in given if each not in searched] if given else work
-        hardware = [each for each in hardware if each not in searched]
+        work = [path for path in given if path not in searched] if given else work
+        hardware = [path for path in hardware if path not in searched]
     paths = [] if work is None or isinstance(work, Workload) else list(_spread(work))
 
     def read(adapter: Adapter) -> MapInputs:
@@ -165,9 +165,11 @@ class _Reading:
                 problem = _problem(inputs, distinct.problem.name)
                 self.include(problem, inputs)
                 said[distinct.problem.content_key] = problem
-        for each in self.unmapped:
+        for unmapped in self.unmapped:
             hint = "the width of words may differ; map it by itself"
-            raise InputError(f"{each.name}: these files give it another architecture than the layers before", hint=hint)
+            raise InputError(
+                f"{unmapped.name}: these files give it another architecture than the layers before", hint=hint
+            )
         setup = self.finished(work.name)
         if setup.constraints is None:
             return replace(setup, workload=work)

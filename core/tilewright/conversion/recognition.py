@@ -160,7 +160,7 @@ def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration
             pass  # reported when the adapter is built
         taking.append(registration)
     if not taking:
-        raise InputError("no notation has these options" + "".join(f"\n  {each}" for each in refusals))
+        raise InputError("no notation has these options" + "".join(f"\n  {refusal}" for refusal in refusals))
     return taking
 
 
@@ -254,7 +254,7 @@ def _unread(
     likeliest = [complaint for complaint in complaints if reached[complaint] == furthest]
     other = "--from NAME says what a notation expects (notation= in Python)"
     if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
-        names = ", ".join(sorted(name for each in complaints.values() for name in each))
+        names = ", ".join(sorted(name for complaint in complaints.values() for name in complaint))
         other, likeliest = f"{other}; installed: {names}", []
     lines = [f"{shortened(each)} (read as {' and '.join(complaints[each])})" for each in likeliest]
     told = {hint for each in likeliest for hint in hints[each] if hint is not None}

@@ -52,7 +52,7 @@ def owners(files: Sequence[Path], registrations: Sequence[Registration]) -> list
     for registration in registrations:
         if isinstance(registration.spec, AdapterSpec):
             signs = set(registration.spec.signs)
-            counts[registration.long_name] = sum(bool(signs & each) for each in keys)
+            counts[registration.long_name] = sum(bool(signs & key) for key in keys)
     most = max(counts.values(), default=0)
     return [each for each in registrations if most and counts[each.long_name] == most]
 

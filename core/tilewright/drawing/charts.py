@@ -111,7 +111,7 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
     """
     if not points:
         raise InputError(f"{title}: there is nothing to draw", hint="the cost model reports no words of ports")
-    xs, ys = [each.intensity for each in points], [each.speed for each in points]
+    xs, ys = [point.intensity for point in points], [point.speed for point in points]
     _bounded(title, [*xs, *ys, units, rate or 0.0])
     knee = units / rate if rate else None
     low, high = 0.5 * min([*xs, knee or xs[0]]), 2 * max([*xs, knee or xs[0]])
@@ -138,16 +138,16 @@ def roofline(title: str, points: Sequence[RooflinePoint], units: float, rate: fl
         axes.set_ylabel("MACs per cycle")
         _log_ticks(axes)
         axes.grid()
-        _label(axes, [(x, y) for x, y in zip(xs, ys, strict=True)], [each.name for each in points])
-    fastest = max(points, key=lambda each: each.speed)
+        _label(axes, [(x, y) for x, y in zip(xs, ys, strict=True)], [point.name for point in points])
+    fastest = max(points, key=lambda point: point.speed)
     description = (
         f"{len(points)} layers below a roof of {_rounded(units, 12)} MACs per cycle"
         + (f" and {_rounded(rate, 6)} words per cycle" if rate else "")
         + f"; {fastest.name} is the fastest, with {_rounded(fastest.speed)} MACs per cycle."
     )
     marks = {
-        f"marks/{at}": f"{each.name}: {_rounded(each.speed)} MACs per cycle, {_rounded(each.intensity)} per word"
-        for at, each in enumerate(points)
+        f"marks/{at}": f"{point.name}: {_rounded(point.speed)} MACs per cycle, {_rounded(point.intensity)} per word"
+        for at, point in enumerate(points)
     }
     return Drawing(figure, title, description, marks)
 
@@ -290,7 +290,7 @@ def convergence(
 
 def _bounded(title: str, numbers: Sequence[float]) -> None:
     """Raise InputError for numbers that no result has, and that a chart cannot show."""
-    if not all(abs(each) < 1e100 for each in numbers):
+    if not all(abs(number) < 1e100 for number in numbers):
         raise InputError(f"{title}: a number is infinite or too large", hint="check that the files are undamaged")
 
 

@@ -120,23 +120,25 @@ class Drawing:
         ElementTree.register_namespace("xlink", LINK)
         root = ElementTree.fromstring(self._saved("svg", **how))
         for parent in [root, *root.iter(f"{{{SVG}}}defs")]:
-            for each in [each for each in parent if each.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style")]:
-                parent.remove(each)  # the style would hold for the whole page
+            for element in [element for element in parent if element.tag in (f"{{{SVG}}}metadata", f"{{{SVG}}}style")]:
+                parent.remove(element)  # the style would hold for the whole page
         root.set("style", "stroke-linejoin: round; stroke-linecap: butt")
-        used = set(re.findall(r"#([\w-]+)", " ".join(value for each in root.iter() for value in each.attrib.values())))
-        for each in root.iter():
-            _shorten(each)
-            own = each.attrib.pop("id", None)
+        used = set(
+            re.findall(r"#([\w-]+)", " ".join(value for element in root.iter() for value in element.attrib.values()))
+        )
+        for element in root.iter():
+            _shorten(element)
+            own = element.attrib.pop("id", None)
             if own is not None and own in self.marks:
-                _text(each, "title", self.marks[own])
+                _text(element, "title", self.marks[own])
             if own is not None and f"{own}/0" in self.marks:
-                for at, mark in enumerate(each.iter(f"{{{SVG}}}use")):
+                for at, mark in enumerate(element.iter(f"{{{SVG}}}use")):
                     _text(mark, "title", self.marks[f"{own}/{at}"])
             if own is not None and (own in used or own.startswith("marks")):
-                each.set("id", f"{name}-{own}")
-            for key, value in each.attrib.items():
+                element.set("id", f"{name}-{own}")
+            for key, value in element.attrib.items():
                 if "#" in value and key != "style":
-                    each.set(key, value.replace("#", f"#{name}-"))
+                    element.set(key, value.replace("#", f"#{name}-"))
         root.set("role", "img")
         root.set("aria-labelledby", f"{name}-title {name}-text")
         _text(root, "desc", self.description).set("id", f"{name}-text")
@@ -157,8 +159,8 @@ def _shorten(element: ElementTree.Element) -> None:
         if key in element.attrib:
             element.set(key, _NUMBER.sub(r"\1", element.attrib[key]))
     marks = [each for each in element if each.tag == f"{{{SVG}}}use"]
-    styles = {each.get("style") for each in marks}
+    styles = {mark.get("style") for mark in marks}
     if len(marks) > 1 and len(marks) == len(element) and len(styles) == 1 and "style" not in element.attrib:
         element.set("style", styles.pop() or "")
-        for each in marks:
-            each.attrib.pop("style", None)
+        for mark in marks:
+            mark.attrib.pop("style", None)

@@ -42,7 +42,7 @@ class Box:
     @property
     def size(self) -> tuple[float, float]:
         """Width in characters, height in lines."""
-        texts = [self.title, *(each.text for each in self.lines)]
+        texts = [self.title, *(line.text for line in self.lines)]
         return max(map(len, texts)) + 2.0, len(texts) + (0.5 if self.filled is None else 0.95)
 
 

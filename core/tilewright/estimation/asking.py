@@ -99,10 +99,10 @@ class Estimators:
     def answers(self, question: Question) -> list[tuple[str, Answer | Reason]]:
         """Return the answer or refusal of every estimator, in order."""
         found: list[tuple[str, Answer | Reason]] = []
-        for each in self._asked(question):
-            answer = self._answer(each, question)
-            whole = answer if isinstance(answer, Reason) else Answer(answer, each.name, each.version)
-            found.append((each.name, whole))
+        for registration in self._asked(question):
+            answer = self._answer(registration, question)
+            whole = answer if isinstance(answer, Reason) else Answer(answer, registration.name, registration.version)
+            found.append((registration.name, whole))
         return found
 
     def _asked(self, question: Question) -> list[Registration]:

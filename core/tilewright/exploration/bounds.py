@@ -95,7 +95,7 @@ def _usable(space: MapSpace, slot: Slot) -> int:
     for number, size in enumerate(space.problem.sizes):
         highest = slot.highest[number]
         if space.factors == "perfect":
-            trips = [each for each in divisors(size) if each <= min(highest, most)]
+            trips = [divisor for divisor in divisors(size) if divisor <= min(highest, most)]
             products = {one * other for one in products for other in trips if one * other <= most}
         else:
             products = {min(most, max(products) * min(highest, size))}

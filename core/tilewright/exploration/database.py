@@ -350,7 +350,9 @@ class Database:
         keys = dict(zip(table.columns, row, strict=False))
         where = " AND ".join(f"CAST({name} AS BLOB) = ?" for name in table.key)
         values = [keys[name] for name in table.key]
-        data = [each if isinstance(each, bytes) else str(each).encode("utf-8", "surrogateescape") for each in values]
+        data = [
+            value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape") for value in values
+        ]
         self.run(f"DELETE FROM {table.name} WHERE {where}", *data)
 
     def checkpoint(self) -> None:

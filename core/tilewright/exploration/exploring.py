@@ -64,19 +64,19 @@ class Exploration:
     """Tasks searched in this run, without those found in the store."""
 
     def __post_init__(self) -> None:
-        self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
+        self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
         method, data = method_of(self.configuration)
         self.record = ExplorationRecord(
             workload=self.workload.name,
             layers=tuple(
                 LayerRecord(
                     problem=key,
-                    name=each.problem.name,
-                    count=each.count,
-                    macs=each.problem.macs,
-                    sizes=each.problem.long_dimensions,
+                    name=distinct.problem.name,
+                    count=distinct.count,
+                    macs=distinct.problem.macs,
+                    sizes=distinct.problem.long_dimensions,
                 )
-                for key, each in self.distinct.items()
+                for key, distinct in self.distinct.items()
             ),
             space=FrozenDict(self.space.to_data()),
             size=len(self.space),
@@ -86,7 +86,7 @@ class Exploration:
             method=method,
             methods=FrozenDict(data),
         )
-        self.store.begin(self.record, {key: each.problem for key, each in self.distinct.items()})
+        self.store.begin(self.record, {key: distinct.problem for key, distinct in self.distinct.items()})
         self.silenced: set[str] = set()
         self.judged = 0
         self.interrupted = False
@@ -102,7 +102,7 @@ class Exploration:
         with suppress(StopIteration):
             group = next(groups)
             while not stop_requested() and (judged := self._judged(group)) is not None:
-                group = groups.send([each.result for each in judged])
+                group = groups.send([point.result for point in judged])
             return False
         return True
 
@@ -216,7 +216,7 @@ class Exploration:
 
     def _tell(self, under_way: float, what: str) -> None:
         if self.watch is not None:
-            best = min((each.of(self.record.objective) for each in self.best), default=None)
+            best = min((point.of(self.record.objective) for point in self.best), default=None)
             self.watch(self.judged + under_way, what, best)
 
     def _kept(self, point: Point) -> str:
@@ -227,15 +227,15 @@ class Exploration:
         return key
 
     def _known(self, task: Task) -> FoundLayer | None:
-        found = self.store.find(*task, self.record.method, self.record.objective)
-        if found is None or (self.retry and found.reason is not None and task not in self.searched):
+        layer = self.store.find(*task, self.record.method, self.record.objective)
+        if layer is None or (self.retry and layer.reason is not None and task not in self.searched):
             return None
         mark_result_found()
-        return found
+        return layer
 
     def points(self) -> tuple[ExploredPoint, ...]:
         """Return all points so far, with their outcomes."""
         return tuple(
-            replace(each, cached=each.outcome == "searched" and not any(task[0] == each.machine for task in self.searched))
-            for each in self.store.points(self.record)
+            replace(point, cached=point.outcome == "searched" and not any(task[0] == point.machine for task in self.searched))
+            for point in self.store.points(self.record)
         )  # fmt: skip

@@ -209,11 +209,11 @@ class ExploredPoint:
 
 def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
     """Return the Pareto-optimal points by energy, cycles and known area, in the given order."""
-    found = [each for each in points if math.isfinite(each.energy_pj)]
-    costs = np.array([each.costs for each in found]).reshape(-1, 3)
+    found = [point for point in points if math.isfinite(point.energy_pj)]
+    costs = np.array([point.costs for point in found]).reshape(-1, 3)
     return tuple(
-        each
-        for each, mine in zip(found, costs, strict=True)
+        point
+        for point, mine in zip(found, costs, strict=True)
         if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
     )
 

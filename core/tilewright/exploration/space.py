@@ -155,7 +155,7 @@ class ArchitectureSpace(FileModel):
         """The values of a choice, whole numbers as such."""
         given = self.choices[name]
         values = given.values() if isinstance(given, Range) else given
-        return tuple(int(each) if isinstance(each, float) and each == int(each) else each for each in values)
+        return tuple(int(value) if isinstance(value, float) and value == int(value) else value for value in values)
 
     def __len__(self) -> int:
         """How many points there are, exactly, those that no limit allows included."""
@@ -165,12 +165,12 @@ class ArchitectureSpace(FileModel):
         """The choices of point `index`, the last choice fastest. Raises IndexError."""
         if not 0 <= index < len(self):
             raise IndexError(f"point {index} of {len(self)}")
-        found: dict[str, Choice] = {}
+        choices: dict[str, Choice] = {}
         for name in reversed(list(self.choices)):
             values = self.values_of(name)
             index, at = divmod(index, len(values))
-            found[name] = values[at]
-        return dict(reversed(found.items()))
+            choices[name] = values[at]
+        return dict(reversed(choices.items()))
 
     def index(self, places: Sequence[int]) -> int:
         """Return the index of the point whose choices have the values at `places`."""
@@ -186,7 +186,7 @@ class ArchitectureSpace(FileModel):
     def point(self, index: int) -> Point:
         """Return a point with its architecture, or the reasons why it has none. Raises IndexError, PluginError."""
         values = self.values(index)
-        numbers = {name: each for name, each in values.items() if not isinstance(each, str)}
+        numbers = {name: value for name, value in values.items() if not isinstance(value, str)}
         for name, table in self.tables.items():
             numbers[name] = table.values[self.values_of(table.of).index(values[table.of])]
         try:

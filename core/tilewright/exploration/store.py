@@ -110,8 +110,8 @@ class Store:
                 strategy=asked.strategy, objective=asked.objective.name, asked=asked.asked, method=asked.method,
                 record=asked.model_dump_json(), begun=_now(),
             )  # fmt: skip
-            for position, each in enumerate(asked.layers):
-                self._put_new("layers", exploration=asked.key, position=position, problem=each.problem, name=each.name, count=each.count)  # fmt: skip
+            for position, layer in enumerate(asked.layers):
+                self._put_new("layers", exploration=asked.key, position=position, problem=layer.problem, name=layer.name, count=layer.count)  # fmt: skip
 
     def keep_machine(self, key: str, architecture: Architecture) -> None:
         """Write a machine under its key. Raises OutputError."""
@@ -187,15 +187,18 @@ class Store:
     def one(self, named: str | None = None) -> ExplorationRecord:
         """Return the exploration whose key begins so, or the last one. Raises InputError, UnknownNameError."""
         known = self.explorations()
-        found = [each for each in known if named is None or each.key.startswith(named)]
+        found = [exploration for exploration in known if named is None or exploration.key.startswith(named)]
         if not found or (named is not None and len(found) > 1):
-            told = "; ".join(f"{each.key[:8]}: {each.workload} on {each.space.get('name')}" for each in known)
+            told = "; ".join(
+                f"{exploration.key[:8]}: {exploration.workload} on {exploration.space.get('name')}"
+                for exploration in known
+            )
             raise UnknownNameError(f"{len(found)} explorations in {self.path} are called '{named or ''}'; it has {told or 'none'}")  # fmt: skip
         return found[-1]
 
     def points(self, asked: ExplorationRecord) -> tuple[ExploredPoint, ...]:
         """Return what became of its points so far, in their order. Raises InputError."""
-        problems = {each.problem for each in asked.layers}
+        problems = {layer.problem for layer in asked.layers}
         there: dict[str, dict[str, FoundLayer]] = {}
         searched = "SELECT machine FROM points WHERE exploration = ? AND outcome = 'searched'"
         for row in self._base.rows("results", f"method = ? AND machine IN ({searched})", asked.method, asked.key):
@@ -221,7 +224,7 @@ class Store:
             layers = []
             if one.outcome == "searched":
                 known = there.get(one.machine or "", {})
-                layers = [(each, known.get(each.problem, FoundLayer(reason="not in the store"))) for each in asked.layers]  # fmt: skip
+                layers = [(layer, known.get(layer.problem, FoundLayer(reason="not in the store"))) for layer in asked.layers]  # fmt: skip
             area = None if one.machine is None else areas[one.machine]
             return ExploredPoint(one.index, dict(one.values), one.outcome, one.reason, one.machine, area, tuple(layers))
 

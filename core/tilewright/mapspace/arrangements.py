@@ -41,14 +41,14 @@ def arrangements(space: MapSpace) -> tuple[MapSpace, ...]:
         InputError: There are more than `MAX_ARRANGEMENTS`.
     """
     pairs = _pairs(space)
-    count = math.prod(math.factorial(len(each)) for each in pairs.values())
+    count = math.prod(math.factorial(len(pair)) for pair in pairs.values())
     if count > MAX_ARRANGEMENTS:
         raise InputError(
             f"{space.problem.name} on {space.architecture.name} has {count:,} orders of storage entries, at most "
             f"{MAX_ARRANGEMENTS:,} are searched",
             hint="fix the order in some clusters with a `storage` rule in the constraints",
         )
-    orders = itertools.product(*(itertools.permutations(each) for each in pairs.values()))
+    orders = itertools.product(*(itertools.permutations(pair) for pair in pairs.values()))
     spaces = [_arranged(space, dict(zip(pairs, order, strict=True))) for order in orders]
     return tuple(each for each in spaces if each.factorizations) or tuple(spaces[:1])
 
@@ -65,14 +65,14 @@ def count_uneven(space: MapSpace) -> int:
         InputError: A rule bounds loops between entries of one cluster, which depends on their order.
     """
     pairs = _pairs(space)
-    memories = {memory for each in pairs.values() for memory, _ in each}
+    memories = {memory for pair in pairs.values() for memory, _ in pair}
     for rule in space.rules.temporal:
         if rule.memory in memories:
             raise InputError(
                 f"mappings of an uneven space are not counted under a rule for the loops inside memory {rule.memory}"
             )
     total = 0
-    for partition in itertools.product(*(tuple(_ordered_partitions(each)) for each in pairs.values())):
+    for partition in itertools.product(*(tuple(_ordered_partitions(pair)) for pair in pairs.values())):
         sign = math.prod((-1) ** (len(group) - 1) for each in partition for group in each)
         total += sign * _count(space, dict(zip(pairs, partition, strict=True)))
     return total << int(space.keeps[1].sum())
@@ -139,5 +139,5 @@ def _ordered_partitions(items: Sequence[Pair]) -> Iterator[tuple[tuple[Pair, ...
         yield ()
     for size in range(1, len(items) + 1):
         for group in itertools.combinations(items, size):
-            for rest in _ordered_partitions([each for each in items if each not in group]):
+            for rest in _ordered_partitions([item for item in items if item not in group]):
                 yield (group, *rest)

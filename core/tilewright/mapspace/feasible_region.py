@@ -172,7 +172,7 @@ class FeasibleRegion:
             if memory is None or self._kept(memory, tensor) == "bypass":
                 continue
             names = {tensor.name, tensor.role}
-            count = sum(each.memory == memory.name and bool(names & set(each.tensors)) for each in rule.entries)
+            count = sum(entry.memory == memory.name and bool(names & set(entry.tensors)) for entry in rule.entries)
             if count != 1:
                 raise InputError(
                     f"the storage rule of cluster {cluster.name} has {count} entries for {tensor.name} ({tensor.role}) "
@@ -184,7 +184,7 @@ class FeasibleRegion:
         inside = self.skeleton.entries[index].inside
         rules = [rule for rule in self.rules.temporal if rule.memory == inside]
         lowest, highest = self._bounds([(rule.only, rule.factors) for rule in rules])
-        parts = next(((each.outermost, each.order, each.innermost) for each in rules if each.has_order), ((), (), ()))
+        parts = next(((rule.outermost, rule.order, rule.innermost) for rule in rules if rule.has_order), ((), (), ()))
         order = OrderRule(*(tuple(map(self.problem.dimension_names.index, part)) for part in parts))
         return Slot(index, False, lowest, highest, order=order)
 

@@ -40,7 +40,9 @@ def group_legality(group: GroupMapping) -> Verdict:
     for name, path in group.paths.items():
         found = legality(path.problem, group.architecture, path.mapping).reasons
         reasons += [
-            each.model_copy(update={"where": f"{name}, {each.where}"}) for each in found if each.code not in REPLACED
+            reason.model_copy(update={"where": f"{name}, {reason.where}"})
+            for reason in found
+            if reason.code not in REPLACED
         ]
     if reasons:
         return Verdict(reasons=tuple(reasons))
@@ -88,7 +90,7 @@ def width_at(group: GroupMapping, tensor: str, place: Place, number: int) -> flo
     """Return the words of one value of a tensor of the group where an entry keeps it; the group is legal."""
     paths = [group.paths[layer] for layer in group.users[tensor]]
     uses = [
-        each.problem.tensor(group.users[tensor][each.problem.name]) for each in paths if (place, number) in each.places
+        path.problem.tensor(group.users[tensor][path.problem.name]) for path in paths if (place, number) in path.places
     ]
     return shared_words(memory_at(group, tensor, place, number), uses)
 
@@ -148,7 +150,7 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
     path = group.paths[maker]
     for index in path.keepers(users[maker])[1:]:
         place, number = path.places[index]
-        others = [each for each in users if each != maker and (place, number) in group.paths[each].places]
+        others = [user for user in users if user != maker and (place, number) in group.paths[user].places]
         if others:
             text = f"{maker} and {' and '.join(others)} share a second storage entry of it; make that one its home"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
@@ -179,7 +181,7 @@ def _ends(group: GroupMapping, tensor: str) -> Iterator[Reason]:
 
 def _is_outermost(group: GroupMapping, tensor: Tensor, target: str) -> bool:
     """Return whether no memory outside a cluster may hold a layer's tensor."""
-    clusters = itertools.takewhile(lambda each: each.name != target, group.architecture.clusters)
+    clusters = itertools.takewhile(lambda cluster: cluster.name != target, group.architecture.clusters)
     return not any(memory.may_hold(tensor) for cluster in clusters for memory in cluster.memories)
 
 
@@ -239,7 +241,7 @@ def _slides(group: GroupMapping, tensor: str, maker: str, reader: str, axis: str
 
 def uneven_axes(group: GroupMapping, layers: Sequence[str]) -> set[str]:
     """Return the axes on which some layers differ in size."""
-    sizes = {each.name: each.dimensions for each in group.layers}
+    sizes = {layer.name: layer.dimensions for layer in group.layers}
     return {
         axis
         for axis, names in group.axes.items()

@@ -57,7 +57,7 @@ def padded_use(group: GroupMapping, tensor: str, layer: str) -> PaddedUse | None
     if exist is None:
         return None
     path, name = group.paths[layer], group.users[tensor][layer]
-    offsets = next(each for each in group.edges if each.tensor == tensor).offsets.get(layer) or (0,) * len(exist)
+    offsets = next(edge for edge in group.edges if edge.tensor == tensor).offsets.get(layer) or (0,) * len(exist)
     own = [(first + by, last + by) for (first, last), by in zip(exist, offsets, strict=True)]
     return PaddedUse(path, path.problem.tensor(name), tuple(own))
 
@@ -174,9 +174,9 @@ class PaddedUse:
     def _outside(self, entry: int) -> list[Loop]:
         """Return the loops outside the tile that an entry keeps, outermost first."""
         return [
-            each
-            for each in self.path.mapping.loops()
-            if each.entry < entry or (each.entry == entry and not each.spatial)
+            loop
+            for loop in self.path.mapping.loops()
+            if loop.entry < entry or (loop.entry == entry and not loop.spatial)
         ]
 
     def _axes(self, tile: Mapping[str, int], clip: bool = True) -> list[_Axis]:

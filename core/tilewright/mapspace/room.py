@@ -17,7 +17,7 @@ def slices_of_each(memory: Memory, tensors: Iterable[Tensor]) -> int:
 
     Without a rule, a memory with this room keeps all of them. A smaller one may bypass any of them.
     """
-    return sum(memory.slices_of(each) for each in tensors if memory.may_hold(each))
+    return sum(memory.slices_of(tensor) for tensor in tensors if memory.may_hold(tensor))
 
 
 def usable_words(memory: Memory, architecture: Architecture, copies: int) -> int | None:
@@ -42,7 +42,7 @@ def shared_words(memory: Memory, uses: Iterable[Tensor]) -> float:
 
     A value has the width of its widest use.
     """
-    return max(memory.words_of(each) for each in uses)
+    return max(memory.words_of(use) for use in uses)
 
 
 def spanning(problem: Problem) -> tuple[Tensor, ...]:
@@ -57,6 +57,6 @@ def spanning(problem: Problem) -> tuple[Tensor, ...]:
         return next((each for each in sliding if len(rank.terms) == 1 and set(rank.terms) < set(each.terms)), rank)
 
     return tuple(
-        each.model_copy(update={"projection": tuple(map(spanned, each.projection))}) if each.is_output else each
-        for each in problem.tensors
+        tensor.model_copy(update={"projection": tuple(map(spanned, tensor.projection))}) if tensor.is_output else tensor
+        for tensor in problem.tensors
     )

@@ -64,7 +64,7 @@ class Skeleton:
         Memories of one cluster get separate entries in file order, or those of its rule in
         `storage`. Those of the outermost cluster share one entry, because they hold whole tensors.
         """
-        ruled = {rule.cluster: [((each.memory,), each.tensors) for each in rule.entries] for rule in storage}
+        ruled = {rule.cluster: [((entry.memory,), entry.tensors) for entry in rule.entries] for rule in storage}
         entries: list[SkeletonEntry] = []
         owed: str | None = None  # memory that has no entry for its loops yet
         for index, cluster in enumerate(architecture.clusters):

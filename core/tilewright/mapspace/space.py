@@ -64,11 +64,11 @@ class MapSpace(FeasibleRegion):
         stored = {
             name
             for rule in self.rules.storage
-            for each in rule.entries
-            if each.memory == memory
-            for name in each.tensors
+            for entry in rule.entries
+            if entry.memory == memory
+            for name in entry.tensors
         }
-        names = tuple(each.name for each in self.problem.tensors if not {each.name, each.role} & stored)
+        names = tuple(tensor.name for tensor in self.problem.tensors if not {tensor.name, tensor.role} & stored)
         free = KeepRule(memory=memory, free=names)
         return replace(self, rules=self.rules.model_copy(update={"keep": (*self.rules.keep, free)}))
 

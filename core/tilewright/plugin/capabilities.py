@@ -170,7 +170,9 @@ class Capabilities(Model):
             )
         for cluster in architecture.clusters:
             holding = [
-                (at, each.keep) for at, each in enumerate(mapping.entries) if each.target == cluster.name and each.keep
+                (at, entry.keep)
+                for at, entry in enumerate(mapping.entries)
+                if entry.target == cluster.name and entry.keep
             ]
             if not self.uneven_mappings and _uneven(mapping, [at for at, _ in holding]):
                 text = "holds tensors at several entries with loops between; they must be held there at once"
@@ -185,7 +187,7 @@ class Capabilities(Model):
             text = f"{', '.join(unkept)} bypasses it; every tensor must be kept there"
             reasons.append(Reason(code="bypass", where=f"entry 0 on {mapping.entries[0].target}", message=text))
         if not self.window_loops:
-            last = max((at for at, each in enumerate(mapping.entries) if each.keep is not None), default=0)
+            last = max((at for at, entry in enumerate(mapping.entries) if entry.keep is not None), default=0)
             outside = (loop.dimension for loop in mapping.loops() if not loop.spatial and loop.entry <= last)
             for name in dict.fromkeys(name for name in outside if name in problem.windows):
                 text = f"steps outside {mapping.entries[last].target}; windows must be whole in time there"

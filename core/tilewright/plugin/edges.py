@@ -66,32 +66,34 @@ def edges_by_name(operations: Sequence[Operation]) -> Edges:
     A value that no operation wrote comes from outside. Where two shapes of a value differ, the common words count.
     """
     values, found = dict[str, tuple[_Made, ...]](), dict[str, Mapping[str, tuple[Read, ...]]]()
-    later = {each.result.value: each for each in reversed(operations)}
-    for each in operations:
+    later = {operation.result.value: operation for operation in reversed(operations)}
+    for operation in operations:
         read = dict[str, tuple[_Made, ...]]()
-        for tensor, access in each.operands.items():
+        for tensor, access in operation.operands.items():
             read[tensor] = values.get(access.value, ())
             writer = later.get(access.value)
             if not read[tensor] and writer is not None and writer.problem is not None:
-                read[tensor] = (_Made(writer.name, cut=f"{each.name} reads {access.value} before it is written"),)
+                read[tensor] = (_Made(writer.name, cut=f"{operation.name} reads {access.value} before it is written"),)
         made: tuple[_Made, ...]
-        if each.problem is not None:
-            problem = each.problem
-            found[each.name] = {
-                tensor: tuple(_read(one, each.operands[tensor], problem, tensor) for one in several)
+        if operation.problem is not None:
+            problem = operation.problem
+            found[operation.name] = {
+                tensor: tuple(_read(one, operation.operands[tensor], problem, tensor) for one in several)
                 for tensor, several in read.items()
             }
-            sizes = dict(zip(each.result.coordinates, shape_of(problem, problem.output.name), strict=True))
-            made = (_Made(each.name, sizes),)
-        elif each.copies:
+            sizes = dict(zip(operation.result.coordinates, shape_of(problem, problem.output.name), strict=True))
+            made = (_Made(operation.name, sizes),)
+        elif operation.copies:
             made = tuple(one for several in read.values() for one in several)
         else:
-            lost = f"{each.name} is no layer, and what it does with the words is unknown"
+            lost = f"{operation.name} is no layer, and what it does with the words is unknown"
             made = tuple(replace(one, cut=one.cut or lost) for several in read.values() for one in several)
-        before = values.get(each.result.value, ())
+        before = values.get(operation.result.value, ())
         if before:
-            made = tuple(replace(one, cut=f"{each.result.value} is written more than once") for one in (*before, *made))
-        values[each.result.value] = tuple({one.maker: one for one in made}.values())
+            made = tuple(
+                replace(one, cut=f"{operation.result.value} is written more than once") for one in (*before, *made)
+            )
+        values[operation.result.value] = tuple({one.maker: one for one in made}.values())
     return _without_uses_elsewhere(found, operations, values)
 
 
@@ -113,12 +115,12 @@ def _without_uses_elsewhere(
     edges: Edges, operations: Sequence[Operation], values: Mapping[str, tuple[_Made, ...]]
 ) -> Edges:
     """Return the edges without the words of results that an operation reads, too, whose own result no layer reads."""
-    used = {access.value for each in operations for access in each.operands.values()}
-    ends = [each for each in operations if each.problem is None and each.result.value not in used]
+    used = {access.value for operation in operations for access in operation.operands.values()}
+    ends = [operation for operation in operations if operation.problem is None and operation.result.value not in used]
     reading = {
-        made.maker: each.name
-        for each in ends
-        for access in each.operands.values()
+        made.maker: end.name
+        for end in ends
+        for access in end.operands.values()
         for made in values.get(access.value, ())
     }
 

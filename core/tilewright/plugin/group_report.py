@@ -37,7 +37,7 @@ def group_report(
         peaks: memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
-    found = {layer: overlapping(each) for layer, each in limits.items()}
+    found = {layer: overlapping(limit) for layer, limit in limits.items()}
     cycles = sum(max(limit.cycles for limit in each) for each in found.values())
     joined = _joined(found)
     used = Counter[str]()
@@ -56,8 +56,8 @@ def group_report(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
-                    cycles=max((each.cycles for each in joined if each.name == memory.name), default=0),
-                    energy_pj=math.fsum(each.energy_pj for each in tensors.values()) + leaked[memory.name],
+                    cycles=max((limit.cycles for limit in joined if limit.name == memory.name), default=0),
+                    energy_pj=math.fsum(tensor.energy_pj for tensor in tensors.values()) + leaked[memory.name],
                     leakage_pj=leaked[memory.name],
                     tensors=FrozenDict(tensors),
                     used_words=int(peaks[memory.name]),

@@ -140,9 +140,11 @@ class Registry:
 
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
         """Return registrations of one kind by name, built-in ones first."""
-        found = [entry for entry in self.registrations if isinstance(entry.spec, kind)]
+        registrations = [entry for entry in self.registrations if isinstance(entry.spec, kind)]
         return tuple(
-            sorted(found, key=lambda entry: (entry.distribution != BUILTIN, entry.spec.name, entry.distribution))
+            sorted(
+                registrations, key=lambda entry: (entry.distribution != BUILTIN, entry.spec.name, entry.distribution)
+            )
         )
 
     def find(self, kind: type[S], name: str) -> Registration:
@@ -219,7 +221,7 @@ class Registry:
         made = guarded(kind, self.build(registration, options or {}), registration.owner)
         starts = [self._first(registration.owner, start) for start in getattr(registration.spec, "starts_with", ())]
         if starts:
-            made = made.starting_with(*(guarded(MapperSpec, self.build(each, {}), each.owner) for each in starts))
+            made = made.starting_with(*(guarded(MapperSpec, self.build(start, {}), start.owner) for start in starts))
         return made
 
     def _first(self, owner: Owner, name: str) -> Registration:

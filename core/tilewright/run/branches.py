@@ -57,7 +57,7 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
     reasons = group_legality(group).reasons or tuple(_uncounted(group))
     if reasons:
         return report.model_copy(update={"reasons": reasons})
-    unlimited = group.architecture.with_memories(lambda each: each.model_copy(update={"capacity_words": None}))
+    unlimited = group.architecture.with_memories(lambda memory: memory.model_copy(update={"capacity_words": None}))
     layers = {name: _Layer(group, path, bind, unlimited) for name, path in group.paths.items()}
     moved = set[tuple[str, Place, int]]()
     rows, limits = list[Row](), dict[str, list[Limit]]()
@@ -177,17 +177,19 @@ class _Layer:
         for cut in sorted({0}.union(*map(self.cuts, self.path.problem.tensors))):
             report = self.report(cut)
             if not report.valid:
-                yield from (each.model_copy(update={"where": f"{where}, {each.where}"}) for each in report.reasons)
+                yield from (
+                    reason.model_copy(update={"where": f"{where}, {reason.where}"}) for reason in report.reasons
+                )
                 return
-            if report.meshes or any(each.energy_pj for each in report.networks):
+            if report.meshes or any(network.energy_pj for network in report.networks):
                 text = "networks that cost energy or limit the speed are not counted in groups"
                 yield Reason(code="network", where=where, message=text)
                 return
-            if not any(each.action == "compute" for each in report.limits):
+            if not any(limit.action == "compute" for limit in report.limits):
                 yield Reason(code="limits", where=where, message="the model does not report the cycles of computing")
                 return
             for tensor in self.path.problem.tensors:
-                links = [each.link_transfers for each in report.networks if each.tensor == tensor.name]
+                links = [network.link_transfers for network in report.networks if network.tensor == tensor.name]
                 if any(links[:-1]) and len(set(self.cuts(tensor))) > 1:
                     text = "neighbours forward its words; how often is not counted in groups (link_transfers: false)"
                     yield Reason(code="forwarding", where=f"{where}, tensor {tensor.name}", message=text)
@@ -209,9 +211,9 @@ class _Layer:
                 self._counts(cut, self._memory(tensor, outer), tensor).reads * self.visits(cut), words
             )
             alike = math.prod(
-                each.trips
-                for each in self.path.mapping.loops()
-                if each.spatial and each.dimension not in tensor.dimensions
+                loop.trips
+                for loop in self.path.mapping.loops()
+                if loop.spatial and loop.dimension not in tensor.dimensions
             )
             if left or not served or alike % served:
                 return False
@@ -287,8 +289,8 @@ class _Layer:
 
     def moved(self, rows: list[Row]) -> dict[str, tuple[Counter[int], Counter[int]]]:
         """Return memory -> slices that are read and written, all instances alike."""
-        found = {each.name: (Counter[int](), Counter[int]()) for each in self.architecture.memories}
-        memories = {each.name: each for each in self.architecture.memories}
+        found = {memory.name: (Counter[int](), Counter[int]()) for memory in self.architecture.memories}
+        memories = {memory.name: memory for memory in self.architecture.memories}
         theirs = {name: own for own, name in self.path.names.items()}
         for row in rows:
             own = row.accesses
@@ -303,4 +305,4 @@ class _Layer:
         return memory
 
     def _counts(self, cut: int, memory: Memory, tensor: Tensor) -> TensorCounts:
-        return next(each for each in self.report(cut).levels if each.name == memory.name).tensors[tensor.name]
+        return next(level for level in self.report(cut).levels if level.name == memory.name).tensors[tensor.name]

@@ -119,7 +119,7 @@ class RunConfiguration:
     def plugins(self) -> tuple[object, ...]:
         """Unguarded plugin objects of a search: the mapper, its warm-start mappers, the cost model."""
         parts = (self.mapper, *getattr(self.mapper, "starters", ()), self.model.model)
-        return tuple(getattr(each, "plugin", each) for each in parts)
+        return tuple(getattr(part, "plugin", part) for part in parts)
 
     @property
     def data(self) -> dict[str, object]:
@@ -154,7 +154,7 @@ def acquire(
 
     See `RunFolder.acquire`.
     """
-    content = of_data([(each.name, each.problem.content_key) for each in workload.layers])
+    content = of_data([(layer.name, layer.problem.content_key) for layer in workload.layers])
     searches = [(name, None if point is None else point.data) for name, point in points]
     names = ", ".join(dict.fromkeys(name for name, _ in points))
     run = of_data([content, searches])

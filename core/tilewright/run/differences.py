@@ -81,7 +81,11 @@ def differences(
                 if really != said:
                     route = Route.of(problem, architecture, mapping, other, name, level.name, action)
                     causes = (
-                        *(cause for each in approximations if (cause := _cause(each, route)) is not None),
+                        *(
+                            cause
+                            for approximation in approximations
+                            if (cause := _cause(approximation, route)) is not None
+                        ),
                         *_readings(executed, level.name, name, action, really, said),
                     )
                     found.append(

@@ -93,7 +93,7 @@ def executing_model(name: str | None = None) -> str:
         UnknownPluginError, AmbiguousPluginError: No single cost model has this name, or none executes.
         InputError: The requested one does not execute mappings.
     """
-    specs = {each.name: each.spec for each in installed().of_kind(CostModelSpec)}
+    specs = {registration.name: registration.spec for registration in installed().of_kind(CostModelSpec)}
     able = [each for each, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
     if name is None and able:
         return able[0]
@@ -197,9 +197,14 @@ def _boxes(model: BuiltModel, problems: Sequence[Problem]) -> Iterator[str]:
 
 
 def _has_approximation(model: BuiltModel, code: str) -> bool:
-    specs = [each.spec for each in installed().of_kind(CostModelSpec) if each.name == model.record.name]
+    specs = [
+        registration.spec
+        for registration in installed().of_kind(CostModelSpec)
+        if registration.name == model.record.name
+    ]
     return any(
-        isinstance(spec, CostModelSpec) and code in {each.code for each in spec.approximations} for spec in specs
+        isinstance(spec, CostModelSpec) and code in {approximation.code for approximation in spec.approximations}
+        for spec in specs
     )
 
 
@@ -210,7 +215,9 @@ def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
         if model.model is None:
             raise model.error or PluginError(f"cost model '{model.name}' was not built")
         if not model.capabilities.groups:
-            able = [each.name for each in installed().of_kind(CostModelSpec) if _takes_groups(each)]
+            able = [
+                registration.name for registration in installed().of_kind(CostModelSpec) if _takes_groups(registration)
+            ]
             text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
             reason = Reason(code="groups", where=group.name, message=text)
             raise NotConformableError(f"cost model {model.name}", [reason])

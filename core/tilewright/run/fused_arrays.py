@@ -57,21 +57,21 @@ class ArrayLayer(FusedLayer):
                 more, slices = self._filled(tensor, state)
                 energy, moved = energy + more, _sum(moved, slices)
         outside = tuple(at for at, state in enumerate(states) if state != FAR)
-        found = [each for each in self._branches_inside(tile, outside, objective) if each.slices <= room]
-        ports = self.port_cycles(np.array([_sum(moved, each.moved) for each in found], dtype=np.int64).reshape(-1, 4))
+        found = [inner for inner in self._branches_inside(tile, outside, objective) if inner.slices <= room]
+        ports = self.port_cycles(np.array([_sum(moved, inner.moved) for inner in found], dtype=np.int64).reshape(-1, 4))
         branches = list[Branch]()
-        for each, needed in zip(found, ports.tolist(), strict=True):
-            cycles = max(each.choice.cycles, needed)
-            total = energy + each.energy_pj + cycles * self.leakage_pj
-            branches.append(ArrayBranch(total, cycles, each.slices, each.nodes, each.choice))
-        rows = [(*objective.needed(each.energy_pj, each.cycles), each.slices) for each in branches]
+        for inner, needed in zip(found, ports.tolist(), strict=True):
+            cycles = max(inner.choice.cycles, needed)
+            total = energy + inner.energy_pj + cycles * self.leakage_pj
+            branches.append(ArrayBranch(total, cycles, inner.slices, inner.nodes, inner.choice))
+        rows = [(*objective.needed(branch.energy_pj, branch.cycles), branch.slices) for branch in branches]
         return [branches[at] for at in undominated(np.array(rows), self.limits)] if rows else []
 
     def home_is_least(self, objective: Objective) -> bool:
         """Return whether no tensor costs less if it is not at home in the buffer."""
         cheaper = all(
-            tensor_pj(self.buffer, each, *accesses) <= tensor_pj(self.outer, each, *accesses)
-            for each in self.problem.tensors
+            tensor_pj(self.buffer, tensor, *accesses) <= tensor_pj(self.outer, tensor, *accesses)
+            for tensor in self.problem.tensors
             for accesses in ((1, 0, 0), (0, 0, 1))
         )
         timed = self.leakage_pj > 0 or objective.cycle_power > 0
@@ -106,7 +106,9 @@ class ArrayLayer(FusedLayer):
         if key not in self._known_inside:
             found, tensors = list[_Inner](), range(len(self.widths))
             able = [at for at in tensors if at not in outside]
-            for order in (each for count in range(len(able) + 1) for each in itertools.permutations(able, count)):
+            for order in (
+                permutation for count in range(len(able) + 1) for permutation in itertools.permutations(able, count)
+            ):
                 in_buffer = tuple(at in outside or at in order for at in tensors)
                 for segments, words, inner in self._segments(order, tile, 0, ()):
                     found += self._priced_inside(order, tile, segments, words, inner, in_buffer, objective)
@@ -118,14 +120,14 @@ class ArrayLayer(FusedLayer):
         memories = (self.outer, self.buffer)
         timed = objective.cycle_power > 0 or self.leakage_pj > 0
         rows = list[tuple[float, ...]]()
-        for each in found:
-            row: list[float] = [each.slices]
+        for inner in found:
+            row: list[float] = [inner.slices]
             if objective.energy_power:
-                row.append(each.energy_pj)
+                row.append(inner.energy_pj)
             if timed:
-                row.append(each.choice.cycles)
+                row.append(inner.choice.cycles)
                 for at, memory in enumerate(memories):
-                    demands = memory.demands(each.moved[2 * at], each.moved[2 * at + 1])
+                    demands = memory.demands(inner.moved[2 * at], inner.moved[2 * at + 1])
                     row += [slices for _, slices, bandwidth in demands if bandwidth is not None]
             rows.append(tuple(row))
         return map(int, undominated(np.array(rows), self.limits)) if found else iter(())
@@ -200,7 +202,7 @@ class ArrayLayer(FusedLayer):
         for number, left in enumerate(moved):
             if left:
                 loop, last = segments[-1][number], segments[-1]
-                longer = tuple(each * loop[2] if at in left else each for at, each in enumerate(trips))
+                longer = tuple(trip * loop[2] if at in left else trip for at, trip in enumerate(trips))
                 rest = (*segments[:-1], last[:number] + last[number + 1 :])
                 for loops, found in self._ordered(rest, longer, left):
                     yield (*loops, loop), found

@@ -141,7 +141,7 @@ def _order(group: GroupMapping) -> list[str]:
 
 
 def _problem(group: GroupMapping, name: str) -> Problem:
-    return next(each for each in group.layers if each.name == name)
+    return next(layer for layer in group.layers if layer.name == name)
 
 
 def _shared(group: GroupMapping) -> Iterator[Shared]:
@@ -166,7 +166,7 @@ def _shared(group: GroupMapping) -> Iterator[Shared]:
         words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
         yield Shared(
             name=tensor,
-            users={order.index(name): problems[name].tensor_names.index(each) for name, each in users.items()},
+            users={order.index(name): problems[name].tensor_names.index(user) for name, user in users.items()},
             made=group.maker(tensor) is not None,
             sizes=tuple(sizes),
             steps=tuple(steps),
@@ -190,7 +190,7 @@ def _axes(group: GroupMapping, shared: Sequence[Shared], limits: Limits) -> list
     So where joining all would break this, all largest choices of coordinates are made.
     """
     problems = [_problem(group, name) for name in _order(group)]
-    dimensions = [(at, number) for at, each in enumerate(problems) for number in range(len(each.dimensions))]
+    dimensions = [(at, number) for at, problem in enumerate(problems) for number in range(len(problem.dimensions))]
     links = list(
         dict.fromkeys(frozenset(steps.items()) for each in shared if each.alike for steps in each.steps if steps)
     )
@@ -215,7 +215,7 @@ def _largest(
 
 
 def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:
-    joined = {each: frozenset({each}) for each in dimensions}
+    joined = {dimension: frozenset({dimension}) for dimension in dimensions}
     for link in links:
         every = frozenset[Pair]().union(*(joined[each] for each in link))
         joined |= dict.fromkeys(every, every)
@@ -247,7 +247,7 @@ class _Built:
     def __init__(self, group: GroupMapping, layers: Sequence[FusedLayer], tree: Tree) -> None:
         self.before, self.layers, self.tree = group, layers, tree
         memories = group.architecture.memories[:2]
-        self.outer, self.inner = (group.architecture.cluster_of(each.name).name for each in memories)
+        self.outer, self.inner = (group.architecture.cluster_of(memory.name).name for memory in memories)
         self.problems = [_problem(group, name) for name in _order(group)]
         self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
         self.axes, self.homes = dict[str, dict[str, str]](), set[str]()
@@ -266,17 +266,17 @@ class _Built:
             self._collect(tree.inside)
         elif isinstance(tree, Sequenced):
             self.homes |= set(tree.homes)
-            for each in tree.branches:
-                self._collect(each)
+            for branch in tree.branches:
+                self._collect(branch)
 
     def _stepped(self, level: Level, axis: Axis) -> dict[str, str]:
         """Return layer -> dimension that a loop steps."""
         pairs = zip(self.problems[level.first :], axis, strict=False)
-        return {each.name: list(each.dimensions)[dimension] for each, dimension in pairs}
+        return {problem.name: list(problem.dimensions)[dimension] for problem, dimension in pairs}
 
     def _axis(self, stepped: dict[str, str]) -> str:
         """Return the name of the axis that steps some dimensions; it is made if there is none."""
-        known = next((name for name, each in self.axes.items() if each.items() >= stepped.items()), None)
+        known = next((name for name, axis in self.axes.items() if axis.items() >= stepped.items()), None)
         if known is None:
             first = next(iter(stepped.values()))
             known = next(n for n in (first, *(f"{first}{i}" for i in range(len(self.axes)))) if n not in self.axes)
@@ -295,7 +295,7 @@ class _Built:
             return {"layer": problem.name, "entries": [*entries, *self._leaf(tree)]}
         if root:
             users = self.before.users
-            kept = [each for each in users if each not in self.homes or self.before.maker(each) is None]
+            kept = [user for user in users if user not in self.homes or self.before.maker(user) is None]
             entries.append({"target": self.outer, "keep": kept})
         entries.append({"target": self.inner, "keep": []})
         while isinstance(tree, Level):
@@ -306,7 +306,7 @@ class _Built:
             entries[-1]["keep"] += [*self._named(tree.sliding), *tree.halo_homes]
             tree = tree.inside
         entries[-1]["keep"] += tree.homes
-        return {"entries": entries, "branches": [self._part(each) for each in tree.branches]}
+        return {"entries": entries, "branches": [self._part(branch) for branch in tree.branches]}
 
     def _named(self, kept: Sequence[tuple[int, int]]) -> list[str]:
         """Return the group's names of some layers' tensors."""

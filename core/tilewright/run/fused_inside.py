@@ -194,12 +194,15 @@ class Inside:
         if tile in self._known_choices:
             return self._known_choices[tile]
         rows = [
-            (each, self._fetched(tuple(size // factor for size, factor in zip(tile, each.sizes, strict=True))))
-            for each in self._unrollings
-            if not any(size % factor for size, factor in zip(tile, each.sizes, strict=True))
+            (
+                unrolling,
+                self._fetched(tuple(size // factor for size, factor in zip(tile, unrolling.sizes, strict=True))),
+            )
+            for unrolling in self._unrollings
+            if not any(size % factor for size, factor in zip(tile, unrolling.sizes, strict=True))
         ]
         counts = [len(fetched.tiles) for _, fetched in rows]
-        sizes = np.repeat(np.array([each.sizes for each, _ in rows], dtype=np.int64), counts, axis=0)
+        sizes = np.repeat(np.array([unrolling.sizes for unrolling, _ in rows], dtype=np.int64), counts, axis=0)
         distinct = np.stack([sizes[:, list(each)].prod(axis=1) for each in self.moving], axis=1)
         units = sizes.prod(axis=1)
         words = np.concatenate([fetched.words for _, fetched in rows]) * (self.problem.macs // math.prod(tile))
@@ -255,8 +258,8 @@ class Inside:
             return self._known_fetched[tile]
         able = [
             at
-            for at, each in enumerate(self.problem.tensors)
-            if self.registers is not None and self.registers.may_hold(each)
+            for at, tensor in enumerate(self.problem.tensors)
+            if self.registers is not None and self.registers.may_hold(tensor)
         ]
         found: list[tuple[RegisterTiles, Sizes]] = []
         for stationary in _subsets(able):
@@ -320,7 +323,7 @@ class Inside:
     @cached_property
     def _widths(self) -> Ints:
         """Slices of a value, [memory, tensor]."""
-        return np.array([[each.slices_of(t) for t in self.problem.tensors] for each in self.architecture.memories])
+        return np.array([[memory.slices_of(t) for t in self.problem.tensors] for memory in self.architecture.memories])
 
     def _near_pj(self, in_buffer: tuple[bool, ...]) -> Floats:
         """Return pJ for each word that passes between the array and the memory outside it, by tensor."""
@@ -355,10 +358,10 @@ class Inside:
         nodes, units = list(choice.tiles.nodes), choice.unrolling.sizes
         first = (1,) * len(names)
         if choice.tiles.stationary:
-            first = tuple(size // each for size, each in zip(choice.tile, units, strict=True))
+            first = tuple(size // unit for size, unit in zip(choice.tile, units, strict=True))
         elif nodes:
             first = nodes[0][1]
-        sizes = [size * each for size, each in zip(first, units, strict=True)]
+        sizes = [size * unit for size, unit in zip(first, units, strict=True)]
         for number, cluster in enumerate(self.fanouts):
             entry: dict[str, Any] = {
                 "target": cluster.name,

@@ -33,7 +33,7 @@ class Limits:
 
     def divisors(self, size: int, most: float = math.inf) -> list[int]:
         """Return the divisors of a size up to a largest one; with `few`, evenly spread ones with the first and the last."""
-        able = [each for each in divisors(size) if each <= most]
+        able = [divisor for divisor in divisors(size) if divisor <= most]
         return able if self.few is None else _spread(able, self.few)
 
 

@@ -113,26 +113,26 @@ class FusedLayer:
     def moving(self) -> tuple[frozenset[int], ...]:
         """For each tensor, the dimensions that move it."""
         names = list(self.problem.dimensions)
-        return tuple(frozenset(map(names.index, each.dimensions)) for each in self.problem.tensors)
+        return tuple(frozenset(map(names.index, tensor.dimensions)) for tensor in self.problem.tensors)
 
     @cached_property
     def windows(self) -> tuple[tuple[frozenset[int], ...], ...]:
         """For each tensor, the dimensions of each coordinate that is a window."""
         names = list(self.problem.dimensions)
         return tuple(
-            tuple(frozenset(map(names.index, rank.terms)) for rank in each.projection if len(rank.terms) > 1)
-            for each in self.problem.tensors
+            tuple(frozenset(map(names.index, rank.terms)) for rank in tensor.projection if len(rank.terms) > 1)
+            for tensor in self.problem.tensors
         )
 
     @cached_property
     def sliding(self) -> tuple[frozenset[int], ...]:
         """For each tensor, the dimensions of its windows."""
-        return tuple(frozenset[int]().union(*each) for each in self.windows)
+        return tuple(frozenset[int]().union(*window) for window in self.windows)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """For each tensor, the slices of a word in the buffer."""
-        return tuple(self.buffer.slices_of(each) for each in self.problem.tensors)
+        return tuple(self.buffer.slices_of(tensor) for tensor in self.problem.tensors)
 
     def words(self, tensor: int, tile: Tile) -> int:
         """Return the words of a tensor's tile."""
@@ -216,7 +216,7 @@ class FusedLayer:
             self.windows,
             self.padding,
             self.widths,
-            tuple((each.role, self.outer.slices_of(each)) for each in self.problem.tensors),
+            tuple((tensor.role, self.outer.slices_of(tensor)) for tensor in self.problem.tensors),
         )
 
     def branches(self, tile: Tile, states: States, room: float, objective: Objective) -> list[Branch]:
@@ -226,7 +226,7 @@ class FusedLayer:
             room: slices that are left for the branch.
             objective: energy, or cycles, do not matter if it does not depend on them.
         """
-        rows = self._rows(tile, tuple(at for at, each in enumerate(states) if each == FAR))
+        rows = self._rows(tile, tuple(at for at, state in enumerate(states) if state == FAR))
         fills = np.where(np.array(states) == FAR, rows.fills, np.array(states))
         energy, cycles = self.costs(fills, rows.inner)
         figures = np.column_stack([*objective.needed(energy, cycles), rows.slices])
@@ -290,11 +290,13 @@ class FusedLayer:
         The other one has what is added for each word that fills a kept tensor [tensor, 5].
         """
         known, filled = [], []
-        for number, each in enumerate(self.problem.tensors):
-            words = self.problem.tensor_words(each) if each.is_output else 0  # a word's first partial sum is not read
-            reads, sums = self._operations(number) - words, self.problem.macs if each.is_output else 0
+        for number, tensor in enumerate(self.problem.tensors):
+            words = (
+                self.problem.tensor_words(tensor) if tensor.is_output else 0
+            )  # a word's first partial sum is not read
+            reads, sums = self._operations(number) - words, self.problem.macs if tensor.is_output else 0
             known.append([[reads, sums, 0, 0, 0], [0, 0, reads, 0, sums], [-words, 0, reads, -words, sums]])
-            filled.append([1, int(each.is_output), 0, 1, 0])
+            filled.append([1, int(tensor.is_output), 0, 1, 0])
         return np.array(known, dtype=np.float64), np.array(filled, dtype=np.float64)
 
     def _operations(self, tensor: int) -> int:
@@ -308,7 +310,9 @@ class FusedLayer:
     def _slices(self) -> Floats:
         """Slices of a word in the memory of each transfer [tensor, 5]."""
         memories = (self.outer, self.outer, self.buffer, self.buffer, self.buffer)
-        return np.array([[each.slices_of(own) for each in memories] for own in self.problem.tensors], dtype=np.float64)
+        return np.array(
+            [[memory.slices_of(own) for memory in memories] for own in self.problem.tensors], dtype=np.float64
+        )
 
     @cached_property
     def prices(self) -> tuple[Price, Price]:
@@ -370,16 +374,16 @@ class FusedLayer:
                 for block in self._grown(order, tile, _Block(order, (), (start,), (), none))
                 if len(block.slices)
             ]
-            fills = [np.full((len(each.slices), len(self.widths)), FAR, dtype=np.int64) for each in blocks]
+            fills = [np.full((len(block.slices), len(self.widths)), FAR, dtype=np.int64) for block in blocks]
             for each, own in zip(blocks, fills, strict=True):
                 for tensor, words in zip(each.order, each.fills, strict=True):
                     own[:, tensor] = words
             self._known_rows[tile, able] = _Rows(
                 tuple(blocks),
-                tuple(np.cumsum([len(each.slices) for each in blocks]).tolist()),
+                tuple(np.cumsum([len(block.slices) for block in blocks]).tolist()),
                 np.concatenate(fills),
-                np.concatenate([each.slices for each in blocks]),
-                np.concatenate([each.tiles[-1] for each in blocks]),
+                np.concatenate([block.slices for block in blocks]),
+                np.concatenate([block.tiles[-1] for block in blocks]),
             )
         return self._known_rows[tile, able]
 
@@ -413,7 +417,7 @@ class FusedLayer:
                 tiles[:, dimension] = 1
             else:
                 options = [self.limits.divisors(each) for each in tiles[:, dimension].tolist()]
-                again = np.repeat(np.arange(len(tiles)), [len(each) for each in options])
+                again = np.repeat(np.arange(len(tiles)), [len(option) for option in options])
                 outside, tiles = outside[again], tiles[again]
                 tiles[:, dimension] = list(itertools.chain.from_iterable(options))
         words = self.words_in(tensor, tiles)
@@ -432,7 +436,7 @@ class FusedLayer:
                     order,
                     (*block.sliding, last),
                     (*(each[rows] for each in block.tiles), tiles[chosen]),
-                    (*(each[rows] for each in block.fills), filled),
+                    (*(fill[rows] for fill in block.fills), filled),
                     slices[chosen],
                 )
                 yield from self._grown(order, tile, grown)

@@ -147,9 +147,9 @@ def map_searches(
     workers: Workers | None = None,
 ) -> Iterator[MappedLayer]:
     """Map problems as `map_workload` does, each with a configuration of its own."""
-    todo = [each.distinct for each in asked]
-    ways = [chosen(each.distinct, each.configuration) for each in asked]
-    memories = [_Memory(distinct, each, cache) for distinct, each in zip(todo, ways, strict=True)]
+    todo = [search.distinct for search in asked]
+    ways = [chosen(search.distinct, search.configuration) for search in asked]
+    memories = [_Memory(distinct, way, cache) for distinct, way in zip(todo, ways, strict=True)]
     done = {index: layer for index, memory in enumerate(memories) if (layer := memory.recall()) is not None}
     if done:
         mark_result_found()
@@ -292,14 +292,14 @@ def in_workers(
             task = Task(space, configuration.objective, configuration.most_cycles)
             warm_up(evaluator, task, guarded_mapper(configuration.mapper))  # once, and not in every process
     forward = None if on_progress is None else lambda one, progress: on_progress(one.distinct, progress)
-    for index, found in in_processes(
+    for index, error in in_processes(
         searches, work, forward, workers, limit() if third_parties else None, rescue, wanted
     ):
-        if isinstance(found, PluginError):
-            yield index, _named(found, configuration)
+        if isinstance(error, PluginError):
+            yield index, _named(error, configuration)
         else:
             mark_result_found()
-            yield index, found
+            yield index, error
 
 
 def _map_in_process(one: LayerSearch, on_progress: Watcher) -> MappedLayer:

@@ -57,7 +57,7 @@ class RejectionSample:
             mapping = self.kept[at][0]
             reasons = legality(task.problem, task.architecture, mapping).reasons or _said(evaluator, mapping)
             sampled += 1
-            for (code, where), message in {(each.code, each.where): each.message for each in reasons}.items():
+            for (code, where), message in {(reason.code, reason.where): reason.message for reason in reasons}.items():
                 count, first = found.get((code, where), (0, message))
                 found[code, where] = count + 1, first
         ordered = sorted(found.items(), key=lambda item: -item[1][0])

@@ -124,7 +124,7 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
         uses = [order[reader] for reader in readers] + [order[max(each, key=order.__getitem__)] for each in later]
         if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
             continue
-        uses_of = [(each, each.output) for each in (workload.layer(name).problem for name in makers)]
+        uses_of = [(problem, problem.output) for problem in (workload.layer(name).problem for name in makers)]
         uses_of += [
             (layer.problem, layer.problem.tensor(name))
             for layer, operands in ((workload.layer(reader), operands) for reader, operands in readers.items())
@@ -132,7 +132,7 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
         ]
         if not all(home.may_hold(tensor) for _, tensor in uses_of):
             continue
-        if any(each.count != maker.count for each in workload.layers[first : max(uses) + 1]):
+        if any(layer.count != maker.count for layer in workload.layers[first : max(uses) + 1]):
             continue
         values = maker.problem.tensor_words(maker.problem.output)
         bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
@@ -156,7 +156,7 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
             makers = frozenset(read.maker for read in reads)
             if not makers:
                 continue
-            if len(makers) < len(reads) or not all(_whole(workload, layer, operand, each) for each in makers):
+            if len(makers) < len(reads) or not all(_whole(workload, layer, operand, maker) for maker in makers):
                 unknown |= makers
             else:
                 sums.setdefault(makers, {}).setdefault(layer.name, []).append(operand)
@@ -237,7 +237,7 @@ class ResidentNetwork:
         self.home = home_of(architecture)
         if self.home is not None:
             self.configuration = self.configuration.with_optional(self.home.name)
-        self.distinct = {each.problem.content_key: each for each in self.workload.distinct()}
+        self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
         self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
         self.exchanged = [
             frozenset(
@@ -255,15 +255,15 @@ class ResidentNetwork:
         """Return the home, with the widths of a layer's values."""
         assert self.home is not None
         name = self.home.name
-        return next(each for each in self.configuration.architecture_for(problem).memories if each.name == name)
+        return next(memory for memory in self.configuration.architecture_for(problem).memories if memory.name == name)
 
     def case(self, number: int, live: frozenset[int]) -> Case:
         """Return the case of a layer while some intermediates, by position in `may_stay`, are alive."""
         layer = self.workload.layers[number]
         alive = [self.may_stay[at] for at in live]
-        own = {name for each in alive for name in each.operands.get(layer.name, ())}
-        own |= {each.result for each in alive if each.first == number}
-        return Case(layer.problem.content_key, frozenset(own), sum(each.bits for each in alive))
+        own = {name for intermediate in alive for name in intermediate.operands.get(layer.name, ())}
+        own |= {intermediate.result for intermediate in alive if intermediate.first == number}
+        return Case(layer.problem.content_key, frozenset(own), sum(intermediate.bits for intermediate in alive))
 
     def free(self, number: int) -> Case:
         """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
@@ -308,7 +308,7 @@ class ResidentNetwork:
             for objective, faster in others
             if self._has_gap(case) and (faster or objective != self.configuration.objective)
         ]
-        searches = [LayerSearch(self.distinct[case.problem], each) for case, each in tried]
+        searches = [LayerSearch(self.distinct[case.problem], configuration) for case, configuration in tried]
         for (case, _), layer in zip(tried, self.search(searches), strict=False):
             self._improve(case, layer)
 
@@ -382,13 +382,15 @@ class ResidentNetwork:
             return self.configuration.architecture
         distinct = self.distinct[case.problem]
         home = self._home_for(distinct.problem)
-        found = on_chip(self.configuration.architecture_for(distinct.problem), distinct.problem, home, case)
-        if found is None or self._must_keep_more(distinct, found):
+        architecture = on_chip(self.configuration.architecture_for(distinct.problem), distinct.problem, home, case)
+        if architecture is None or self._must_keep_more(distinct, architecture):
             return None
         # a capacity of 0 is no valid one; a memory without capacity holds nothing
-        return found.with_memories(
-            lambda each: (
-                each if each.capacity_words != 0 else each.model_copy(update={"holds": (), "capacity_words": None})
+        return architecture.with_memories(
+            lambda memory: (
+                memory
+                if memory.capacity_words != 0
+                else memory.model_copy(update={"holds": (), "capacity_words": None})
             )
         )
 
@@ -397,7 +399,7 @@ class ResidentNetwork:
         assert self.home is not None
         with suppress(TilewrightError):  # the search reports it
             space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
-            left = next(each for each in space.architecture.memories if each.name == self.home.name)
+            left = next(memory for memory in space.architecture.memories if memory.name == self.home.name)
             here = [at for at, entry in enumerate(space.skeleton.entries) if left.name in entry.memories]
             kept = [t for number, t in enumerate(space.problem.tensors) if space.keeps[0][here, number].any()]
             return slices_of_each(left, kept) > left.usable_slices
@@ -424,7 +426,7 @@ class ResidentNetwork:
         Raises:
             InputError: A resident may not stay, is named twice, or they do not fit the home at some layer.
         """
-        known = {each.maker: at for at, each in enumerate(self.may_stay)}
+        known = {intermediate.maker: at for at, intermediate in enumerate(self.may_stay)}
         named = Counter(residents)
         twice = sorted(name for name, count in named.items() if count > 1)
         if twice:
@@ -434,7 +436,7 @@ class ResidentNetwork:
             raise InputError(f"these results may not stay: {', '.join(strange)}")
         own = [(known[name], self.may_stay[known[name]]) for name in named]
         found = [
-            frozenset(at for at, each in own if each.first <= number <= each.last)
+            frozenset(at for at, intermediate in own if intermediate.first <= number <= intermediate.last)
             for number in range(len(self.workload.layers))
         ]
         for layer, live in zip(self.workload.layers, found, strict=True):
@@ -492,7 +494,7 @@ class ResidentNetwork:
         for layer, cases in zip(self.workload.layers, asked, strict=True):
             costs = [self.costs.get(case, Cost(math.inf, 0.0)) for case in cases]
             plain += layer.count * costs[0].value
-            least += layer.count * min(each.bound for each in costs)
+            least += layer.count * min(cost.bound for cost in costs)
         return plain, least
 
     def _freest(self, number: int) -> list[Case]:
@@ -500,7 +502,7 @@ class ResidentNetwork:
         free = self.free(number)
         if self.shrinks:
             return [free]
-        return [dataclasses.replace(free, resident=each) for each in _subsets(sorted(free.resident)) if each]
+        return [dataclasses.replace(free, resident=subset) for subset in _subsets(sorted(free.resident)) if subset]
 
     def place(self) -> Placement:
         """Return the residents of least cost.
@@ -521,8 +523,8 @@ class ResidentNetwork:
         return Placement(
             tuple(self.may_stay[at] for at in sorted(frozenset().union(*lives))),
             costs,
-            math.fsum(count * each.energy_pj for count, each in zip(counts, costs, strict=True)),
-            math.fsum(count * each.cycles for count, each in zip(counts, costs, strict=True)),
+            math.fsum(count * cost.energy_pj for count, cost in zip(counts, costs, strict=True)),
+            math.fsum(count * cost.cycles for count, cost in zip(counts, costs, strict=True)),
             value,
             min(bound, value),
         )
@@ -564,7 +566,7 @@ class ResidentNetwork:
         states: dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, 0.0, ())}
         for number, layer in enumerate(self.workload.layers):
             starts = [frozenset[int]()]
-            starts += [frozenset({at}) for at, each in enumerate(self.may_stay) if each.first == number]
+            starts += [frozenset({at}) for at, intermediate in enumerate(self.may_stay) if intermediate.first == number]
             new = dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]]()
             for before, (total, second, lives) in states.items():
                 for start in starts:
@@ -593,14 +595,18 @@ def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None
             return None
         mappings[layer.name] = cost.layer.result.best
     first, *others = [network.configuration.architecture_for(each.problem) for each in network.workload.layers]
-    if network.home is None or not placed.residents or any(each != first for each in others):
+    if network.home is None or not placed.residents or any(other != first for other in others):
         return None
-    makers = [each.maker for each in placed.residents]
+    makers = [resident.maker for resident in placed.residents]
     return resident_group(network.workload, first, network.home, makers, mappings)
 
 
 def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
-    return [frozenset(each) for count in range(len(items) + 1) for each in itertools.combinations(items, count)]
+    return [
+        frozenset(combination)
+        for count in range(len(items) + 1)
+        for combination in itertools.combinations(items, count)
+    ]
 
 
 def _is_cheaper(home: Memory, architecture: Architecture, timed: bool) -> bool:

@@ -92,7 +92,7 @@ def counted(home: Memory | None, problem: Problem, report: Report) -> tuple[floa
         return None
     port = None if home is None else shared_port(home, problem, report)
     if port is not None and port.cycles > cycles:
-        energy += math.fsum(each.leakage_pj for each in report.levels) * (port.cycles - cycles) / cycles
+        energy += math.fsum(level.leakage_pj for level in report.levels) * (port.cycles - cycles) / cycles
         cycles = port.cycles
     return energy, cycles
 
@@ -107,11 +107,11 @@ def priced_by_port(architecture: Architecture, home: Memory, action: str) -> Arc
             return memory.model_copy(update=none)
         return memory.in_slices().model_copy(update=one | {"block_words": 1})
 
-    found = architecture.with_memories(priced)
+    memories = architecture.with_memories(priced)
     energies = ("energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj")
     clusters = []
-    for cluster in found.clusters:
+    for cluster in memories.clusters:
         network = cluster.fanout.network.model_copy(update=dict.fromkeys(energies, 0.0))
         clusters.append(cluster.model_copy(update={"fanout": cluster.fanout.model_copy(update={"network": network})}))
-    compute = found.compute.model_copy(update={"energy_per_operation_pj": 0.0})
-    return found.model_copy(update={"clusters": tuple(clusters), "compute": compute})
+    compute = memories.compute.model_copy(update={"energy_per_operation_pj": 0.0})
+    return memories.model_copy(update={"clusters": tuple(clusters), "compute": compute})

@@ -30,9 +30,9 @@ def resident_group(
             home itself, need not keep residents.
     """
     edges = [resident_edge(workload, maker, f"T{number}") for number, maker in enumerate(makers)]
-    if len(workload.layers) > MAX_PARTS or any(each is None for each in edges):
+    if len(workload.layers) > MAX_PARTS or any(edge is None for edge in edges):
         return None
-    stay = {pair: str(each["tensor"]) for each in edges if each is not None for pair in each["layers"].items()}
+    stay = {pair: str(edge["tensor"]) for edge in edges if edge is not None for pair in edge["layers"].items()}
     inner = architecture.cluster_of(home.name).name
     branches = []
     for layer in workload.layers:

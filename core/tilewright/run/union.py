@@ -47,10 +47,10 @@ class _Joined:
 
     def __init__(self, results: Sequence[Result]) -> None:
         self.results = tuple(results)
-        self.value = min((each.value for each in results), default=math.inf)
-        self.evaluated = sum(each.evaluated for each in results)
-        self.valid = sum(each.valid for each in results)
-        self.wall_seconds = math.fsum(each.wall_seconds for each in results)
+        self.value = min((result.value for result in results), default=math.inf)
+        self.evaluated = sum(result.evaluated for result in results)
+        self.valid = sum(result.valid for result in results)
+        self.wall_seconds = math.fsum(result.wall_seconds for result in results)
 
     def share(self, budget: Budget, searches: int) -> Budget | None:
         """Return the budget of the next of some searches; None if nothing is left."""
@@ -76,25 +76,25 @@ class _Joined:
 
     def result(self, searches: int) -> Result:
         """Return the result of all of `searches` searches; those that did not run proved nothing."""
-        best = min(self.results, key=lambda each: each.value)
-        bounds = [each.lower_bound for each in self.results]
-        least = min(self.results, key=lambda each: each.lower_bound or 0.0)  # its figures say why a gap is left
+        best = min(self.results, key=lambda result: result.value)
+        bounds = [result.lower_bound for result in self.results]
+        least = min(self.results, key=lambda result: result.lower_bound or 0.0)  # its figures say why a gap is left
         proved = len(bounds) == searches and None not in bounds
-        stop: Stop = next((each.stop for each in reversed(self.results) if each.stop != "finished"), "finished")
+        stop: Stop = next((result.stop for result in reversed(self.results) if result.stop != "finished"), "finished")
         history, evaluated = [], 0
-        for each in self.results:
-            history += [(evaluated + count, value) for count, value in each.history]
-            evaluated += each.evaluated
+        for result in self.results:
+            history += [(evaluated + count, value) for count, value in result.history]
+            evaluated += result.evaluated
         return dataclasses.replace(
             best,
             evaluated=self.evaluated,
             valid=self.valid,
-            rejected=sum(each.rejected for each in self.results),
+            rejected=sum(result.rejected for result in self.results),
             stop=stop,
-            cpu_seconds=math.fsum(each.cpu_seconds for each in self.results),
+            cpu_seconds=math.fsum(result.cpu_seconds for result in self.results),
             wall_seconds=self.wall_seconds,
-            lower_bound=min([self.value, *(each for each in bounds if each is not None)]) if proved else None,
+            lower_bound=min([self.value, *(bound for bound in bounds if bound is not None)]) if proved else None,
             figures=least.figures | best.figures | {"spaces": float(len(bounds))},
-            error=next((each.error for each in self.results if each.error is not None), None),
+            error=next((result.error for result in self.results if result.error is not None), None),
             history=tuple(history),
         )

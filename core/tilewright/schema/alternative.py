@@ -42,7 +42,7 @@ class Alternative(Model):
     @property
     def words_moved(self) -> int:
         """Total number of words read and written by the movements."""
-        return sum(each.words_read + each.words_written for each in self.movements)
+        return sum(movement.words_read + movement.words_written for movement in self.movements)
 
     def looped(self, problem: Problem) -> tuple[str, ...]:
         """Return the problem's dimensions that are loops around the steps."""

@@ -252,7 +252,7 @@ class Memory(Model):
             "write_bandwidth_words_per_cycle",
             "shared_bandwidth_words_per_cycle",
         )
-        ports = [each.model_copy(update={"words_per_cycle": widened(each.words_per_cycle)}) for each in self.ports]
+        ports = [port.model_copy(update={"words_per_cycle": widened(port.words_per_cycle)}) for port in self.ports]
         return self.model_copy(
             update={
                 **{name: widened(getattr(self, name)) for name in rates},
@@ -286,7 +286,7 @@ class Memory(Model):
         moves = [
             f"{action} of {tensor}" for port in self.ports for tensor, found in port.moves.items() for action in found
         ]
-        repeated = sorted({each for each in moves if moves.count(each) > 1})
+        repeated = sorted({move for move in moves if moves.count(move) > 1})
         if repeated:
             raise ValueError(f"{self.name}: several ports have {', '.join(repeated)}")
         return self
@@ -629,8 +629,8 @@ class Architecture(FileModel):
     def mesh_extent(self, index: int) -> tuple[int, int]:
         """Return the routers along X and Y of a mesh of cluster `index`; other axes count as X."""
         fanouts = [cluster.fanout for cluster in self.mesh_clusters(index)]
-        along_y = math.prod(each.size for each in fanouts if each.axis == "Y")
-        return math.prod(each.size for each in fanouts if each.axis != "Y"), along_y
+        along_y = math.prod(fanout.size for fanout in fanouts if fanout.axis == "Y")
+        return math.prod(fanout.size for fanout in fanouts if fanout.axis != "Y"), along_y
 
     def mesh(self, index: int) -> dict[str, int]:
         """Return axis -> number of instances of cluster `index` along it.

@@ -66,6 +66,6 @@ def outdated(old: Any, new: Any, elsewhere: bool) -> list[str]:
         new: the memory or compute unit after.
         elsewhere: whether an input common to all parts changed, such as the technology node.
     """
-    estimated = [figure for each in old.estimates for figure in each.figures]
+    estimated = [figure for estimate in old.estimates for figure in estimate.figures]
     changed = elsewhere or any(getattr(old, name, None) != getattr(new, name, None) for name in SIZES)
     return [figure for figure in estimated if changed and getattr(old, figure) == getattr(new, figure)]

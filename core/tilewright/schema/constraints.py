@@ -280,8 +280,8 @@ class Constraints(FileModel):
         """Return the first variant for the problem's structure, else the first without a structure."""
         structure = recognise(problem)
         kinds = (None,) if structure is None else (structure.kind, None)
-        fitting = [each for each in self.variants if each.sizes is None or each.sizes == problem.dimensions]
-        return next((each for kind in kinds for each in fitting if each.structure == kind), None)
+        fitting = [variant for variant in self.variants if variant.sizes is None or variant.sizes == problem.dimensions]
+        return next((variant for kind in kinds for variant in fitting if variant.structure == kind), None)
 
     def rules_for(self, problem: Problem, architecture: Architecture) -> Variant | None:
         """Return the rules on the problem's own dimensions, or None if no variant applies.

@@ -109,7 +109,7 @@ def check_data(tensors: Iterable[Density | None]) -> None:
     Raises:
         ValueError: There are more.
     """
-    total = sum(math.prod(data.shape) for data in {each.data for each in tensors if each and each.data})
+    total = sum(math.prod(data.shape) for data in {tensor.data for tensor in tensors if tensor and tensor.data})
     if total > MAX_WORDS:
         raise ValueError(f"its tensors have {total:,} values of actual data; expected at most {MAX_WORDS:,} in total")
 

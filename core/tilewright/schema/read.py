@@ -169,8 +169,8 @@ class Read(Model):
         def along(indices: Sequence[Index]) -> tuple[NDArray[np.int64], ...]:
             start = np.zeros(grid.shape[1], dtype=np.int64)
             return tuple(
-                start + each.offset + sum(factor * values[name] for name, factor in each.terms.items())
-                for each in indices
+                start + index.offset + sum(factor * values[name] for name, factor in index.terms.items())
+                for index in indices
             )
 
         return along(self.made), along(self.read)

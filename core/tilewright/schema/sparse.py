@@ -114,9 +114,9 @@ class Saving(Model):
         if bool(self.best_of) == bool(self.when_empty):
             wrong = "has no 'when_empty' of its own" if self.best_of else "needs 'when_empty', a list of tensors"
             raise ValueError(f"'{given[0]}' {wrong}")
-        if any(each.best_of for each in self.best_of):
+        if any(saving.best_of for saving in self.best_of):
             raise ValueError("'best_of' lists 'gate', 'skip' or 'skip_units', not another 'best_of'")
-        if len({each.kind for each in self.best_of}) > 1:
+        if len({saving.kind for saving in self.best_of}) > 1:
             raise ValueError("the alternatives of 'best_of' must be of one kind: 'gate', 'skip' or 'skip_units'")
         return self
 
@@ -143,7 +143,7 @@ class Saving(Model):
     @property
     def names(self) -> tuple[str, ...]:
         """Names and roles of all tensors in it, each once."""
-        found = [name for each in self.options for name in (each.tensor, *each.when_empty)]
+        found = [name for option in self.options for name in (option.tensor, *option.when_empty)]
         return tuple(dict.fromkeys(found))
 
     def on(self, tensors: Sequence[Tensor]) -> Iterator[Saving]:
@@ -153,7 +153,7 @@ class Saving(Model):
         has no effect.
         """
         if self.best_of:
-            found = tuple(option for each in self.best_of for option in each.on(tensors))
+            found = tuple(option for saving in self.best_of for option in saving.on(tensors))
             if found:
                 yield Saving(best_of=found)
             return
@@ -246,7 +246,7 @@ class SparseMemory(Model):
     @property
     def names(self) -> tuple[str, ...]:
         """Names and roles of all tensors in formats and actions, each once."""
-        return tuple(dict.fromkeys([*self.formats, *(name for each in self.actions for name in each.names)]))
+        return tuple(dict.fromkeys([*self.formats, *(name for action in self.actions for name in action.names)]))
 
     def format_of(self, tensor: Tensor) -> TensorFormat | None:
         """Return the format of a tensor, or None."""
@@ -254,7 +254,7 @@ class SparseMemory(Model):
 
     def actions_on(self, tensors: Sequence[Tensor]) -> tuple[Saving, ...]:
         """Return the actions on tensors of a problem, with names instead of roles."""
-        return tuple(found for each in self.actions for found in each.on(tensors))
+        return tuple(saving for action in self.actions for saving in action.on(tensors))
 
     def energy_pj(self, action: SparseAction) -> float:
         """Return the energy of one action in pJ."""

@@ -52,7 +52,7 @@ def unsearched_notes(constraints: Constraints, problems: Iterable[Problem]) -> t
     """Return a line for each file whose rules are not all searched for these problems."""
     variants = [constraints.variant_for(problem) for problem in problems if constraints.variants]
     words: dict[tuple[str, bool], dict[str, None]] = {}
-    for rule in (rule for each in variants if each is not None for rule in each.unsearched):
+    for rule in (rule for variant in variants if variant is not None for rule in variant.unsearched):
         words.setdefault((rule.file, rule.missing), {})[rule.name] = None
     return tuple(
         f"the searched space {'lacks mappings' if missing else 'is wider than that'} of {file}: "
@@ -63,7 +63,7 @@ def unsearched_notes(constraints: Constraints, problems: Iterable[Problem]) -> t
 
 def covers_files(rules: Sequence[JudgedRule]) -> bool:
     """Return whether a proof for the searched space holds for the files' space, too, with the mapping in it."""
-    return all(each.satisfied and not each.rule.missing for each in rules)
+    return all(rule.satisfied and not rule.rule.missing for rule in rules)
 
 
 def statement(rules: Sequence[JudgedRule], proved: bool) -> tuple[str, ...]:
@@ -75,22 +75,22 @@ def statement(rules: Sequence[JudgedRule], proved: bool) -> tuple[str, ...]:
     """
     if not rules:
         return ()
-    files = ", ".join(dict.fromkeys(each.rule.file for each in rules))
+    files = ", ".join(dict.fromkeys(rule.rule.file for rule in rules))
     held = "the rule" if len(rules) == 1 else f"the {len(rules)} rules"
     if covers_files(rules):
         best = ", so it is optimal under all of its rules, too" if proved else ""
         which = "is" if len(rules) == 1 else "are"
         return (f"the mapping satisfies {held} of {files} that {which} not searched{best}",)
     claim = "optimal in" if proved else "searched in"
-    wider = [each for each in rules if not each.rule.missing and not each.satisfied]
+    wider = [rule for rule in rules if not rule.rule.missing and not rule.satisfied]
     lines: list[str] = []
     if wider:
-        broken = any(each.fault for each in wider)
+        broken = any(rule.fault for rule in wider)
         about = "the mapping breaks its rules" if broken else "it is unknown whether the mapping satisfies its rules"
-        lines += [f"{claim} a space wider than that of {files}; {about}:", *(f"  {each}" for each in wider)]
-    missing = [each for each in rules if each.rule.missing]
+        lines += [f"{claim} a space wider than that of {files}; {about}:", *(f"  {rule}" for rule in wider)]
+    missing = [rule for rule in rules if rule.rule.missing]
     if missing:
-        lines += [f"{claim} a space that lacks mappings of {files}:", *(f"  {each}" for each in missing)]
+        lines += [f"{claim} a space that lacks mappings of {files}:", *(f"  {rule}" for rule in missing)]
     return tuple(lines)
 
 
@@ -114,7 +114,7 @@ def _faults(rule: JointRule, mapping: Mapping, architecture: Architecture) -> It
     middle = len(rule.first)
     for number, names in enumerate(unrolled):
         for name in names:
-            later = [each for others in unrolled[number + 1 :] for each in others]
+            later = [other for others in unrolled[number + 1 :] for other in others]
             wrong = [each for each in later if ranks.get(each, middle) < ranks.get(name, middle)]
             if wrong:
                 yield f"{name} over {rule.clusters[number]}, and {wrong[0]} over a later fanout"

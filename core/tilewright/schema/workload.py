@@ -132,7 +132,7 @@ class Workload(FileModel):
         return self
 
     def _check_read(self, layer: Layer, tensor: str, read: Read, at: tuple[str | int, ...]) -> None:
-        operands = [each.name for each in layer.problem.operands]
+        operands = [operand.name for operand in layer.problem.operands]
         if tensor not in operands:
             hint = suggestion(tensor, operands)
             raise MisplacedError(f"{layer.name} has no operand {tensor}{hint}", *at[:-1])
@@ -221,8 +221,8 @@ class Workload(FileModel):
                 if node is not None:
                     nodes.setdefault(node, []).append(layer.name)
         spellings = (name, f"/{name}")  # exporters name operators like paths
-        made = next(([each] for each in spellings if each in names), None)
-        made = made or next((nodes[each] for each in spellings if each in nodes), [])
+        made = next(([spelling] for spelling in spellings if spelling in names), None)
+        made = made or next((nodes[spelling] for spelling in spellings if spelling in nodes), [])
         if len(made) != 1:
             told = told or self.name
             if made:

@@ -151,9 +151,9 @@ def registrations_of(name: str) -> tuple[Registration, ...]:
     """
     distribution, _, plugin = name.partition("/")
     registry = _registry_of(distribution)
-    found = tuple(each for each in registry.registrations if plugin in ("", each.spec.name))
+    found = tuple(registration for registration in registry.registrations if plugin in ("", registration.spec.name))
     if not found and not registry.broken:
-        names = [each.spec.name for each in registry.registrations]
+        names = [registration.spec.name for registration in registry.registrations]
         raise UnknownPluginError(f"{distribution} registers no plugin '{plugin}'{suggestion(plugin, names)}")
     if registry.broken and (not plugin or not found):
         raise PluginError("; ".join(str(broken) for broken in registry.broken))

@@ -109,6 +109,6 @@ def tilewright_plugins() -> list[FrontendSpec]:
             summary="Published transformers from their sizes: BERT, ViT, GPT-2, Llama 3, Mixtral, Whisper, DeepSeek-V3, Mamba.",
             factory=lazy("tilewright_frontends.transformers", "TransformersFrontend"),
             options=TransformerOptions,
-            library={name: f"{each.summary}; sizes as published" for name, each in TRANSFORMERS.items()},
+            library={name: f"{network.summary}; sizes as published" for name, network in TRANSFORMERS.items()},
         ),
     ]

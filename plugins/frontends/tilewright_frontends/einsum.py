@@ -59,11 +59,11 @@ class EinsumFrontend:
         edges = edges_by_name(operations)
         layers = (
             Layer(
-                problem=each,
-                after=tuple(dict.fromkeys(read.maker for reads in edges[each.name].values() for read in reads)),
-                reads=FrozenDict(edges[each.name]),
+                problem=problem,
+                after=tuple(dict.fromkeys(read.maker for reads in edges[problem.name].values() for read in reads)),
+                reads=FrozenDict(edges[problem.name]),
             )
-            for each in problems
+            for problem in problems
         )
         return Workload(name="einsums", layers=tuple(layers))
 

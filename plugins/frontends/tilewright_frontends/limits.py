@@ -27,7 +27,7 @@ def read_limited(read: Callable[..., Workload], path: Path, *words: object, seco
         InputError: `read` raised it, or exceeded a limit.
     """
     try:
-        found: Workload = limited(read, path, *words, seconds=seconds, memory=memory)
+        workload: Workload = limited(read, path, *words, seconds=seconds, memory=memory)
     except ChildFailed as failure:
         raise InputError(f"{path} cannot be read: the reading process {failure}") from None
-    return found
+    return workload

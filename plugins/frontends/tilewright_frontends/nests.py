@@ -117,14 +117,14 @@ def sampled_convolution(
     Arguments are those of `convolution`.
     """
     ones = [1] * len(positions)
-    found = convolution(name, batch, groups, channels, positions, window, ones, ones)
-    samples, *others = found.tensors
+    problem = convolution(name, batch, groups, channels, positions, window, ones, ones)
+    samples, *others = problem.tensors
     ranks = [dict(rank.terms) for rank in samples.projection]
     split = [
         {dimension: 1} for place in (0, 1) for rank in ranks if len(rank) == 2 for dimension in [list(rank)[place]]
     ]
     samples = tensor_of(samples.name, samples.role, [*(rank for rank in ranks if len(rank) == 1), *split])
-    return found.model_copy(update={"operation": None, "tensors": (samples, *others)})
+    return problem.model_copy(update={"operation": None, "tensors": (samples, *others)})
 
 
 def check_axes(count: int) -> None:
@@ -254,7 +254,9 @@ def einsum(name: str, equation: str, shapes: Sequence[Shape]) -> Problem:
     ellipsis = [f"E{index}" for index in range(hidden)] if "..." in left else []
     if not arrow:
         letters = left.replace(",", "").replace("...", "")
-        right = ("..." if ellipsis else "") + "".join(sorted(each for each in letters if letters.count(each) == 1))
+        right = ("..." if ellipsis else "") + "".join(
+            sorted(letter for letter in letters if letters.count(letter) == 1)
+        )
     operands = [_subscripts(text, ellipsis, len(shape)) for text, shape in zip(texts, shapes, strict=True)]
     output = _subscripts(right, ellipsis, None)
     sizes = _common_sizes(list(zip(operands, shapes, strict=True)), keep=set("".join(texts)))

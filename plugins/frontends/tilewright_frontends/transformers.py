@@ -275,7 +275,7 @@ class _Maker:
         **reads: Sequence[Read],
     ) -> tuple[str, ...]:
         """Add a layer. `returned`: its result goes into the cache, too."""
-        known = {operand: tuple(each) for operand, each in reads.items()}
+        known = {operand: tuple(read) for operand, read in reads.items()}
         if not problem.name.endswith(PRODUCTS):
             known = {tensor.name: () for tensor in problem.operands if tensor.role == "weight"} | known
         layer = Layer(problem=problem, after=before, count=count, reads=FrozenDict(known), returned=returned)
@@ -306,7 +306,7 @@ def _reads(
 
 def _contraction(name: str, sizes: Mapping[str, int], *tensors: str) -> Problem:
     """Return a contraction; letters without a size are 1 and are omitted."""
-    *operands, output = [nests.plain([letter for letter in each if letter in sizes]) for each in tensors]
+    *operands, output = [nests.plain([letter for letter in tensor if letter in sizes]) for tensor in tensors]
     return nests.contraction(name, sizes, operands, output)
 
 

@@ -192,8 +192,8 @@ class View:
         if self.cut:
             return self
         if before < 0:
-            found = self.sliced(axis, -before, self.axes[axis].size + before)
-            return None if found is None else found.padded(axis, 0, size)
+            view = self.sliced(axis, -before, self.axes[axis].size + before)
+            return None if view is None else view.padded(axis, 0, size)
         old = self.axes[axis]
         moved = self._with_axis(axis, replace(old, size=max(size, before + old.size), offset=before + old.offset))
         return moved if moved.cut else moved.sliced(axis, 0, size)
@@ -261,13 +261,13 @@ class Layout:
         """Return the view of a layer's result in a value: reshaped and transposed, the tensor has the value's shape."""
         words = shape_of(problem, problem.output.name) if self.shape is None else self.shape
         order = tuple(range(len(words))) if self.order is None else self.order
-        found = View.of(problem, words)
+        view = View.of(problem, words)
         for place, pad in enumerate(self.pads, len(words) - len(self.pads)):
-            moved = found.padded(place, -pad, shape[order.index(place) - len(words)])
+            moved = view.padded(place, -pad, shape[order.index(place) - len(words)])
             if moved is None:
-                return found.without(f"no word of {problem.name} is in its result")
-            found = moved
-        return found.transposed(order).reshaped(shape)
+                return view.without(f"no word of {problem.name} is in its result")
+            view = moved
+        return view.transposed(order).reshaped(shape)
 
     def read(self, view: View, problem: Problem, tensor: str) -> Read | None:
         """Return the read of an operand; None: the operand has no word of the view."""
@@ -316,7 +316,7 @@ def layer_of(problem: Problem, operands: Operands, before: Sequence[str], count:
     if lost:
         first = problem.operands[0].name
         found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
-    after = (*before, *(each for each in makers if each not in before))
+    after = (*before, *(maker for maker in makers if maker not in before))
     return Layer(problem=problem, after=after, count=count, reads=FrozenDict(found))
 
 

@@ -17,7 +17,7 @@ class Local:
     """Construction of one mapping without cost evaluations, for each choice of kept tensors."""
 
     def search(self, task: Task, run: Run) -> Proposals:
-        yield Candidates.join([built(each) for each in Placement.each(task.space, run.rng)])
+        yield Candidates.join([built(placement) for placement in Placement.each(task.space, run.rng)])
 
 
 def built(placement: Placement) -> Candidates:

@@ -79,7 +79,7 @@ def distinct_orders(factors: Sequence[Factor]) -> Iterator[tuple[Factor, ...]]:
     if not factors:
         yield ((0, 1),)
         return
-    count = {each: factors.count(each) for each in factors}
+    count = {factor: factors.count(factor) for factor in factors}
 
     def extend(head: tuple[Factor, ...]) -> Iterator[tuple[Factor, ...]]:
         if len(head) == len(factors):

@@ -28,7 +28,9 @@ class Marvel:
     options: MarvelOptions
 
     def search(self, task: Task, run: Run) -> Proposals:
-        open_ones = [_Chip(self.options, run, each) for each in Placement.each(task.space, run.rng, most=TILES)]
+        open_ones = [
+            _Chip(self.options, run, placement) for placement in Placement.each(task.space, run.rng, most=TILES)
+        ]
         while open_ones:
             for chip in open_ones:
                 yield from chip.some()

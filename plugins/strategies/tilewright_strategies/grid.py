@@ -52,7 +52,7 @@ def _needless(task: ExplorationTask, index: int, bounds: Bounds, best: Sequence[
         return None
     energy, cycles = bounds[index]
     mine = energy, cycles, architecture.area_um2 or 0.0
-    better = next((each for each in best if _surely_better(each.costs, mine)), None)
+    better = next((result for result in best if _surely_better(result.costs, mine)), None)
     if better is None:
         return None
     return f"bound: takes {energy:.6g} pJ and {cycles:.6g} cycles at least, and point {better.index} is better"
@@ -66,8 +66,8 @@ def _surely_better(costs: tuple[float, ...], bounds: tuple[float, ...]) -> bool:
 
 def _front(results: Sequence[PointResult]) -> list[PointResult]:
     """Return the Pareto-optimal results."""
-    found = [each for each in results if math.isfinite(each.energy_pj)]
-    return [each for each in found if not any(_dominates(other.costs, each.costs) for other in found)]
+    found = [result for result in results if math.isfinite(result.energy_pj)]
+    return [result for result in found if not any(_dominates(other.costs, result.costs) for other in found)]
 
 
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

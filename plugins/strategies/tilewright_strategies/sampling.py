@@ -45,10 +45,10 @@ class Sampling:
                 index = int(spare.integers(task.size))
                 if index not in told:
                     asked.setdefault(index, [])
-            for each in (yield [PointProposal(index) for index in asked]):
-                told[each.index] = self._values(each, task)
-                for trial in asked[each.index]:
-                    study.tell(trial, told[each.index])
+            for result in (yield [PointProposal(index) for index in asked]):
+                told[result.index] = self._values(result, task)
+                for trial in asked[result.index]:
+                    study.tell(trial, told[result.index])
 
     def _study(self, optuna: Any, seed: int) -> Any:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -64,6 +64,6 @@ class Sampling:
 
 def _distribution(optuna: Any, values: tuple[float | str, ...]) -> Any:
     """Return the distribution of a choice's value index; numbers are ordered, strings are not."""
-    if any(isinstance(each, str) for each in values):
+    if any(isinstance(value, str) for value in values):
         return optuna.distributions.CategoricalDistribution(range(len(values)))
     return optuna.distributions.IntDistribution(0, len(values) - 1)

@@ -52,7 +52,7 @@ class SunstoneArch:
         for index in sorted((index for index in points if index in needed), key=lambda index: cost[index]):
             why = "sunstone_arch: its best tile costs more than the best point" if cost[index] > best else None
             found = yield [PointProposal(index, why)]
-            best = min(best, *(each.of(task.objective) for each in found))
+            best = min(best, *(result.of(task.objective) for result in found))
 
 
 @dataclass(frozen=True)

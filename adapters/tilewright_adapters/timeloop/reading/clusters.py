@@ -120,7 +120,7 @@ def with_widths(architecture: Architecture, bits: Mapping[str, int]) -> Architec
     """Return the architecture with narrower values, as many in a word as fit."""
 
     def widths(memory: Memory) -> FrozenDict[str, int]:
-        fit = {name: max(1, memory.word_bits // each) for name, each in bits.items()}
+        fit = {name: max(1, memory.word_bits // bit) for name, bit in bits.items()}
         return FrozenDict({name: -(-max(memory.word_bits, bits[name]) // count) for name, count in fit.items()})
 
     return architecture.with_memories(lambda memory: memory.model_copy(update={"bits_per_value": widths(memory)}))

@@ -119,6 +119,6 @@ def _node(level: Component) -> float:
 
 def texts(found: Estimates) -> Iterator[str]:
     """Yield sentences that name the estimator of each energy."""
-    for name in dict.fromkeys(each.estimator for told in found.records.values() for each in told):
-        of = [level for level, told in found.records.items() if any(each.estimator == name for each in told)]
+    for name in dict.fromkeys(estimated.estimator for told in found.records.values() for estimated in told):
+        of = [level for level, told in found.records.items() if any(estimated.estimator == name for estimated in told)]
         yield f"no energy table (ERT) is given: the energies of {', '.join(of)} are estimates of {name}"

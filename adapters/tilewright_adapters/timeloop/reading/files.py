@@ -37,10 +37,10 @@ def read_files(
     """
     paths = [_named(path) for path in paths]
     folders = folders_of(paths, searched)
-    found = files_of(paths, SUFFIXES, "Timeloop")
-    copies = [path for path in found if _COPIES in path.name and path not in paths]
+    files = files_of(paths, SUFFIXES, "Timeloop")
+    copies = [path for path in files if _COPIES in path.name and path not in paths]
     documents, warnings = [], []
-    for path in found:
+    for path in files:
         if path in copies:
             continue
         if sections := _unrendered(path):
@@ -66,7 +66,7 @@ def listed_layers(path: Path) -> tuple[str, ...]:
     if not text.lstrip().startswith("-"):
         return ()
     names = parse_document(text, source=str(path)).data
-    if not isinstance(names, list) or not all(isinstance(each, str) and each for each in names):
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
         return ()
     return tuple(names)
 

@@ -226,8 +226,8 @@ def _connected(components: list[Component]) -> list[Component]:
     Raises:
         InputError: A network is unknown or of another class, or two levels do not name the same one for all directions.
     """
-    found = {each.name: each for each in components}
-    levels = [each.name for each in components if _is(each.kind, _MEMORY_CLASSES + _COMPUTE_CLASSES)]
+    found = {component.name: component for component in components}
+    levels = [component.name for component in components if _is(component.kind, _MEMORY_CLASSES + _COMPUTE_CLASSES)]
     for outer, inner in itertools.pairwise(levels):
         ends = ((outer, ("network_read", "network_update")), (inner, (*_INWARDS, *_BACK)))
         given = {key: found[level].fields[key] for level, keys in ends for key in keys if key in found[level].fields}
@@ -248,7 +248,7 @@ def _connected(components: list[Component]) -> list[Component]:
             kept = {key: cursor for key, cursor in found[name].fields.items() if key not in given.keys() | gone}
             found[name] = replace(found[name], fields=kept | added)
         found[network.name] = replace(network, kind="")
-    return [found[each.name] for each in components if found[each.name].kind]
+    return [found[component.name] for component in components if found[component.name].kind]
 
 
 def _with_default_mesh(compute: Component, inner: Component, warnings: list[str]) -> Component:
@@ -325,8 +325,8 @@ def _architecture_name(fields: dict[str, Cursor]) -> str:
     """Return the architecture's name, or that of the outermost container."""
     inside = fields["subtree"].items("subtree") if "subtree" in fields else []
     outermost = inside[0].fields("a container") if inside else {}
-    found = fields.get("name", outermost.get("name"))
-    return "timeloop" if found is None else _ranged(found)[0]
+    cursor = fields.get("name", outermost.get("name"))
+    return "timeloop" if cursor is None else _ranged(cursor)[0]
 
 
 def _tree(node: Cursor, count: int, inherited: Mapping[str, Cursor], warnings: list[str]) -> Iterator[Component]:

@@ -164,7 +164,7 @@ def read_rules(
     Raises:
         InputError: a name is unknown, or rules contradict each other.
     """
-    rules = [checked(each) for each in said]
+    rules = [checked(directive) for directive in said]
     notes.warnings += ignored(rules)
     loops: dict[tuple[str, str], _Loops] = {}
     for rule in rules:
@@ -175,11 +175,11 @@ def read_rules(
     spatial: list[SpatialRule] = []
     for level in tree.levels.storage:  # without a rule, too, a dimension lies along one axis
         loops.setdefault((level.name, "spatial"), _Loops(where=level.where))
-    for (target, kind), found in loops.items():
+    for (target, kind), loop in loops.items():
         if kind == "temporal":
-            temporal += _in_time(target, found, problem)
+            temporal += _in_time(target, loop, problem)
         else:
-            spatial += _in_space(target, found, problem, architecture, notes)
+            spatial += _in_space(target, loop, problem, architecture, notes)
     for rule in (rule for rule in rules if rule.kind == "parallelism"):
         spatial = _in_use(rule, spatial, tree, architecture, notes)
     said_keep = keeping(rules, problem, tree.levels, tree.parallel)

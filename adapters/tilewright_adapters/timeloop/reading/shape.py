@@ -191,7 +191,7 @@ def _tensors(section: Cursor, dimensions: tuple[str, ...], coefficients: dict[st
         for part in ("name", "projection"):
             if part not in fields:
                 raise item.error(f"the data-space has no '{part}'")
-        places = [each for each in fields["projection"].items("the projection") if each.value != []]  # []: scalar
+        places = [cursor for cursor in fields["projection"].items("the projection") if cursor.value != []]  # []: scalar
         ranks = tuple(rank for rank in (_rank(place, dimensions, coefficients) for place in places) if rank.terms)
         written = fields.get("read_write")
         rows.append((fields["name"].text("a data-space's name"), _is_true(written), ranks))

@@ -94,18 +94,18 @@ def read_densities(given: Mapping[str, Cursor], tensors: Sequence[str], sections
         if own is not None and own.value:
             raise own.error("'densities' and 'commonDensity' are both given; give one")
         return dict.fromkeys(tensors, _density(common, "commonDensity", sections))
-    found: dict[str, Density] = {}
+    densities: dict[str, Density] = {}
     for cursor in own.fields("densities").values() if own is not None and own.value else ():
         name = str(cursor.path[-1])
         if name in tensors:
-            found[name] = _density(cursor, f"density of {name}", sections)
+            densities[name] = _density(cursor, f"density of {name}", sections)
             continue
         meant = suggestion(name, tensors)
         if meant:
             raise cursor.error(f"there is no data-space '{name}'{meant}", hint=f"one of {', '.join(tensors)}")
         place = cursor.document.locate(cursor.path)
         sections.warnings.append(f"{place}: there is no data-space '{name}': its density is ignored, as in Timeloop")
-    return found
+    return densities
 
 
 def _density(cursor: Cursor, what: str, sections: Sections) -> Density:
@@ -164,7 +164,7 @@ def with_sparse(
         InputError: the content is invalid.
     """
     targets = _Reader(levels, problem, sections).targets()
-    if not any(each.formats or each.actions or each.compute for each in targets.values()):
+    if not any(target.formats or target.actions or target.compute for target in targets.values()):
         return architecture
     tables = energies or {}
     memories = {level.name: level for level in levels.storage if not level.is_dummy}
@@ -207,7 +207,7 @@ def _memory(level: Component, target: _Target, table: dict[str, float]) -> Spars
     energies = {action: pick(table, names) or 0.0 for action, names in ACTIONS.items()}
     return SparseMemory(
         formats=FrozenDict(target.formats),
-        actions=tuple(each for group in target.actions.values() for each in group),
+        actions=tuple(saving for group in target.actions.values() for saving in group),
         metadata=MetadataStorage(width_bits=width, depth=level.whole(_DEPTH, 0, least=0), default_bits=bits),
         decompresses=_flag(level, "decompression_supported"),
         compresses=_flag(level, "compression_supported"),
@@ -245,16 +245,16 @@ class _Reader:
 
     def targets(self) -> dict[str, _Target]:
         """Return the content by level; a level that is named twice keeps the later lists."""
-        found: dict[str, _Target] = {}
+        targets: dict[str, _Target] = {}
         for name, where in self._listed():
             fields = where.fields("a target of sparse_optimizations")
             refuse_unknown(fields, {"name", "target", *_PARTS}, "a target of sparse_optimizations")
-            target = found.setdefault(name, _Target())
+            target = targets.setdefault(name, _Target())
             if not any(fields[part].value for part in _PARTS if part in fields):
                 place = where.document.locate(where.path)
                 self.sections.warnings.append(f"{place}: sparse_optimizations of {name} have no effect: they are empty")
             self._read(name, fields, target)
-        return found
+        return targets
 
     def _listed(self) -> Iterator[tuple[str, Cursor]]:
         """Yield every target with its level: those of nodes, then those of the section."""
@@ -264,12 +264,12 @@ class _Reader:
             return
         fields = section.fields("sparse_optimizations")
         refuse_unknown(fields, {"targets", "version"}, "sparse_optimizations")
-        for each in fields["targets"].items("targets") if "targets" in fields and fields["targets"].value else ():
-            named = each.fields("a target of sparse_optimizations")
+        for cursor in fields["targets"].items("targets") if "targets" in fields and fields["targets"].value else ():
+            named = cursor.fields("a target of sparse_optimizations")
             given = named.get("name", named.get("target"))
             if given is None:
-                raise each.error("a target of sparse_optimizations has no 'name'")
-            yield given.choice("level", (*self.levels.names, self.levels.compute.name)), each
+                raise cursor.error("a target of sparse_optimizations has no 'name'")
+            yield given.choice("level", (*self.levels.names, self.levels.compute.name)), cursor
 
     def _read(self, name: str, fields: dict[str, Cursor], target: _Target) -> None:
         given = {part: fields[part] for part in _PARTS if part in fields and fields[part].value}
@@ -303,16 +303,16 @@ class _Reader:
     def _formats(self, section: Cursor) -> dict[str, TensorFormat]:
         fields = section.fields("representation_format")
         refuse_unknown(fields, {"data_spaces"}, "representation_format")
-        found: dict[str, TensorFormat] = {}
-        for each in fields["data_spaces"].items("data_spaces") if "data_spaces" in fields else ():
-            parts = each.fields("a format")
+        formats: dict[str, TensorFormat] = {}
+        for cursor in fields["data_spaces"].items("data_spaces") if "data_spaces" in fields else ():
+            parts = cursor.fields("a format")
             refuse_unknown(parts, {"name", "ranks", "rank_application_order", "compression_rate"}, "a format")
             for part in ("name", "ranks"):
                 if part not in parts:
-                    raise each.error(f"the format has no '{part}'")
+                    raise cursor.error(f"the format has no '{part}'")
             name = self._tensor(parts["name"])
-            if name in found:
-                raise each.error(f"the format of {name} is given twice")
+            if name in formats:
+                raise cursor.error(f"the format of {name} is given twice")
             if "compression_rate" in parts:
                 place = parts["compression_rate"].document.locate(parts["compression_rate"].path)
                 self.sections.warnings.append(f"{place}: compression_rate is ignored, as in Timeloop")
@@ -321,11 +321,11 @@ class _Reader:
                 fill = _word(parts["rank_application_order"]).choice("rank_application_order", _FILLS)
             listed = parts["ranks"].items("ranks")
             if "data-spaces" in section.value and any("flattened_rankIDs" in (rank.value or ()) for rank in listed):
-                self.sections.warnings.append(f"{each.document.locate(each.path)}: {_GROUPS.format(name=name)}")
+                self.sections.warnings.append(f"{cursor.document.locate(cursor.path)}: {_GROUPS.format(name=name)}")
             ranks = tuple(self._rank(rank) for rank in listed)
-            with each.checked():
-                found[name] = TensorFormat(ranks=ranks, fill=_FILLS[fill])
-        return found
+            with cursor.checked():
+                formats[name] = TensorFormat(ranks=ranks, fill=_FILLS[fill])
+        return formats
 
     def _rank(self, rank: Cursor) -> RankFormat:
         value = rank.value
@@ -366,8 +366,8 @@ class _Reader:
     def _dimensions(self, group: Cursor) -> tuple[str, ...]:
         known = None if self.problem is None else self.problem.dimension_names
         return tuple(
-            each.text("a dimension") if known is None else each.choice("dimension", known)
-            for each in group.items("a group of flattened_rankIDs")
+            cursor.text("a dimension") if known is None else cursor.choice("dimension", known)
+            for cursor in group.items("a group of flattened_rankIDs")
         )
 
     def _tensor(self, cursor: Cursor) -> str:
@@ -378,20 +378,20 @@ class _Reader:
         )
 
     def _actions(self, section: Cursor) -> Iterator[tuple[str, Saving]]:
-        for each in section.items("action_optimization"):
-            fields = each.fields("an action")
+        for cursor in section.items("action_optimization"):
+            fields = cursor.fields("an action")
             if "type" not in fields:
-                raise each.error("the action has no 'type'", hint=f"one of {', '.join(_KINDS)}")
+                raise cursor.error("the action has no 'type'", hint=f"one of {', '.join(_KINDS)}")
             kind = _KINDS[self._kind(fields["type"], _KINDS)]
             if "options" not in fields:
-                yield kind, self._saving(kind, each, fields, {"type", "target", "condition_on"})
+                yield kind, self._saving(kind, cursor, fields, {"type", "target", "condition_on"})
                 continue
             refuse_unknown(fields, {"type", "options"}, "an action with options")
             options = [
                 self._saving(kind, option, option.fields("an option"), {"target", "condition_on"})
                 for option in fields["options"].items("options")
             ]
-            with each.checked():
+            with cursor.checked():
                 yield kind, options[0] if len(options) == 1 else Saving(best_of=tuple(options))
 
     def _kind(self, cursor: Cursor, known: Iterable[str]) -> str:
@@ -409,7 +409,7 @@ class _Reader:
         for part in ("target", "condition_on"):
             if part not in fields:
                 raise where.error(f"the action has no '{part}'")
-        conditions = [self._tensor(each) for each in fields["condition_on"].items("condition_on")]
+        conditions = [self._tensor(cursor) for cursor in fields["condition_on"].items("condition_on")]
         if not conditions:
             raise fields["condition_on"].error(
                 "condition_on is empty; expected data-spaces whose zeros save the access"
@@ -418,8 +418,8 @@ class _Reader:
             return Saving.model_validate({kind: self._tensor(fields["target"]), "when_empty": conditions})
 
     def _computes(self, section: Cursor) -> Iterator[str]:
-        for each in section.items("compute_optimization"):
-            fields = each.fields("a compute optimization")
+        for cursor in section.items("compute_optimization"):
+            fields = cursor.fields("a compute optimization")
             refuse_unknown(fields, {"type", "options"}, "a compute optimization")
             if "options" in fields:
                 place = fields["options"].document.locate(fields["options"].path)
@@ -427,5 +427,5 @@ class _Reader:
                     f"{place}: options of a compute optimization are ignored, as in Timeloop, which reads its type alone"
                 )
             if "type" not in fields:
-                raise each.error("the compute optimization has no 'type'", hint="gating or skipping")
+                raise cursor.error("the compute optimization has no 'type'", hint="gating or skipping")
             yield _COMPUTE_KINDS[self._kind(fields["type"], _COMPUTE_KINDS)]

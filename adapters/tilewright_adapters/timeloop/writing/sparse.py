@@ -41,7 +41,7 @@ def refuse_sparse_v4(plan: Outline) -> None:
         kinds = {rank.format for found in sparse.formats.values() for rank in found.ranks}
         for kind in sorted(kinds.difference(_FORMATS_OF_V4)):
             plan.refuse("sparse", storage.name, f"the format {kind}; v4 has {', '.join(_FORMATS_OF_V4)}")
-        if any(each.kind == "skip_units" for each in sparse.actions):
+        if any(action.kind == "skip_units" for action in sparse.actions):
             plan.refuse("sparse", storage.name, "skips in space; v4's own name of it aborts Timeloop")
 
 
@@ -84,7 +84,7 @@ def sparse_memory(memory: Memory, plan: Outline, h: str) -> dict[str, Any]:
         found[f"representation{h}format"] = {f"data{h}spaces": formats}
     actions = memory.sparse.actions if plan.problem is None else memory.sparse.actions_on(plan.problem.tensors)
     if actions:
-        found[f"action{h}optimization"] = [_action(each, h) for each in actions]
+        found[f"action{h}optimization"] = [_action(action, h) for action in actions]
     return found
 
 
@@ -141,7 +141,7 @@ def _rank(rank: RankFormat, plan: Outline, h: str) -> dict[str, Any]:
 
 def _action(saving: Saving, h: str) -> dict[str, Any]:
     kind = _TYPES[saving.kind].format(h=h)
-    options = [{"target": each.tensor, f"condition{h}on": list(each.when_empty)} for each in saving.options]
+    options = [{"target": option.tensor, f"condition{h}on": list(option.when_empty)} for option in saving.options]
     if len(options) == 1 and h == "-":
         return {"type": kind} | options[0]
     return {"type": kind, "options": options}

@@ -36,7 +36,7 @@ def write_v3(plan: Outline, rules: list[LevelConstraint]) -> dict[str, str]:
         files["arch.yaml"] = {"architecture": {"version": 0.3, "subtree": [_tree(plan)]}}
         files["ERT.yaml"] = {"ERT": {"version": 0.3, "tables": energies(plan, plan.name, "mac_random")}}
         files["ART.yaml"] = {"ART": {"version": 0.3, "tables": areas(plan, plan.name)}}
-        targets = [each for each in _sparse_targets(plan) if len(each) > 1]
+        targets = [target for target in _sparse_targets(plan) if len(target) > 1]
         if targets:
             files["sparse.yaml"] = {"sparse_optimizations": {"targets": targets}}
     if plan.problem is not None:

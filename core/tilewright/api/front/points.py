@@ -135,7 +135,7 @@ class _Search:
         # gap
         vain: set[float] = set()
         while len(self.points) < most and not self.failed and (gaps := self.gaps()):
-            number = max(gaps, key=lambda each: self.points[each].cycles / self.points[each - 1].most_cycles)
+            number = max(gaps, key=lambda gap: self.points[gap].cycles / self.points[gap - 1].most_cycles)
             point, count = self.points[number], len(self.points)
             self.ask(point.cycles - 1 if point.energy_pj in vain else self._middle(number))
             if len(self.points) == count:

@@ -50,9 +50,7 @@ class FrontReport(Tabular):
 
     def __repr__(self) -> str:
         where = self.configuration.architecture.name
-        return (
-            f"<FrontReport of {self.workload.name} on {where}: {sum(len(each.points) for each in self.fronts)} points>"
-        )
+        return f"<FrontReport of {self.workload.name} on {where}: {sum(len(front.points) for front in self.fronts)} points>"
 
     def __getitem__(self, name: str) -> Front:
         """Return the front of the layer of that name, or raise KeyError."""
@@ -74,7 +72,7 @@ class FrontReport(Tabular):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Operations of the workload that the compute units do not fit."""
-        problems = [each.problem for each in self.workload.distinct()]
+        problems = [distinct.problem for distinct in self.workload.distinct()]
         return operand_warnings(problems, self.configuration.architecture)
 
     def within(self, most_cycles: float) -> BudgetedNetwork:

@@ -53,7 +53,9 @@ def front(
     network = plan.workload
     name = f"{configuration.mapper_record.name}, {points} points"
     folder = folder_of(settings, network, [(name, configuration)])
-    searches = [_FrontSearch(each, configuration, network.name, points, plan.results) for each in network.distinct()]
+    searches = [
+        _FrontSearch(distinct, configuration, network.name, points, plan.results) for distinct in network.distinct()
+    ]
     fronts: list[Front] = []
     with mapping_progress(network, configuration.budget, ENERGY, plan.progress) as seen:
         for found in _each(searches, plan.jobs, seen.watch if seen else None):

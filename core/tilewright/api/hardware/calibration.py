@@ -84,8 +84,8 @@ class CalibrationReport(Tabular):
             values.add_row(name, _shown(old), _shown(self.after[name]))
         factors = [numbers(each, decimals=3) for each in ("mean", "median", "worst", "Spearman")]
         errors = Table("measurements", numbers("rows"), *factors, title="factor between predicted and measured cycles")
-        for name, each in self.errors.items():
-            errors.add_row(name, each.rows, each.mean, each.median, each.worst, each.spearman)
+        for name, error in self.errors.items():
+            errors.add_row(name, error.rows, error.mean, error.median, error.worst, error.spearman)
         return [values, errors]
 
     def messages(self) -> list[str]:

@@ -32,12 +32,12 @@ class ComponentReport(Tabular):
     @property
     def area_um2(self) -> float | None:
         """Area of one instance, square micrometres; None if unknown."""
-        return next((each.estimate.area_um2 for each in self.answers.values()), None)
+        return next((answer.estimate.area_um2 for answer in self.answers.values()), None)
 
     @property
     def leakage_w(self) -> float | None:
         """Leakage of one instance, W; None if unknown."""
-        return next((each.estimate.leakage_w for each in self.answers.values()), None)
+        return next((answer.estimate.leakage_w for answer in self.answers.values()), None)
 
     def energy_pj(self, action: str) -> float:
         """Return the energy of one action, pJ, or raise KeyError for an unknown action."""

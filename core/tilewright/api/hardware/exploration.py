@@ -153,7 +153,7 @@ def _together(workload: Sources, weights: Sequence[int] | None, notation: str | 
         InputError: The weights do not suit the networks.
     """
     works: list[Any] = list(workload) if isinstance(workload, list | tuple) else [workload]
-    if len(works) == 1 or any(isinstance(each, str | os.PathLike) and is_foreign(each, notation) for each in works):
+    if len(works) == 1 or any(isinstance(work, str | os.PathLike) and is_foreign(work, notation) for work in works):
         if weights is not None:
             raise InputError(
                 "weights are for several networks", hint="give two networks or more, and a weight for each"
@@ -165,9 +165,9 @@ def _together(workload: Sources, weights: Sequence[int] | None, notation: str | 
         )
     for weight in weights or ():
         at_least(1, weights=weight)
-    networks = [load_workload(each) for each in works]
+    networks = [load_workload(work) for work in works]
     if len({network.name for network in networks}) < len(networks):  # for example, one layer of each network
-        networks = [_called(network, each) for network, each in zip(networks, works, strict=True)]
+        networks = [_called(network, work) for network, work in zip(networks, works, strict=True)]
     return Workload.together(networks, weights or [1] * len(works))
 
 

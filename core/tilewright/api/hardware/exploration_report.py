@@ -46,8 +46,8 @@ class ExplorationReport(Tabular):
     @property
     def found(self) -> tuple[ExploredPoint, ...]:
         """Points where every layer has a mapping, the best first."""
-        good = [each for each in self.points if math.isfinite(each.energy_pj)]
-        return tuple(sorted(good, key=lambda each: each.of(self.record.objective)))
+        good = [point for point in self.points if math.isfinite(point.energy_pj)]
+        return tuple(sorted(good, key=lambda point: point.of(self.record.objective)))
 
     @property
     def front(self) -> tuple[ExploredPoint, ...]:
@@ -56,19 +56,19 @@ class ExplorationReport(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per point."""
-        best = {each.index for each in self.front}
+        best = {point.index for point in self.front}
         return [
-            {"point": each.index, **each.values}
+            {"point": point.index, **point.values}
             | {
-                "energy_pj": _finite(each.energy_pj),
-                "cycles": _finite(each.cycles),
-                "edp": _finite(each.of(EDP)),
-                "area_um2": each.area_um2,
-                "on_front": each.index in best,
-                "outcome": each.outcome,
-                "reason": each.told,
+                "energy_pj": _finite(point.energy_pj),
+                "cycles": _finite(point.cycles),
+                "edp": _finite(point.of(EDP)),
+                "area_um2": point.area_um2,
+                "on_front": point.index in best,
+                "outcome": point.outcome,
+                "reason": point.told,
             }
-            for each in self.points
+            for point in self.points
         ]
 
     def layer_rows(self) -> list[dict[str, Any]]:
@@ -76,8 +76,8 @@ class ExplorationReport(Tabular):
         figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
         return [
             {
-                "point": each.index,
-                **each.values,
+                "point": point.index,
+                **point.values,
                 "layer": layer.name,
                 "sizes": layer.sizes,
                 "count": layer.count,
@@ -85,8 +85,8 @@ class ExplorationReport(Tabular):
             }
             | {name: getattr(found, name) for name in figures}
             | {f"{place}_pj": energy for place, energy in found.places.items()}
-            for each in self.points
-            for layer, found in each.layers
+            for point in self.points
+            for layer, found in point.layers
         ]
 
     def data(self) -> dict[str, Any]:
@@ -142,18 +142,18 @@ class ExplorationReport(Tabular):
             numbers("EDP", "pJ x cycles", ranks["edp"]), numbers("area", "mm2", 1, decimals=4),
             title=f"the front, least {record.objective} ({record.objective.unit}) first",
         )  # fmt: skip
-        for each in sorted(best, key=lambda one: one.of(record.objective)):
-            area = None if each.area_um2 is None else each.area_um2 * 1e-6
-            values = [value if isinstance(value, str) else f"{value:,.10g}" for value in each.values.values()]
-            table.add_row(str(each.index), *values, each.energy_pj, each.cycles, each.of(EDP), area)
+        for point in sorted(best, key=lambda one: one.of(record.objective)):
+            area = None if point.area_um2 is None else point.area_um2 * 1e-6
+            values = [value if isinstance(value, str) else f"{value:,.10g}" for value in point.values.values()]
+            table.add_row(str(point.index), *values, point.energy_pj, point.cycles, point.of(EDP), area)
         return [*lines, "", table] if best else lines
 
     def messages(self) -> list[str]:
         """Return the failures, each once, with the most frequent first."""
         failed = [
-            (found.reason or "", f"{layer.name} on point {each.index}")
-            for each in self.points
-            for layer, found in each.layers
+            (found.reason or "", f"{layer.name} on point {point.index}")
+            for point in self.points
+            for layer, found in point.layers
             if found.stop == "failed"
         ]
         first = dict(reversed(failed))
@@ -172,9 +172,9 @@ class ExplorationReport(Tabular):
     def without(self) -> list[tuple[str, int]]:
         """Return pairs (reason for missing values, number of points), the most frequent first."""
         why = Counter(
-            _shortly(each.reason) if each.reason else "layers without a mapping"
-            for each in self.points
-            if not math.isfinite(each.energy_pj)
+            _shortly(point.reason) if point.reason else "layers without a mapping"
+            for point in self.points
+            if not math.isfinite(point.energy_pj)
         )
         return why.most_common()
 

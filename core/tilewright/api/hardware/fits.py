@@ -73,11 +73,11 @@ def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:
         "model", "fits", "problems", Column("reason", wrapped=True), Column("what to do", wrapped=True), title=title
     )
     groups: dict[tuple[str, ...], list[Fit]] = {}
-    for each in shown:
-        groups.setdefault(each.alike, []).append(each)
-    problems = {each.problem for each in fits}
+    for fit in shown:
+        groups.setdefault(fit.alike, []).append(fit)
+    problems = {fit.problem for fit in fits}
     for group in groups.values():
-        first, names = group[0], [each.problem for each in group]
+        first, names = group[0], [fit.problem for fit in group]
         which = "all" if len(names) == len(problems) else several(names)
         table.add_row(first.model, "yes" if first.fits else "no", which, first.reason, advice(first, fits))
     return table
@@ -90,13 +90,13 @@ def several(names: Sequence[str]) -> str:
 
 def refused_models(fits: Sequence[Fit]) -> list[str]:
     """Return the models that accept no problem."""
-    models = dict.fromkeys(each.model for each in fits)
-    return [model for model in models if not any(each.fits for each in fits if each.model == model)]
+    models = dict.fromkeys(fit.model for fit in fits)
+    return [model for model in models if not any(fit.fits for fit in fits if fit.model == model)]
 
 
 def advice(one: Fit, fits: Sequence[Fit]) -> str:
     """Return the remedy if a model does not fit, otherwise an empty text."""
     if one.fits:
         return ""
-    others = [each.model for each in fits if each.problem == one.problem and each.fits]
+    others = [fit.model for fit in fits if fit.problem == one.problem and fit.fits]
     return one.hint or (f"use {' or '.join(others)}" if others else "choose another model or another architecture")

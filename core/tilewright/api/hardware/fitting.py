@@ -123,12 +123,16 @@ def fit(
     Raises:
         CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
     """
-    named = [each.name for each in installed().of_kind(CostModelSpec)] if models is None else names_of("models", models)
+    named = (
+        [registration.name for registration in installed().of_kind(CostModelSpec)]
+        if models is None
+        else names_of("models", models)
+    )
     settings: Searches = {"constraints": constraints, "factors": factors}
     plan = Plan.of(COMMON if workload is None else workload, arch, [], named, settings)
     fits = [
-        fit_of(model, each.problem, plan.architecture, plan.constraints)
+        fit_of(model, distinct.problem, plan.architecture, plan.constraints)
         for model in plan.models
-        for each in plan.workload.distinct()
+        for distinct in plan.workload.distinct()
     ]
     return FitReport(plan.architecture, plan.constraints, tuple(fits))

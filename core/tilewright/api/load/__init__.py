@@ -216,9 +216,9 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
         if spec.suffixes and name.endswith(spec.suffixes):
             return installed().make(FrontendSpec, registration.long_name, given).load(name)
     if _is_formula(name):
-        found = _from_formula(name, given)
-        if found is not None:
-            return found
+        workload = _from_formula(name, given)
+        if workload is not None:
+            return workload
     return _from_library(name, given)
 
 
@@ -226,12 +226,12 @@ def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> 
     """Return the problem of a workload with exactly one layer; otherwise raise InputError."""
     if isinstance(source, Problem) and not options:
         return source
-    found = load_workload(source, options)
-    if len(found.layers) != 1:
+    workload = load_workload(source, options)
+    if len(workload.layers) != 1:
         raise InputError(
-            f"{_words(source)} has {len(found.layers)} layers; one was expected", hint="name one: NAME/LAYER"
+            f"{_words(source)} has {len(workload.layers)} layers; one was expected", hint="name one: NAME/LAYER"
         )
-    return found.layers[0].problem
+    return workload.layers[0].problem
 
 
 def workload_names() -> dict[str, str]:
@@ -396,7 +396,7 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
     name, _, layer = source.partition("/")
     if name in library.names("workloads"):
         _no_options(options, source)
-        found = library.workload(name)
+        workload = library.workload(name)
     else:
         owner = _workload_names().get(name)
         if owner is None:
@@ -408,8 +408,8 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
                 f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
                 hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
-        found = installed().make(FrontendSpec, owner, options).load(name)
-    return found.only(layer, name) if layer else found
+        workload = installed().make(FrontendSpec, owner, options).load(name)
+    return workload.only(layer, name) if layer else workload
 
 
 def _workload_names() -> dict[str, str | None]:

@@ -26,27 +26,27 @@ def foreign(
 ) -> MapInputs:
     """Call `read_map_inputs` with the installed adapters; raise InputError if the files are invalid."""
     paths = work if work is None or isinstance(work, Workload) else [Path(each) for each in work]
-    found = read_map_inputs(paths, [Path(each) for each in hardware], installed(), notation, reading)
-    for warning in found.warnings:
+    inputs = read_map_inputs(paths, [Path(each) for each in hardware], installed(), notation, reading)
+    for warning in inputs.warnings:
         logging.getLogger("tilewright").warning("warning: %s", warning)
-    return found
+    return inputs
 
 
 def foreign_workload(source: Path_) -> Workload:
     """Return the layers in a file or folder of another tool; raise InputError if there are none."""
     try:
-        found = foreign([source], []).workload
+        workload = foreign([source], []).workload
     except UnsupportedError:
         raise
     except InputError as error:
         hint = f"{error.hint}; frontends read {file_suffixes()}"
         raise InputError(error.message, location=error.location, hint=hint) from None
-    assert found is not None  # layer files were given
-    return found
+    assert workload is not None  # layer files were given
+    return workload
 
 
 def foreign_architecture(source: Path_) -> Architecture:
     """Return the hardware in a file or folder of another tool; raise InputError if there is none."""
-    found = foreign(None, [source]).architecture
-    assert found is not None  # hardware files were given
-    return found
+    architecture = foreign(None, [source]).architecture
+    assert architecture is not None  # hardware files were given
+    return architecture

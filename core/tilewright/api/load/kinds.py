@@ -118,7 +118,7 @@ def is_group_file(source: str) -> bool:
 def frontend_suffixes(builtin: bool = False) -> tuple[str, ...]:
     """Return the suffixes of the files that frontends read, or only those of built-in ones."""
     known = installed().of_kind(FrontendSpec)
-    specs = [each.spec for each in known if not builtin or each.distribution == BUILTIN]
+    specs = [registration.spec for registration in known if not builtin or registration.distribution == BUILTIN]
     return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
 
 

@@ -29,7 +29,7 @@ NESTED = 3
 
 def exploration_page(report: ExplorationReport, store: Store | None = None) -> str:
     """Return the page of an exploration; it shows loop nests if `store` has their problems and machines."""
-    record, best = report.record, sorted(report.front, key=lambda each: each.of(report.record.objective))
+    record, best = report.record, sorted(report.front, key=lambda point: point.of(report.record.objective))
     return document(
         f"{record.workload} on {record.space['name']}",
         totals(_totals(report)),
@@ -52,7 +52,7 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
     yield "points tried", f"{len(report.points):,} of {record.size:,}"
     yield "with mappings", f"{len(found):,}"
     yield "on the front", f"{len(report.front):,}"
-    yield "dominated by bounds, not searched", f"{sum(each.outcome == 'bounded' for each in report.points):,}"
+    yield "dominated by bounds, not searched", f"{sum(point.outcome == 'bounded' for point in report.points):,}"
     if found:
         value = found[0].of(record.objective)
         yield f"least {record.objective.title}", quantity(value, record.objective.unit)
@@ -66,25 +66,25 @@ def points_table(report: ExplorationReport) -> str:
         group = "chosen" if row["on_front"] else "others"
         marks[row["point"]] = f"{group}-{counts[group]}"
         counts[group] += 1
-    sized = any(each.area_um2 is not None for each in report.found)
+    sized = any(point.area_um2 is not None for point in report.found)
     made = Table(
         numbers("point"), *map(choice_column, report.record.choices), numbers("energy", "pJ"), numbers("cycles"),
         numbers("EDP", "pJ x cycles"), *([numbers("area", "mm2", decimals=4)] if sized else []), "front",
     )  # fmt: skip
-    front = {each.index for each in report.front}
-    for each in report.found:
-        values = [_choice(value) for value in each.values.values()]
-        area = [None if each.area_um2 is None else each.area_um2 * 1e-6] if sized else []
-        is_best = "front" if each.index in front else ""
-        made.add_row(each.index, *values, each.energy_pj, each.cycles, each.of(EDP), *area, is_best)
-    return table(made, "points", marks=[marks[each.index] for each in report.found]) if rows else ""
+    front = {point.index for point in report.front}
+    for point in report.found:
+        values = [_choice(value) for value in point.values.values()]
+        area = [None if point.area_um2 is None else point.area_um2 * 1e-6] if sized else []
+        is_best = "front" if point.index in front else ""
+        made.add_row(point.index, *values, point.energy_pj, point.cycles, point.of(EDP), *area, is_best)
+    return table(made, "points", marks=[marks[point.index] for point in report.found]) if rows else ""
 
 
 def _energies(report: ExplorationReport) -> Drawing:
     layers = report.found[0].layers if report.found else ()
-    places = list(dict.fromkeys(place for _, found in layers for place in found.places))
+    places = list(dict.fromkeys(place for _, layer in layers for place in layer.places))
     values = [[found.places.get(place, 0.0) * layer.count for place in places] for layer, found in layers]
-    step, unit = common_unit([math.fsum(each) for each in values], "pJ")
+    step, unit = common_unit([math.fsum(value) for value in values], "pJ")
     names = [f"{layer.name} x{layer.count}" if layer.count > 1 else layer.name for layer, _ in layers]
     return bars("energy of the best point", names, places, [[each / step for each in row] for row in values], unit)
 
@@ -92,7 +92,7 @@ def _energies(report: ExplorationReport) -> Drawing:
 def _beside(report: ExplorationReport) -> str:
     if not report.found:
         return ""
-    best, base = report.found[0], min(report.found, key=lambda each: each.index)
+    best, base = report.found[0], min(report.found, key=lambda point: point.index)
     if best is base:
         return "<p>The first architecture is the best one.</p>"
     made = Table(
@@ -105,10 +105,12 @@ def _beside(report: ExplorationReport) -> str:
         ("cycles", "", (best.cycles, base.cycles)),
         ("EDP", "pJ x cycles", (best.of(EDP), base.of(EDP))),
     ):
-        made.add_row(name, *(quantity(each, unit) for each in values), values[1] / values[0] if values[0] else None)
+        made.add_row(name, *(quantity(value, unit) for value in values), values[1] / values[0] if values[0] else None)
     if best.area_um2 and base.area_um2:
         made.add_row(
-            "area", *(f"{(each.area_um2 or 0) * 1e-6:.4g} mm2" for each in (best, base)), base.area_um2 / best.area_um2
+            "area",
+            *(f"{(point.area_um2 or 0) * 1e-6:.4g} mm2" for point in (best, base)),
+            base.area_um2 / best.area_um2,
         )
     return table(made, "best")
 
@@ -155,7 +157,9 @@ def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLa
         if loops is None or point.machine is None:
             return ""
         mapping = BoundMapping.of(loops, store.problem(layer.problem), store.architecture(point.machine))
-        drawn = nest([each.model_dump(mode="json") for each in mapping.levels()], str(mapping).splitlines()[-1].strip())
+        drawn = nest(
+            [level.model_dump(mode="json") for level in mapping.levels()], str(mapping).splitlines()[-1].strip()
+        )
     except (ValueError, InputError):
         return ""
     return f"<h3>{escaped(layer.name)} <small>{escaped(layer.sizes)}</small></h3>{drawn}"
@@ -163,12 +167,12 @@ def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLa
 
 def _without(points: Sequence[ExploredPoint]) -> str:
     """Return the reasons for missing figures, the most frequent first; empty without any."""
-    lacking = [each for each in points if not math.isfinite(each.energy_pj)]
-    kinds = {each.index: (each.told or "").partition(": ")[0] for each in lacking}
+    lacking = [point for point in points if not math.isfinite(point.energy_pj)]
+    kinds = {point.index: (point.told or "").partition(": ")[0] for point in lacking}
     made = Table("reason", numbers("points"), "example")
     for kind, count in Counter(kinds.values()).most_common():
         made.add_row(
-            kind, count, next(f"point {each.index}: {each.told}" for each in lacking if kinds[each.index] == kind)
+            kind, count, next(f"point {point.index}: {point.told}" for point in lacking if kinds[point.index] == kind)
         )
     return table(made, "without") if lacking else ""
 
@@ -184,7 +188,7 @@ def _provenance(report: ExplorationReport) -> Iterator[tuple[str, object]]:
     yield "workload", f"{record.workload}: {len(record.layers)} distinct layers"
     yield (
         "CPU seconds of the searches",
-        f"{math.fsum(one.cpu_seconds for each in report.points for _, one in each.layers):,.1f}",
+        f"{math.fsum(one.cpu_seconds for point in report.points for _, one in point.layers):,.1f}",
     )
     yield "exploration", record.key
     yield "method", record.method

@@ -36,7 +36,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
             "Roofline", chart(plots.roofline, "roofline"),
             note="MACs per cycle over MACs per word that passes the outermost memory's busiest port. Lines are the limits of the units and of that port.",
         ),
-        section("Layers", table(_layer_table(data, plots), "layers", [f"nest-{at}" if each["levels"] else "" for at, each in enumerate(layers)])),
+        section("Layers", table(_layer_table(data, plots), "layers", [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)])),
         section("Not mapped", _unmapped(data)),
         section("Figures of the mapper", _figures(data), note="Figures that the mapper reports of each search, in its own units."),
         section(
@@ -60,7 +60,7 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     settings = [dict(_provenance(each, folder)) for folder, each in runs]
     differing = Table("setting", *(Column(name, wrapped=True) for name in names))
     for name in dict.fromkeys([*settings[0], *settings[1]]):
-        texts = [readable(each.get(name, "-")) for each in settings]
+        texts = [readable(setting.get(name, "-")) for setting in settings]
         if texts[0] != texts[1]:
             differing.add_row(name, *texts)
     return document(
@@ -98,7 +98,7 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not listed:
         yield "MACs", f"{found['macs']:,}"
     yield "distinct layers", f"{len(layers):,}"
-    proved = sum(proof(each["search"]["gap"]) == "yes" for each in layers)
+    proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
     yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
     wider = sum(map(_is_wider, layers))
     if wider:

@@ -145,7 +145,7 @@ class Placement:
         """
         first = cls.of(space, rng, most=most)
         choices = [replace(first, start=first.start.keeping(keep))._fitting() for keep in keep_choices(space)]
-        found = [each for each in choices if each.start.fits()[0]] or list(first._of_any())
+        found = [choice for choice in choices if choice.start.fits()[0]] or list(first._of_any())
         if not found:
             tried = "all factorisations" if space.factorizations <= LISTED else f"{LISTED:,} random factorisations"
             raise NoValidMappingError(
@@ -235,7 +235,7 @@ class Placement:
     def memory(self, slot: int) -> Memory | None:
         """Return the memory directly around a slot's loops."""
         inside = self.space.skeleton.entries[self.space.slots[slot].entry].inside
-        return next((each for each in self.space.architecture.memories if each.name == inside), None)
+        return next((memory for memory in self.space.architecture.memories if memory.name == inside), None)
 
 
 def keep_choices(space: MapSpace, most: int = 16) -> list[Bools]:
@@ -302,5 +302,5 @@ def _distinct(non_unit: Bools, orders: Positions) -> Positions:
     """Return the orders that differ in their non-unit loops [dimension]; unit loops come first."""
     idle = [dim for dim in range(len(non_unit)) if not non_unit[dim]]
     return np.array(
-        list(dict.fromkeys((*idle, *(int(d) for d in each if non_unit[d])) for each in orders)), dtype=np.int8
+        list(dict.fromkeys((*idle, *(int(d) for d in order if non_unit[d])) for order in orders)), dtype=np.int8
     )

@@ -59,7 +59,7 @@ def trip_intervals(left: int, cutting: Cutting) -> Iterator[TripInterval]:
 
 
 def _exact(left: int) -> Iterator[TripInterval]:
-    return (TripInterval(each, each, left // each) for each in divisors(left))
+    return (TripInterval(divisor, divisor, left // divisor) for divisor in divisors(left))
 
 
 def _rounded(left: int) -> Iterator[TripInterval]:

@@ -76,4 +76,4 @@ def fanout_uses(fanout: RemainingFanout) -> tuple[FanoutUse, ...]:
 @cache
 def reachable_fanouts(fanout: RemainingFanout) -> tuple[RemainingFanout, ...]:
     """Return all remaining fanouts that can follow, including the given one."""
-    return tuple(sorted({each.remaining for each in fanout_uses(fanout)}))
+    return tuple(sorted({use.remaining for use in fanout_uses(fanout)}))

@@ -119,9 +119,9 @@ class Ragged:
         Arrays are [remaining size, remaining use of each fanout].
         """
         fanout_states = [reachable_fanouts(whole) for whole in self.whole]
-        end = np.ones([len(each) for each in fanout_states], dtype=kind)
-        for axis, each in enumerate(fanout_states):
-            end[(slice(None),) * axis + ([not fanout_state.enough for fanout_state in each],)] = 0
+        end = np.ones([len(state) for state in fanout_states], dtype=kind)
+        for axis, state in enumerate(fanout_states):
+            end[(slice(None),) * axis + ([not fanout_state.enough for fanout_state in state],)] = 0
         result = []
         for size, slot_choices in reversed(list(zip(self.sizes, self._slot_choices, strict=True))):
             ways = np.zeros((len(quotients(size)), *end.shape), dtype=kind)
@@ -173,7 +173,9 @@ class Ragged:
         They are summed within each state and shifted by the state's index. One sorted search then serves all states.
         """
         size = sum(
-            len(choices.first) * math.prod(len(reachable_fanouts(each)) for each in self.whole) // choices.fanout_states
+            len(choices.first)
+            * math.prod(len(reachable_fanouts(fanout)) for fanout in self.whole)
+            // choices.fanout_states
             for choices in {
                 id(choices): choices for slot_choices in self._slot_choices for choices in slot_choices if choices
             }.values()

@@ -32,11 +32,11 @@ def fault_of_alternatives(problem: Problem, found: object) -> str | None:
     """Return the contract violation in an algorithm's answer in a few words, or None."""
     if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
         return f"returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
-    for each in found:
-        if not isinstance(each, Alternative):
-            return f"returned {described(each)} among them, an Alternative is expected"
+    for alternative in found:
+        if not isinstance(alternative, Alternative):
+            return f"returned {described(alternative)} among them, an Alternative is expected"
         try:
-            whole = Alternative.model_validate_json(each.model_dump_json())
+            whole = Alternative.model_validate_json(alternative.model_dump_json())
         except (ValidationError, ValueError, AttributeError) as error:
             return f"returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
         wrong = next(whole.faults(problem), None)

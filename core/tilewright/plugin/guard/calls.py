@@ -175,7 +175,7 @@ def _is_whole(error: TilewrightError) -> bool:
     values: dict[str, Any] = vars(error)
     reasons = values.get("reasons", ())
     if isinstance(error, NotConformableError | InvalidMappingError):
-        whole = isinstance(reasons, tuple) and all(isinstance(each, Reason) for each in reasons)
+        whole = isinstance(reasons, tuple) and all(isinstance(reason, Reason) for reason in reasons)
     else:
         whole = True
     hint = values.get("hint")

@@ -68,9 +68,9 @@ def _trial_child() -> Child:
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:
     """Return the file that records a complete import of this version; None if the module cannot be found."""
     with suppress(Exception):  # a third party's import system may raise anything
-        found = importlib.util.find_spec(entry_point.module.partition(".")[0])
-        if found is not None:
-            changed = Path(found.origin).stat().st_mtime_ns if found.origin else 0
-            text = repr((str(owner), entry_point.value, sys.version, found.origin, changed))
+        module = importlib.util.find_spec(entry_point.module.partition(".")[0])
+        if module is not None:
+            changed = Path(module.origin).stat().st_mtime_ns if module.origin else 0
+            text = repr((str(owner), entry_point.value, sys.version, module.origin, changed))
             return cache_folder() / "imports" / hashlib.sha256(text.encode()).hexdigest()
     return None

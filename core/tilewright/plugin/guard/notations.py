@@ -146,14 +146,14 @@ def fault_of_flag(answer: object) -> str | None:
 def fault_of_verdict(verdict: object) -> str | None:
     """Return the contract violation in a verdict in a few words, or None."""
     reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
-    if isinstance(reasons, tuple) and all(isinstance(each, Reason) for each in reasons):
+    if isinstance(reasons, tuple) and all(isinstance(reason, Reason) for reason in reasons):
         return None
     return f"returned {described(verdict)}, a Verdict with Reasons is expected"
 
 
 def fault_of_items(kind: type, expected: str, items: object) -> str | None:
     """Return the contract violation in a tuple of one type in a few words, or None."""
-    if isinstance(items, tuple) and all(isinstance(each, kind) for each in items):
+    if isinstance(items, tuple) and all(isinstance(item, kind) for item in items):
         return None
     return f"returned {described(items)}, a tuple of {expected} is expected"
 
@@ -200,7 +200,7 @@ def fault_of_inputs(inputs: object) -> str | None:
         if value is not None and not isinstance(value, kind):
             return f"returned {described(value)} as {name}, {kind.__name__} or None is expected"
     warnings: object = inputs.warnings
-    if not isinstance(warnings, tuple) or not all(isinstance(each, str) for each in warnings):
+    if not isinstance(warnings, tuple) or not all(isinstance(warning, str) for warning in warnings):
         return f"returned {described(warnings)} as warnings, a tuple of texts is expected"
     options: object = inputs.model_options
     if not isinstance(options, MappingOf) or not all(isinstance(key, str) for key in options):

@@ -72,7 +72,7 @@ def _are_examples(value: object) -> bool:
         _is_text(name)
         and name
         and isinstance(attributes, Mapping)
-        and all(_is_text(key) and isinstance(each, int | float | str) for key, each in attributes.items())
+        and all(_is_text(key) and isinstance(attribute, int | float | str) for key, attribute in attributes.items())
         for name, attributes in value.items()
     )
 
@@ -83,8 +83,11 @@ def _is_number(value: object) -> bool:
 
 def _are_approximations(value: object) -> bool:
     return isinstance(value, Sequence) and all(
-        isinstance(each, Approximation) and _is_text(each.code) and _is_text(each.meaning) and callable(each.detect)
-        for each in value
+        isinstance(approximation, Approximation)
+        and _is_text(approximation.code)
+        and _is_text(approximation.meaning)
+        and callable(approximation.detect)
+        for approximation in value
     )
 
 

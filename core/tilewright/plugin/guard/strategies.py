@@ -54,15 +54,15 @@ def fault_of_group(group: object, task: ExplorationTask, known: set[int]) -> str
     if not isinstance(group, Sequence) or isinstance(group, str | bytes):
         return f"yielded {described(group)}, a list of PointProposal is expected"
     seen = set(known)
-    for each in group:
-        if not isinstance(each, PointProposal):
-            return f"yielded {described(each)} among them, a PointProposal is expected"
-        index: object = each.index
+    for proposal in group:
+        if not isinstance(proposal, PointProposal):
+            return f"yielded {described(proposal)} among them, a PointProposal is expected"
+        index: object = proposal.index
         if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < task.size:
             return f"proposed point {str(index)[:40]} of a space with {task.size:,}"
         if index in seen:
             return f"proposed point {index} twice"
-        needless: object = each.needless
+        needless: object = proposal.needless
         if needless is not None and not (isinstance(needless, str) and needless.strip()):
             return f"left point {index} out without a reason"
         seen.add(index)

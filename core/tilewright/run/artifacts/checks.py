@@ -113,9 +113,9 @@ class _Searches:
 
     def _none_below(self, name: str, parts: Callable[[Run], Iterator[Candidates]], seed: int) -> Check:
         """Check that the mappings cost at least the bound."""
-        found = self._search(_Proposing(parts), Budget(), seed)
-        value = math.inf if found.best is None else found.value
-        return _least_check(name, self.certificate.bound, value, f"{found.valid:,} valid ones", found.evaluated)
+        result = self._search(_Proposing(parts), Budget(), seed)
+        value = math.inf if result.best is None else result.value
+        return _least_check(name, self.certificate.bound, value, f"{result.valid:,} valid ones", result.evaluated)
 
     def _consistent(self, other: Result) -> Check:
         """Check the mapper's result with another seed and without warm start."""
@@ -204,7 +204,9 @@ def other_versions(versions: Mapping[str, str], *records: PluginRecord) -> list[
 
     A certificate that contradicts itself was changed. Other versions that are installed now only give a warning.
     """
-    return [each.name for each in records if each.distribution and each.version != versions.get(each.distribution)]
+    return [
+        record.name for record in records if record.distribution and record.version != versions.get(record.distribution)
+    ]
 
 
 def contents_check(changed: Sequence[str]) -> Check:

@@ -122,7 +122,7 @@ def certificate_of(
 
 def versions_of(*records: PluginRecord) -> FrozenDict[str, str]:
     """Return the versions of Python, of Tilewright, and of the plugins' distributions."""
-    own = {each.distribution: each.version for each in records if each.distribution and each.version}
+    own = {record.distribution: record.version for record in records if record.distribution and record.version}
     return FrozenDict({"python": platform.python_version(), "tilewright": __version__} | own)
 
 

@@ -79,7 +79,7 @@ class GroupRivals:
     def obstacle(self) -> str | None:
         """Why no rival is built; None if they are."""
         outer, *inside = self.group.architecture.clusters
-        memories = [len(each.memories) for each in (outer, *inside)]
+        memories = [len(cluster.memories) for cluster in (outer, *inside)]
         if outer.fanout.size > 1 or memories[:2] != [1, 1] or any(memories[2:-1]) or memories[-1] > 1:
             return "rivals are built for two memories, and one compute unit or an array of them"
         return None
@@ -147,13 +147,13 @@ class GroupRivals:
 
     @cached_property
     def _problems(self) -> list[Problem]:
-        named = {each.name: each for each in self.group.layers}
+        named = {layer.name: layer for layer in self.group.layers}
         return [named[name] for name in self.group.tree.layers()]
 
     @cached_property
     def _row_links(self) -> list[frozenset[tuple[str, str]]]:
         """Rows of a result, each with a dimension of a window that reads them."""
-        problems, links = {each.name: each for each in self._problems}, list[frozenset[tuple[str, str]]]()
+        problems, links = {problem.name: problem for problem in self._problems}, list[frozenset[tuple[str, str]]]()
         for tensor, users in self.group.users.items():
             if (maker := self.group.maker(tensor)) is None:
                 continue
@@ -167,7 +167,7 @@ class GroupRivals:
     @cached_property
     def _links(self) -> list[frozenset[tuple[str, str]]]:
         """Dimensions that step one coordinate of a tensor that several layers use."""
-        problems, links = {each.name: each for each in self._problems}, list[frozenset[tuple[str, str]]]()
+        problems, links = {problem.name: problem for problem in self._problems}, list[frozenset[tuple[str, str]]]()
         for users in self.group.users.values():
             ranks = zip(*(problems[layer].tensor(own).projection for layer, own in users.items()), strict=True)
             for together in ranks if len(users) > 1 else ():
@@ -193,7 +193,11 @@ class GroupRivals:
         return axes
 
     def _joined(self, links: Sequence[frozenset[tuple[str, str]]]) -> Axes:
-        sets = {(each.name, at): frozenset({(each.name, at)}) for each in self._problems for at in each.dimensions}
+        sets = {
+            (problem.name, at): frozenset({(problem.name, at)})
+            for problem in self._problems
+            for at in problem.dimensions
+        }
         for link in links:
             every = frozenset[tuple[str, str]]().union(*(sets[pair] for pair in link))
             sets |= dict.fromkeys(every, every)
@@ -203,7 +207,7 @@ class GroupRivals:
     def _tree(self, choices: Choices) -> tuple[Axes, dict[str, Any]]:
         """Return axes and tree of a sequence of choices."""
         built = _Tree(self.group, self._problems, self._axes(choices), choices)
-        sizes = {(each.name, at): size for each in self._problems for at, size in each.dimensions.items()}
+        sizes = {(problem.name, at): size for problem in self._problems for at, size in problem.dimensions.items()}
         part = built.part(0, len(self._problems) - 1, sizes, [])
         outer = [name for name in self.group.users if name not in built.homes]
         root = self.group.architecture.clusters[0].name
@@ -233,7 +237,7 @@ class _Tree:
         """
         if first == last:
             return {"layer": self.problems[first].name, "entries": self._leaf(self.problems[first], sizes)}
-        layers = [each.name for each in self.problems[first : last + 1]]
+        layers = [problem.name for problem in self.problems[first : last + 1]]
         buffer = self.group.architecture.clusters[1].name
         entries: list[dict[str, Any]] = [{"target": buffer, "keep": self._kept(layers, outside)}]
         sizes, outside = dict(sizes), [*outside]
@@ -281,7 +285,7 @@ class _Tree:
 
     def _steps(self, tensor: str, axis: str) -> bool:
         """Return whether loops over an axis step a tensor, for all layers that use it."""
-        named = {each.name: each for each in self.problems}
+        named = {problem.name: problem for problem in self.problems}
         users = self.group.users[tensor]
         return all(
             any(self.axes[layer, at] == axis for at in named[layer].tensor(own).dimensions)
@@ -340,7 +344,7 @@ class _Tree:
             entries.append(entry | {"spatial_tile_sizes": sizes})
         if registers is None:
             return entries
-        held = [each.name for each in problem.tensors if registers.memories[0].may_hold(each)]
+        held = [tensor.name for tensor in problem.tensors if registers.memories[0].may_hold(tensor)]
         entries += self._nest(registers, problem, held, dict(sizes))
         return [*entries, {"target": registers.name, "temporal_tile_sizes": ones, "temporal_order": list(ones)}]
 

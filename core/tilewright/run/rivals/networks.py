@@ -93,7 +93,7 @@ class NetworkRivals:
     @cached_property
     def _are_widths_mixed(self) -> bool:
         run = self.network.configuration
-        return any(run.architecture_for(each.problem) != run.architecture for each in self.network.workload.layers)
+        return any(run.architecture_for(layer.problem) != run.architecture for layer in self.network.workload.layers)
 
     @cached_property
     def able(self) -> list[Stay]:
@@ -113,7 +113,7 @@ class NetworkRivals:
         cases = dict.fromkeys(case for chosen in choices for case in self._cases(chosen))
         spaces = {case: self._space(case) for case in cases}
         every = len(choices) == 2 ** len(self.network.may_stay) and (
-            sum(each.size for each in spaces.values()) <= self.limit
+            sum(space.size for space in spaces.values()) <= self.limit
         )
         value, group = math.inf, None
         for case in cases:
@@ -126,7 +126,7 @@ class NetworkRivals:
         for chosen in choices:
             cost, mappings = self._least(chosen, value)
             if mappings is not None:
-                value, group = cost, self.group([each.maker for each in chosen], mappings)
+                value, group = cost, self.group([stay.maker for stay in chosen], mappings)
         return Rivals(self.tried, self.legal, every, value, group)
 
     def _choices(self) -> Iterator[tuple[Stay, ...]]:
@@ -135,16 +135,16 @@ class NetworkRivals:
             for count in range(len(self.able) + 1):
                 yield from itertools.combinations(self.able, count)
             return
-        stays = {each.maker for each in self.able} & set(self.residents)
-        for changed in (set[str](), *({each.maker} for each in self.able)):
-            yield tuple(each for each in self.able if each.maker in stays ^ changed)
+        stays = {stay.maker for stay in self.able} & set(self.residents)
+        for changed in (set[str](), *({stay.maker} for stay in self.able)):
+            yield tuple(stay for stay in self.able if stay.maker in stays ^ changed)
 
     def _cases(self, chosen: Sequence[Stay]) -> list[Case]:
         """Return the case of each layer."""
         cases = []
         for number, layer in enumerate(self.network.workload.layers):
-            alive = [each for each in chosen if each.first <= number <= each.last]
-            own = frozenset(name for each in alive for reader, name in each.uses if reader == layer.name)
+            alive = [stay for stay in chosen if stay.first <= number <= stay.last]
+            own = frozenset(name for stay in alive for reader, name in stay.uses if reader == layer.name)
             cases.append(Case(layer.problem.content_key, own))
         return cases
 
@@ -157,17 +157,19 @@ class NetworkRivals:
         held = () if home is None else tuple(t.name for t in problem.tensors if home.may_hold(t))
         update = {"capacity_words": None, "holds": tuple(name for name in held if name not in case.residents)}
         roomy = run.architecture.with_memories(
-            lambda each: each.model_copy(update=update) if home and each.name == home.name else each
+            lambda memory: memory.model_copy(update=update) if home and memory.name == home.name else memory
         )
         return space_of(self.network.distinct[case.problem], run.on_architecture(roomy))[0]
 
     def _drawn(self, space: MapSpace, case: Case, count: int) -> Iterator[LayerMapping]:
         """Yield the claimed mappings of a problem, their neighbours, and random mappings: about `count`."""
-        layers = [each for each in self.network.workload.layers if each.problem.content_key == case.problem]
-        known = list(dict.fromkeys(self.claimed[each.name] for each in layers))
+        layers = [layer for layer in self.network.workload.layers if layer.problem.content_key == case.problem]
+        known = list(dict.fromkeys(self.claimed[layer.name] for layer in layers))
         yield from known
         near = [
-            Candidates.of(space, MappingBatch.pack(space.problem, [each])) for each in known if space.contains(each)
+            Candidates.of(space, MappingBatch.pack(space.problem, [mapping]))
+            for mapping in known
+            if space.contains(mapping)
         ]
         rng = np.random.default_rng(self.seed)
         for here in near:
@@ -190,7 +192,7 @@ class NetworkRivals:
         assert self.network.home is not None, "something may stay, or is claimed to"
         name = self.network.home.name
         architecture = self.network.configuration.architecture_for(problem)
-        return next(each for each in architecture.memories if each.name == name)
+        return next(memory for memory in architecture.memories if memory.name == name)
 
     def _alone(
         self,
@@ -210,7 +212,7 @@ class NetworkRivals:
             smaller = home.in_slices() if left % home.word_bits else home
             update = {"capacity_words": left // smaller.word_bits, "multiple_buffering": 1}
             smaller = smaller.model_copy(update=update)
-            architecture = architecture.with_memories(lambda each: smaller if each.name == home.name else each)
+            architecture = architecture.with_memories(lambda memory: smaller if memory.name == home.name else memory)
         inner = architecture.cluster_of(home.name).name
         entries = [
             {"target": architecture.clusters[0].name, "keep": [t for t in problem.tensor_names if t not in residents]},
@@ -229,21 +231,21 @@ class NetworkRivals:
     def _fits(self, number: int, chosen: Sequence[Stay], mapping: LayerMapping) -> bool:
         """Return whether a layer's mapping is legal with some residents, without a group mapping of all layers."""
         problem, case = self.network.workload.layers[number].problem, self._cases(chosen)[number]
-        home, alive = self._home(problem), [each for each in chosen if each.first <= number <= each.last]
+        home, alive = self._home(problem), [stay for stay in chosen if stay.first <= number <= stay.last]
         own = sum(
             problem.tensor_words(problem.tensor(name)) * home.bits_of(problem.tensor(name)) for name in case.residents
         )
-        taken = sum(each.bits for each in alive) - own
+        taken = sum(stay.bits for stay in alive) - own
         if home.usable_words is not None and home.usable_words * home.word_bits < taken:
             return False
         return bool(group_legality(self._alone(problem, case.residents, mapping, taken)))
 
     def _least(self, chosen: Sequence[Stay], limit: float) -> tuple[float, dict[str, LayerMapping] | None]:
         """Return the least cost with some residents, and the mappings; None if it is not below a limit."""
-        layers, makers = self.network.workload.layers, [each.maker for each in chosen]
+        layers, makers = self.network.workload.layers, [stay.maker for stay in chosen]
         options = [self.priced[case] for case in self._cases(chosen)]
         if not all(options) or sum(
-            layer.count * each[0][0] for layer, each in zip(layers, options, strict=True)
+            layer.count * option[0][0] for layer, option in zip(layers, options, strict=True)
         ) >= limit * (1 - 1e-12):
             return limit, None
         idle = {each.name: _idle(each.problem, self.network.configuration.architecture.clusters) for each in layers}
@@ -302,7 +304,7 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
         bits = words * max(home(problem).bits_of(tensor) for problem, tensor in held)
         own = frozenset({(maker.name, maker.problem.output.name), *readers})
         found.append(Stay(maker.name, place[maker.name], max(ends), own, bits))
-    return sorted(found, key=lambda each: each.first)
+    return sorted(found, key=lambda stay: stay.first)
 
 
 def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:

@@ -242,11 +242,11 @@ class _Builder:
         return text
 
     def _meant(self, event: Any, place: Location) -> _Anchored:
-        found = self.anchored.get(event.anchor)
-        if found is None:
+        anchored = self.anchored.get(event.anchor)
+        if anchored is None:
             inside = "is inside the value that it repeats" if event.anchor in self.anchored else "has no anchor"
             raise InputError(f"the alias *{event.anchor} {inside}", location=place)
-        return found
+        return anchored
 
     def _repeated(self, anchored: _Anchored, path: Path_, place: Location) -> Any:
         """Return a copy of an anchored value, with marks at the new path."""

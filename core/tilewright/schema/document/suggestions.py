@@ -80,7 +80,7 @@ def _parts_at(path: Path_, model: type[BaseModel]) -> list[dict[str, Any]]:
     def choices(part: dict[str, Any]) -> list[dict[str, Any]]:
         if "$ref" in part:
             return choices(definitions[part["$ref"].rpartition("/")[2]])
-        return [each for one in part["anyOf"] for each in choices(one)] if "anyOf" in part else [part]
+        return [choice for one in part["anyOf"] for choice in choices(one)] if "anyOf" in part else [part]
 
     def inside(part: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
         if isinstance(step, int):

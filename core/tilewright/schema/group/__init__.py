@@ -112,7 +112,7 @@ class GroupMapping(Printed, FileModel):
         if not isinstance(value, dict) or not isinstance(value.get("tree"), dict):
             return value
         sizes, axes = _raw_sizes(value.get("layers")), value.get("axes", {})
-        if not isinstance(axes, dict) or not all(isinstance(each, dict) for each in axes.values()):
+        if not isinstance(axes, dict) or not all(isinstance(axis, dict) for axis in axes.values()):
             return value
         return value | {"tree": _completed(value["tree"], sizes, axes, 0)}
 
@@ -204,7 +204,7 @@ class GroupMapping(Printed, FileModel):
         for problem in self.layers:
             if problem.name == name:
                 return problem
-        hint = suggestion(name, [each.name for each in self.layers])
+        hint = suggestion(name, [layer.name for layer in self.layers])
         raise MisplacedError(f"there is no layer {name}{hint}", *at)
 
     def _shared_axes(self, part: Part) -> set[str]:
@@ -225,9 +225,9 @@ class GroupMapping(Printed, FileModel):
         """The group's tensors -> the layers that use each, with their own name of it, in order of execution."""
         order = list(self.tree.layers())
         found = {
-            each.tensor: {layer: each.layers[layer] for layer in order if layer in each.layers} for each in self.edges
+            edge.tensor: {layer: edge.layers[layer] for layer in order if layer in edge.layers} for edge in self.edges
         }
-        joined = {(layer, name) for each in self.edges for layer, name in each.layers.items()}
+        joined = {(layer, name) for edge in self.edges for layer, name in edge.layers.items()}
         for problem in sorted(self.layers, key=lambda each: order.index(each.name)):
             for name in problem.tensor_names:
                 if (problem.name, name) not in joined:
@@ -301,7 +301,7 @@ class GroupMapping(Printed, FileModel):
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back, without values that entries inherit."""
         data = super().to_data()
-        sizes = {each.name: dict(each.dimensions) for each in self.layers}
+        sizes = {layer.name: dict(layer.dimensions) for layer in self.layers}
         return data | {"tree": _shortened(self.tree.model_dump(mode="json"), sizes, data.get("axes", {}))}
 
     def to_yaml(self) -> str:
@@ -353,9 +353,9 @@ class GroupMapping(Printed, FileModel):
 def _raw_sizes(layers: Any) -> dict[str, dict[str, Any]]:
     """Return the sizes of the layers in a file that is not checked yet."""
     return {
-        each["name"]: dict(each["dimensions"])
-        for each in (layers if isinstance(layers, list | tuple) else ())
-        if isinstance(each, dict) and isinstance(each.get("name"), str) and isinstance(each.get("dimensions"), dict)
+        layer["name"]: dict(layer["dimensions"])
+        for layer in (layers if isinstance(layers, list | tuple) else ())
+        if isinstance(layer, dict) and isinstance(layer.get("name"), str) and isinstance(layer.get("dimensions"), dict)
     }
 
 
@@ -364,7 +364,7 @@ def _below(part: Any) -> set[str]:
     if not isinstance(part, dict):
         return set()
     branches = part.get("branches")
-    inner = [_below(each) for each in branches] if isinstance(branches, list) else []
+    inner = [_below(branch) for branch in branches] if isinstance(branches, list) else []
     return {str(part["layer"])}.union(*inner) if part.get("layer") is not None else set().union(*inner)
 
 
@@ -418,7 +418,7 @@ def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: dict[str, Any]
             last = made[-1]["spatial_tile_sizes"] if made else {}
             sizes = _inside(part, sizes, axes, last if part.get("layer") is None else {})
     if isinstance(branches, list):
-        part = part | {"branches": [_completed(each, sizes, axes, depth + 1) for each in branches]}
+        part = part | {"branches": [_completed(branch, sizes, axes, depth + 1) for branch in branches]}
     return part
 
 

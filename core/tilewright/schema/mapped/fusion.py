@@ -143,4 +143,8 @@ class NetworkCertificate(FusionCertificate):
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
         parts = {"architecture": self.architecture.to_data(), "workload": self.workload.to_data()}
-        return super().to_data() | parts | {"mappings": {name: each.to_data() for name, each in self.mappings.items()}}
+        return (
+            super().to_data()
+            | parts
+            | {"mappings": {name: mapping.to_data() for name, mapping in self.mappings.items()}}
+        )

@@ -55,7 +55,7 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
     Raises:
         InputError: The mapping names a cluster or a tensor that does not exist.
     """
-    clusters, tensors = architecture.cluster_index, {each.name: each for each in problem.tensors}
+    clusters, tensors = architecture.cluster_index, {tensor.name: tensor for tensor in problem.tensors}
     for entry in mapping.entries:
         wrong = (
             [entry.target]
@@ -66,12 +66,12 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
             what = f"{wrong[0]} does not exist" if wrong else "it has other dimensions than the problem"
             raise InputError(f"the mapping cannot be drawn: {what}", hint="evaluate reports every broken rule")
     loops, kept = list(mapping.loops()), list(_kept(mapping, architecture, tensors))
-    found: list[Level] = []
+    levels: list[Level] = []
     following = 0
     for index, entry in enumerate(mapping.entries):
         here = clusters[entry.target]
         for cluster in range(following, here):
-            found += _unused(cluster, kept, architecture, problem)
+            levels += _unused(cluster, kept, architecture, problem)
         following = max(following, here)
         memories = []
         for memory in architecture.clusters[here].memories:
@@ -86,17 +86,17 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
         if last:
             memories += [memory for level in _unused(here, kept, architecture, problem) for memory in level.memories]
             following = here + 1
-        mine = [each for each in loops if each.entry == index]
-        found.append(
+        mine = [loop for loop in loops if loop.entry == index]
+        levels.append(
             Level(
-                loops=tuple(f"for {each.dimension} in {each.trips}" for each in mine if not each.spatial),
+                loops=tuple(f"for {loop.dimension} in {loop.trips}" for loop in mine if not loop.spatial),
                 memories=tuple(memories),
-                unrolled=tuple(f"parallel for {each.dimension} in {each.trips} over {entry.target}" for each in mine if each.spatial),
+                unrolled=tuple(f"parallel for {loop.dimension} in {loop.trips} over {entry.target}" for loop in mine if loop.spatial),
             )
         )  # fmt: skip
     for cluster in range(following, len(architecture.clusters)):
-        found += _unused(cluster, kept, architecture, problem)
-    return tuple(each for each in found if each.loops or each.memories or each.unrolled)
+        levels += _unused(cluster, kept, architecture, problem)
+    return tuple(level for level in levels if level.loops or level.memories or level.unrolled)
 
 
 Kept = tuple[int, str, Tensor]
@@ -106,7 +106,7 @@ Kept = tuple[int, str, Tensor]
 def _kept(mapping: Mapping, architecture: Architecture, tensors: dict[str, Tensor]) -> Iterator[Kept]:
     for index, entry in enumerate(mapping.entries):
         for name in entry.keep or ():
-            able = [each for each in architecture.cluster(entry.target).memories if each.may_hold(tensors[name])]
+            able = [memory for memory in architecture.cluster(entry.target).memories if memory.may_hold(tensors[name])]
             if able:
                 yield index, able[0].name, tensors[name]
 
@@ -126,7 +126,9 @@ def _use(
         capacity_words=memory.usable_words,
         used_words=math.ceil(math.fsum(words)),
         tiles=tuple(tiles),
-        bypassed=tuple(each.name for each in problem.tensors if memory.may_hold(each) and each.name not in present),
+        bypassed=tuple(
+            tensor.name for tensor in problem.tensors if memory.may_hold(tensor) and tensor.name not in present
+        ),
     )
 
 
@@ -138,7 +140,7 @@ def _unused(cluster: int, kept: Sequence[Kept], architecture: Architecture, prob
             name=memory.name,
             instances=architecture.instances[cluster],
             capacity_words=memory.usable_words,
-            bypassed=tuple(each.name for each in problem.tensors if memory.may_hold(each)),
+            bypassed=tuple(tensor.name for tensor in problem.tensors if memory.may_hold(tensor)),
         )
         for memory in architecture.clusters[cluster].memories
         if memory.name not in used

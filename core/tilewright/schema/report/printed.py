@@ -185,10 +185,10 @@ def _counts(report: ReportContent) -> Iterator[Table]:
     )  # fmt: skip
     for level in report.levels:
         capacity = "unlimited" if level.capacity_words is None else level.capacity_words
-        tiles = [each.stored_words for each in level.tensors.values()]
+        tiles = [tensor.stored_words for tensor in level.tensors.values()]
         alone = len(tiles) == 1 and level.used_words in (None, *tiles)
-        for index, (name, each) in enumerate(level.tensors.items()):
-            counts = (each.instances, each.reads, each.fills, each.updates, each.stored_words)
+        for index, (name, tensor) in enumerate(level.tensors.items()):
+            counts = (tensor.instances, tensor.reads, tensor.fills, tensor.updates, tensor.stored_words)
             table.add_row("" if index else level.name, name, *counts, capacity if alone else "")
         if not alone:
             name, used = ("", level.used_words) if level.tensors else (level.name, 0)
@@ -204,13 +204,16 @@ def _saved(report: ReportContent) -> Iterator[Table]:
         numbers("metadata"), title="sparse accesses per instance",
     )  # fmt: skip
     for level in report.levels:
-        for name, each in level.tensors.items():
-            kinds = [kind for kind in ("reads", "fills", "updates") if each.sparse and getattr(each.sparse.dense, kind)]
+        for name, tensor in level.tensors.items():
+            kinds = [
+                kind for kind in ("reads", "fills", "updates") if tensor.sparse and getattr(tensor.sparse.dense, kind)
+            ]
             for kind in kinds:
-                assert each.sparse is not None
-                pieces = [piece for rank in each.sparse.metadata for piece in (rank.metadata, rank.payload)]
+                assert tensor.sparse is not None
+                pieces = [piece for rank in tensor.sparse.metadata for piece in (rank.metadata, rank.payload)]
                 counts = [
-                    getattr(found, kind) for found in (each.sparse.dense, each, each.sparse.gated, each.sparse.skipped)
+                    getattr(found, kind)
+                    for found in (tensor.sparse.dense, tensor, tensor.sparse.gated, tensor.sparse.skipped)
                 ]
                 moved = sum(getattr(piece.actual, kind) for piece in pieces)
                 table.add_row(level.name, name, kind, *counts, moved if pieces else "")
@@ -225,11 +228,11 @@ def _formats(report: ReportContent) -> Iterator[Table]:
         title="metadata of the fullest tiles",
     )  # fmt: skip
     for level in report.levels:
-        for name, each in level.tensors.items():
-            ranks = each.sparse.metadata if each.sparse else ()
+        for name, tensor in level.tensors.items():
+            ranks = tensor.sparse.metadata if tensor.sparse else ()
             for index, rank in enumerate(ranks):
-                assert each.sparse is not None
-                bits = each.sparse.metadata_bits if index == 0 else ""
+                assert tensor.sparse is not None
+                bits = tensor.sparse.metadata_bits if index == 0 else ""
                 table.add_row(level.name, name, rank.format, rank.metadata.stored, rank.payload.stored, bits)
     if table.rows:
         yield table

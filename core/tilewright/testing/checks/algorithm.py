@@ -70,13 +70,13 @@ def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
     count = 0
     for problem in _problems(subject):
         try:
-            found = algorithm.alternatives(problem)
+            alternatives = algorithm.alternatives(problem)
         except NotConformableError as error:
             require(bool(error.reasons), f"{problem.name} is refused without a reason")
             refusals.append(str(error))
             continue
         count += 1
-        yield problem, found
+        yield problem, alternatives
     require(count > 0, f"it applies to no problem of the test corpus: {'; '.join(refusals)}")
 
 
@@ -133,6 +133,6 @@ def check_algorithm_answers_the_same_twice(subject: Subject) -> None:
 @check(AlgorithmSpec)
 def check_algorithm_alternatives_can_be_written(subject: Subject) -> None:
     """An alternative written as JSON and read again is equal, so that mapping files can store it."""
-    for problem, each in _alternatives(subject):
-        again = Alternative.model_validate_json(each.model_dump_json())
-        require(again == each, f"{each.name} of {problem.name} does not survive JSON")
+    for problem, alternative in _alternatives(subject):
+        again = Alternative.model_validate_json(alternative.model_dump_json())
+        require(again == alternative, f"{alternative.name} of {problem.name} does not survive JSON")

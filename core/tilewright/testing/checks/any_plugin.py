@@ -83,7 +83,9 @@ def check_interface(subject: Subject) -> None:
     protocol = PROTOCOLS[type(subject.spec)]
     made = subject.make()
     for name in subject.spec.methods:
-        wanted = [each for each in inspect.signature(getattr(protocol, name)).parameters if each != "self"]
+        wanted = [
+            parameter for parameter in inspect.signature(getattr(protocol, name)).parameters if parameter != "self"
+        ]
         try:
             inspect.signature(getattr(made, name)).bind(*wanted)
         except TypeError as error:

@@ -76,7 +76,7 @@ def check_estimator_area_and_leakage_are_of_the_component(subject: Subject) -> N
     estimator = subject.make()
     for name in _spec(subject).components:
         answers = [_answer(estimator, question) for question in questions(subject) if question[0] == name]
-        found = {(each.area_um2, each.leakage_w) for each in answers if isinstance(each, Estimate)}
+        found = {(answer.area_um2, answer.leakage_w) for answer in answers if isinstance(answer, Estimate)}
         require(len(found) <= 1, f"area and leakage of {name} differ between actions: {sorted(map(str, found))}")
 
 
@@ -100,7 +100,8 @@ def check_estimator_survives_odd_sizes(subject: Subject) -> None:
     for name, attributes, action, node in questions(subject):
         for key in attributes:
             _answer(
-                estimator, (name, {other: each for other, each in attributes.items() if other != key}, action, node)
+                estimator,
+                (name, {other: attribute for other, attribute in attributes.items() if other != key}, action, node),
             )
             for value in ODD_VALUES:
                 _answer(estimator, (name, {**attributes, key: value}, action, node))

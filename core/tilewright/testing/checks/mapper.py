@@ -238,7 +238,7 @@ def check_mapper_leaves_proposals_alone(subject: Subject) -> None:
     for sample in _accepted(subject):
         proposals = list(driven(subject.make(), sample, _run()))
         require(
-            all(content(_packed(sample, each.proposed)) == each.content for each in proposals),
+            all(content(_packed(sample, proposal.proposed)) == proposal.content for proposal in proposals),
             f"{sample}: a batch changed after it was yielded",
         )
 

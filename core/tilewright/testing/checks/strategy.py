@@ -80,10 +80,10 @@ def explored(strategy: Strategy, task: ExplorationTask, mapped: bool = True) -> 
     try:
         group = next(groups)
         for _ in range(len(SPACE) + EMPTY):
-            wrong = fault_of_group(group, task, {each.index for each in proposed})
+            wrong = fault_of_group(group, task, {proposal.index for proposal in proposed})
             require(wrong is None, f"explore {wrong}")
             proposed += group
-            group = groups.send([result(task, each, mapped) for each in group])
+            group = groups.send([result(task, proposal, mapped) for proposal in group])
     except StopIteration:
         return proposed
     raise CheckFailure("explore proposes empty groups without end")
@@ -100,8 +100,8 @@ def check_strategy_proposes_points_of_the_space(subject: Subject) -> None:
 def check_strategy_searches_a_point(subject: Subject) -> None:
     """A strategy searches at least one valid architecture."""
     asked = task()
-    searched = [each for each in explored(subject.make(), asked) if each.needless is None]
-    require(any(asked.architecture(each.index) for each in searched), "no point is both valid and searched")
+    searched = [proposal for proposal in explored(subject.make(), asked) if proposal.needless is None]
+    require(any(asked.architecture(proposal.index) for proposal in searched), "no point is both valid and searched")
 
 
 @check(StrategySpec)

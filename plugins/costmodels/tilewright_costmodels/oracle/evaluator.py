@@ -97,7 +97,9 @@ class OracleEvaluator(ScalarEvaluator):
         compute_energy = work.operations * self.architecture.compute.energy_per_operation_pj + work.other_pj
         energy = sum(row.energy_pj for row in rows) + compute_energy
         assert report.execution is not None
-        costly = any(each.fanout.size > 1 and each.fanout.network.takes_energy for each in self.architecture.clusters)
+        costly = any(
+            cluster.fanout.size > 1 and cluster.fanout.network.takes_energy for cluster in self.architecture.clusters
+        )
         return report.with_costs(
             energy,
             cycles,
@@ -107,6 +109,8 @@ class OracleEvaluator(ScalarEvaluator):
             busy_units=work.busy * cycles_per_operation / compute_cycles,
             compute_energy_pj=compute_energy,
             levels=tuple(rows),
-            networks=tuple(each.network() for each in residencies),
-            execution=report.execution.model_copy(update={"accesses": tuple(each.accesses() for each in residencies)}),
+            networks=tuple(residency.network() for residency in residencies),
+            execution=report.execution.model_copy(
+                update={"accesses": tuple(residency.accesses() for residency in residencies)}
+            ),
         )

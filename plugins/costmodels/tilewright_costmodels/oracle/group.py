@@ -72,12 +72,12 @@ def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str
     counted = run.count()
     for use, residencies in counted:
         names = {"layer": use.path.problem.name, "tensor": use.name}
-        for each in residencies:
-            accesses = each.accesses().model_copy(update=names)
-            rows.append(Row(accesses, each.traffic.tile_words, each.energy_pj(prices[each.memory.name])))
+        for residency in residencies:
+            accesses = residency.accesses().model_copy(update=names)
+            rows.append(Row(accesses, residency.traffic.tile_words, residency.energy_pj(prices[residency.memory.name])))
     for layer, trace in run.traces.items():
         cycles = len(np.unique(trace.time_steps)) * group.architecture.compute.cycles_per_operation
-        own = [each for use, residencies in counted if use.path.problem.name == layer for each in residencies]
+        own = [residency for use, residencies in counted if use.path.problem.name == layer for residency in residencies]
         computing = Limit(name="compute", action="compute", cycles=cycles)
         limited[layer] = [computing, *limits(group.architecture, own)]
     return group_report(report, group, rows, limited, peaks).model_copy(update={"execution": execution})
@@ -132,7 +132,7 @@ class GroupRun:
                 result_words=total.result_words + execution.result_words,
                 wrong_words=total.wrong_words + execution.wrong_words,
             )
-            errors += [each.model_copy(update={"where": f"{name}, {each.where}"}) for each in found]
+            errors += [reason.model_copy(update={"where": f"{name}, {reason.where}"}) for reason in found]
         return total, errors
 
     def unreadable(self) -> Iterator[Reason]:
@@ -151,7 +151,7 @@ class GroupRun:
         for uses in self.uses.values():
             self._move(uses)
         return [
-            (use, [self._residency(use, each) for each in self.traffic[use.path.problem.name, use.tensor.name]])
+            (use, [self._residency(use, traffic) for traffic in self.traffic[use.path.problem.name, use.tensor.name]])
             for uses in self.uses.values()
             for use in uses
         ]
@@ -197,7 +197,7 @@ class GroupRun:
                     each for each in uses if not output and not each.tensor.is_output and place in each.path.places
                 ]
                 moved |= {place} if sharers else set()
-                together: Uses = [(each.trace, each.words) for each in sharers or [use]]
+                together: Uses = [(sharer.trace, sharer.words) for sharer in sharers or [use]]
                 move(together, outer, inner, may_share, output, self._visit(use, inner.entry))
             compute(use.trace, use.words, memories[-1], may_share, output)
 

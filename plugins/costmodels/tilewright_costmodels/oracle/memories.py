@@ -157,8 +157,8 @@ class Connection:
 
 def _steps(uses: Uses, entry: int | None) -> Iterator[tuple[int, Tiles]]:
     """Yield (index of the step, words that each instance touches in it), in order of time. `entry` None: compute."""
-    time_steps = np.concatenate([each.time_steps if entry is None else each.steps(entry) for each, _ in uses])
-    indices = np.concatenate([each.unit_indices if entry is None else each.instances(entry) for each, _ in uses])
+    time_steps = np.concatenate([trace.time_steps if entry is None else trace.steps(entry) for trace, _ in uses])
+    indices = np.concatenate([trace.unit_indices if entry is None else trace.instances(entry) for trace, _ in uses])
     words = np.concatenate([each for _, each in uses])
     order = np.argsort(time_steps, kind="stable")
     now, tiles = -1, Tiles()

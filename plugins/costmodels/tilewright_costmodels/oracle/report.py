@@ -153,8 +153,8 @@ def levels(
     """
     rows = []
     in_use = Counter({memory.name: 1 for memory in architecture.memories})
-    for each in residencies:
-        in_use[each.memory.name] = max(in_use[each.memory.name], each.traffic.instances)
+    for residency in residencies:
+        in_use[residency.memory.name] = max(in_use[residency.memory.name], residency.traffic.instances)
     prices, leaked = prices_of(architecture), leakage_pj(architecture, cycles, in_use)
     for cluster in architecture.clusters:
         entries = [
@@ -164,13 +164,13 @@ def levels(
             continue
         instances = len(np.unique(trace.instances(entries[0])))
         for memory in cluster.memories:
-            own = [each for each in residencies if each.memory is memory]
-            tensors = {each.tensor.name: each.counts(prices[memory.name]) for each in own}
+            own = [residency for residency in residencies if residency.memory is memory]
+            tensors = {residency.tensor.name: residency.counts(prices[memory.name]) for residency in own}
             rows.append(
                 LevelReport(
                     name=memory.name,
                     instances=instances,
-                    cycles=max(each.cycles for each in limited if each is limited[0] or each.name == memory.name),
+                    cycles=max(limit.cycles for limit in limited if limit is limited[0] or limit.name == memory.name),
                     energy_pj=sum(counts.energy_pj for counts in tensors.values()) + leaked[memory.name],
                     leakage_pj=leaked[memory.name],
                     tensors=FrozenDict(tensors),
@@ -182,7 +182,7 @@ def levels(
 def limits(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Limit]:
     """Yield the cycles that each bandwidth requires, at the busiest instance of its memory."""
     moved = {memory.name: (Counter[int](), Counter[int]()) for memory in architecture.memories}
-    for each in residencies:
-        for total, counts in zip(moved[each.memory.name], each.transferred(), strict=True):
+    for residency in residencies:
+        for total, counts in zip(moved[residency.memory.name], residency.transferred(), strict=True):
             total.update(counts)
     yield from port_limits(architecture.memories, moved)

@@ -81,10 +81,10 @@ class MeshedEvaluator(ScalarEvaluator):
             return refused.model_copy(update={"reasons": reasons})
         loads = mesh_loads(self.problem, self.architecture, mapping, report.networks)
         meshes = [
-            MeshReport(name=each.name, tensors=each.tensors, loads=FrozenDict(dict(found.most_common())))
-            for each, found in loads.items()
+            MeshReport(name=name.name, tensors=name.tensors, loads=FrozenDict(dict(found.most_common())))
+            for name, found in loads.items()
         ]
-        limits = [limit for each, found in loads.items() for limit in _limits(each, found)]
+        limits = [limit for name, found in loads.items() for limit in _limits(name, found)]
         return slowed(self.architecture, report, limits).model_copy(update={"meshes": tuple(meshes)})
 
 
@@ -119,7 +119,10 @@ def mesh_loads(
                 fanout = _Unrolling(problem, architecture, mapping, tensor, holding[level], ends[level])
                 if not fanout.crosses(index):
                     continue
-                words = {each.multicast: each.accesses // each.scatter for each in deliveries[tensor.name][level]}
+                words = {
+                    delivery.multicast: delivery.accesses // delivery.scatter
+                    for delivery in deliveries[tensor.name][level]
+                }
                 for members in fanout.groups().values() if words else ():
                     nodes = fanout.routers(members, index)
                     for link in tree(mesh.port, nodes, tensor.is_output):

@@ -131,7 +131,7 @@ def _network(
         link_transfers=max(
             _rounded(counts.links[here]), int(counts.links[here] > 1e-6)
         ),  # an average below one half is reported as one
-        spatial_reductions=sum((each.multicast - 1) * each.accesses for each in delivered) if output else 0,
+        spatial_reductions=sum((delivery.multicast - 1) * delivery.accesses for delivery in delivered) if output else 0,
         hops=float(counts.hops[here]) / ingresses if ingresses else 0.0,
         energy_pj=float(counts.network_energy[here]),
     )

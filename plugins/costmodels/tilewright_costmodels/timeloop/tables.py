@@ -283,7 +283,7 @@ def tables_of(
         may_link.append([all(cluster.fanout.links(tensor) for cluster in below) for tensor in problem.tensors])
         mesh, inner_mesh = meshes[number], meshes[number + 1]
         # words pass the fanout of a cluster once, inside its last entry
-        is_last = targets[entry] not in [targets[each] for each in holds[number + 1 :]]
+        is_last = targets[entry] not in [targets[hold] for hold in holds[number + 1 :]]
         network = clusters[entry].fanout.network if is_last else Network()
         levels.append(
             (

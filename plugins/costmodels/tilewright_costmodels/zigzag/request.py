@@ -156,7 +156,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
         directions -= set(allocated)
     scale = _blocks_per_access(memory, ports) if parts is None else 1.0
     for (_, width), ends in zip(memory.bandwidths, READS_AND_WRITES, strict=True):
-        ports.append((sorted(each for each in directions if each.endswith(ends)), width, 1.0))
+        ports.append((sorted(direction for direction in directions if direction.endswith(ends)), width, 1.0))
     port_rows: list[dict[str, Any]] = []
     for allocation, width, factor in ports:
         if allocation:
@@ -201,7 +201,7 @@ def _blocks_per_access(memory: Memory, ports: list[tuple[list[str], float | None
 def _is_shared(port: Port) -> bool:
     """Return whether a port both reads and writes."""
     actions = {WAYS[action] for actions in port.moves.values() for action in actions}
-    return all(any(each.endswith(ends) for each in actions) for ends in READS_AND_WRITES)
+    return all(any(action.endswith(ends) for action in actions) for ends in READS_AND_WRITES)
 
 
 def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[Loop]]:

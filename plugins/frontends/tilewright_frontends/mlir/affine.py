@@ -70,8 +70,8 @@ def factors_of(
         raise Unsupported(f"{name} is assigned, not summed into")
     if last.name not in ADDITIONS:
         raise Unsupported(f"it ends with {last.name}, not with an addition to {name}")
-    parts = [_without_casts(each, made) for each in last.operands]
-    rest = [each for each in parts if not is_result(each)]
+    parts = [_without_casts(operand, made) for operand in last.operands]
+    rest = [part for part in parts if not is_result(part)]
     if len(rest) == 2:
         raise Unsupported(f"the sum does not add to the element of {name} that is stored")
     if not rest:
@@ -90,7 +90,7 @@ def _without_casts(value: Value, made: Mapping[Value, Operation]) -> Value:
 
 def _factors(waiting: list[Value], made: Mapping[Value, Operation]) -> list[Value]:
     """Return the factors of a product without constants."""
-    found: list[Value] = []
+    values: list[Value] = []
     waiting = waiting[::-1]
     while waiting:
         value = _without_casts(waiting.pop(), made)
@@ -98,21 +98,24 @@ def _factors(waiting: list[Value], made: Mapping[Value, Operation]) -> list[Valu
         if maker is not None and maker.name in PRODUCTS:
             waiting += reversed(maker.operands)
         elif maker is None or not maker.name.startswith("arith."):
-            found.append(value)
+            values.append(value)
         elif maker.kind != "constant":
             raise Unsupported(f"{maker.name} in the product")
-        if len(found) + len(waiting) > MAX_FACTORS:
+        if len(values) + len(waiting) > MAX_FACTORS:
             raise Unsupported(f"a product of more than {MAX_FACTORS} factors")
-    return found
+    return values
 
 
 def _makers(block: Block) -> dict[Value, Operation]:
-    return {result: each for each in block.operations for result in each.results}
+    return {result: operation for operation in block.operations for result in operation.results}
 
 
 def operations_in(block: Block) -> int:
     """Return the number of arithmetic operations of one iteration."""
-    return sum(each.name.startswith(("arith.", "math.")) and each.kind != "constant" for each in block.operations)
+    return sum(
+        operation.name.startswith(("arith.", "math.")) and operation.kind != "constant"
+        for operation in block.operations
+    )
 
 
 # -- the nest
@@ -143,7 +146,7 @@ def problem_of(
             raise Unsupported(f"loop {loop + 1} indexes no tensor: it repeats the same work")
     names = _names(tensors)
     order = sorted(used, key=lambda loop: (loop not in written, loop))
-    ranks = [[{names[loop]: factor for loop, factor in rank.items()} for rank in each] for each in tensors]
+    ranks = [[{names[loop]: factor for loop, factor in rank.items()} for rank in tensor] for tensor in tensors]
     return nests.contraction(name, {names[loop]: sizes[loop] for loop in order}, ranks[:-1], ranks[-1])
 
 
@@ -241,9 +244,9 @@ def factor_places(operation: Operation) -> list[int]:
         raise Unsupported("it has several results")
     result = body.arguments[-1]
     factors = factors_of(ends[0].operands[0], _makers(body), lambda value: value is result, "the result")
-    if any(each not in body.arguments or each is result for each in factors):
+    if any(factor not in body.arguments or factor is result for factor in factors):
         raise Unsupported("a factor is not an element of an operand")
-    return [body.arguments.index(each) for each in factors]
+    return [body.arguments.index(factor) for factor in factors]
 
 
 def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
@@ -276,7 +279,7 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
 
 
 def _linear(found: AffineMap) -> list[Linear]:
-    return [_sum_of(each) for each in found.results]
+    return [_sum_of(result) for result in found.results]
 
 
 def _sum_of(found: Linear | NotLinear) -> Linear:
@@ -336,7 +339,7 @@ class _Loops:
         """Return the results of an operation's map as sums of loops."""
         found = operation.attributes.get(key)
         if not isinstance(found, AffineMap):
-            return [self.value(each, made) for each in operands]
+            return [self.value(operand, made) for operand in operands]
         nests.equal(found.operands, len(operands), f"a map and its operands at {operation.at} differ in number")
         return [self._substituted(_sum_of(rank), operands, made) for rank in found.results]
 
@@ -396,15 +399,15 @@ def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Val
         lambda value: value in read and read[value] == (target, tuple(written)),
         "the result",
     )
-    if any(each not in read for each in factors):
+    if any(factor not in read for factor in factors):
         raise Unsupported("a factor is not an element of a tensor")
-    if any(read[each][0] is target for each in factors):
+    if any(read[factor][0] is target for factor in factors):
         raise Unsupported("the result is also a factor")
-    subscripts = [*(read[each][1] for each in factors), written]
+    subscripts = [*(read[factor][1] for factor in factors), written]
     problem = problem_of(name, loops.sizes, subscripts[:-1], written)
-    buffers = [*(read[each][0] for each in factors), target]
-    known = layouts(problem, subscripts, [each.shape for each in buffers])
-    values = {f"b{place}": each for place, each in enumerate(buffers)}
+    buffers = [*(read[factor][0] for factor in factors), target]
+    known = layouts(problem, subscripts, [buffer.shape for buffer in buffers])
+    values = {f"b{place}": buffer for place, buffer in enumerate(buffers)}
     return Product(problem, tuple(values), layouts=known), values
 
 

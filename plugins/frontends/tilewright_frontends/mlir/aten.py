@@ -100,8 +100,8 @@ def call(
         made = maker(value)
         if value.shape is not None:
             values[f"x{place}"], arguments[argument] = value, f"x{place}"
-        elif made is not None and made.name == LIST and any(each.shape is not None for each in made.operands):
-            listed = {f"x{place}.{number}": each for number, each in enumerate(made.operands)}
+        elif made is not None and made.name == LIST and any(operand.shape is not None for operand in made.operands):
+            listed = {f"x{place}.{number}": operand for number, operand in enumerate(made.operands)}
             values |= listed
             arguments[argument] = list(listed)
         else:
@@ -116,7 +116,7 @@ def _constant(value: Value, maker: Callable[[Value], Operation | None]) -> Attri
     if made is None:
         return None
     if made.name == LIST:
-        return tuple(_constant(each, maker) for each in made.operands)
+        return tuple(_constant(operand, maker) for operand in made.operands)
     return made.attributes.get("value")
 
 

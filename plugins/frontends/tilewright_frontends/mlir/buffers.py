@@ -30,7 +30,12 @@ def _of(operation: Operation) -> Sequence[Value]:
         return operation.operands[1:2]
     if operation.name.startswith("linalg.") and kind != "yield":
         return () if operation.results else operation.operands[len(operation.operands) - _results(operation) :]
-    if kind in READING or kind.endswith("_load") or kind in STRUCTURE or any(each.buffer for each in operation.results):
+    if (
+        kind in READING
+        or kind.endswith("_load")
+        or kind in STRUCTURE
+        or any(result.buffer for result in operation.results)
+    ):
         return ()
     return operation.operands
 

@@ -29,7 +29,7 @@ def iterations(operation: Operation, outside: Makers) -> int | None:
     if operation.name in ONCE and len(operation.regions) == 1:
         return 1
     if operation.name in COUNTED and len(operation.regions) == 1:
-        numbers = [_number(each, outside) for each in bounds(operation)]
+        numbers = [_number(bound, outside) for bound in bounds(operation)]
         count = len(numbers) // 3
         return (
             math.prod(
@@ -53,7 +53,7 @@ def iterations(operation: Operation, outside: Makers) -> int | None:
     if step is None or step.kind != "add" or body.arguments[place] not in step.operands:
         return None
     low, high = _number(operation.operands[place], outside), _number(limit, below)
-    steps = [_number(each, after) for each in step.operands if each is not body.arguments[place]]
+    steps = [_number(operand, after) for operand in step.operands if operand is not body.arguments[place]]
     return _steps(low, high, steps[0]) if len(steps) == 1 else None
 
 
@@ -70,7 +70,7 @@ def _steps(low: int | None, high: int | None, step: int | None) -> int | None:
 
 
 def _makers(block: Block, outside: Makers) -> Makers:
-    inside = {result: each for each in block.operations for result in each.results}
+    inside = {result: operation for operation in block.operations for result in operation.results}
     return lambda value: inside.get(value) or outside(value)
 
 

@@ -50,15 +50,17 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
     top = module.regions[0] if module.regions else Block((), ())
     found = list(_functions(top))
     functions = {function.text("sym_name"): function for function in found}
-    called = {_callee(each) for function in found for each in within(function)}
+    called = {_callee(operation) for function in found for operation in within(function)}
     names = Counter(function.text("sym_name") for function in found)
     if several := [name for name, count in names.items() if count > 1 and name in called]:
         raise InputError(
             f"{source}: it has {names[several[0]]} functions called '{several[0]}', and calls one of them",
             hint="put each module of a split file into a file of its own",
         )
-    uncalled = [each for each in found if each.text("sym_name") not in called and each.regions]
-    entries = [each for each in uncalled if each.attributes.get("sym_visibility") != "private"] or uncalled
+    uncalled = [operation for operation in found if operation.text("sym_name") not in called and operation.regions]
+    entries = [
+        operation for operation in uncalled if operation.attributes.get("sym_visibility") != "private"
+    ] or uncalled
     reader = _Reader(source, functions)
     shapes = _argument_shapes(source, entries, batch, sizes)
     returned = set[str]()
@@ -70,7 +72,7 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
     if not entries:
         reader.run(top, _Call(), ())
     if not reader.layers:
-        lowered = any(each.operator.startswith(onnx_dialect.LOWERED) for each in reader.unmapped)
+        lowered = any(unmapped.operator.startswith(onnx_dialect.LOWERED) for unmapped in reader.unmapped)
         raise InputError(_nothing(source, reader.unmapped), hint=onnx_dialect.EMIT if lowered else None)
     return Workload(
         name=name,
@@ -276,8 +278,8 @@ class _Reader:
             call.origins[result] = inner.origins.get(returned, ())
             call.views[result] = carried(inner.views.get(returned, ()))
             if result.buffer:
-                for each in (returned, *(operand for operand in operation.operands if operand.buffer)):
-                    call.aliases.join(result, each)
+                for value in (returned, *(operand for operand in operation.operands if operand.buffer)):
+                    call.aliases.join(result, value)
             found = inner.shape(returned)
             if found is not None:
                 call.shapes[result] = found
@@ -458,7 +460,7 @@ class _Reader:
         Raises:
             InputError: a size is open.
         """
-        found: list[Shape] = []
+        shapes: list[Shape] = []
         for place, value in enumerate((*operation.operands, *operation.results)):
             shape = call.shape(value) or ()
             if any(size is None for size in shape):
@@ -468,8 +470,8 @@ class _Reader:
                     f"{self.source}:{operation.at}: {which} of {operation.name} has an open shape, {known}",
                     hint="give --batch N, or --size arg0_0=N for axis 0 of the first argument; or print fixed shapes",
                 )
-            found.append(tuple(size for size in shape if size is not None))
-        return found
+            shapes.append(tuple(size for size in shape if size is not None))
+        return shapes
 
 
 def _named(operation: Operation) -> dict[str, Value]:

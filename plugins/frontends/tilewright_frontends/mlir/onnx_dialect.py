@@ -60,13 +60,13 @@ def graph(
     node = helper.make_node(operation.kind, inputs, outputs, name=name, **_attributes(operation))
     values = zip([*inputs, *outputs], [*operation.operands, *operation.results], shapes, strict=True)
     known = [_info(label, value.bits, shape) for label, value, shape in values if label and shape is not None]
-    types = {each.name: each for each in known}
+    types = {info.name: info for info in known}
     model = helper.make_model(
         helper.make_graph(
             [node],
             name,
             [types[each] for each in inputs if each in types],
-            [types[each] for each in outputs if each in types],
+            [types[output] for output in outputs if output in types],
             list(_constants(operation, maker)),
         )
     )

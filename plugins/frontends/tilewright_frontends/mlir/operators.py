@@ -76,7 +76,7 @@ class _Convolved:
 
 def _axes(letters: str, **other: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Return the axes of a tensor by its letters. `other` has those with several coordinates."""
-    return [other.get(each, (each,)) for each in letters]
+    return [other.get(letter, (letter,)) for letter in letters]
 
 
 def _before(mode: object, sizes: Shape, positions: Shape, reaches: Sequence[int], strides: Sequence[int]) -> Shape:
@@ -511,11 +511,11 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prod
     if "g" in of_data and "f" in of_result:
         of_result = of_data.replace("c", "f")
     result = _letters(of_result, shapes[-1])
-    positions, window = tuple(result[each] for each in axes), tuple(weight[each] for each in axes)
+    positions, window = tuple(result[axis] for axis in axes), tuple(weight[axis] for axis in axes)
     strides, dilations = operation.integers("strides", len(axes)), operation.integers("dilations", len(axes))
-    for each, position, offsets, stride, dilation in zip(axes, positions, window, strides, dilations, strict=True):
-        if (position - 1) * stride + (offsets - 1) * dilation >= data[each]:
-            raise ValueError(f"the window leaves the input along {each}")
+    for axis, position, offsets, stride, dilation in zip(axes, positions, window, strides, dilations, strict=True):
+        if (position - 1) * stride + (offsets - 1) * dilation >= data[axis]:
+            raise ValueError(f"the window leaves the input along {axis}")
     for letter in set(data) & set(weight) - set(axes):
         equal(data[letter], weight[letter], f"'{letter}' of the input and of the weights differ")
     groups = data.get("c", 1) if depthwise else data.get("g", 1)
@@ -525,7 +525,7 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prod
         name, data.get("n", 1), groups, (outward, inward), positions, window, strides, dilations
     )
     named = {"n": "N", "g": "G", "c": "G" if depthwise else "C", "f": "K", "m": "K"} | {
-        each: each.upper() for each in axes
+        axis: axis.upper() for axis in axes
     }
 
     convolved = _Convolved(
@@ -533,7 +533,7 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prod
         weight=[(named[each],) for each in of_weight],
         result=[(named[each],) for each in of_result],
         sizes={"N": data.get("n", 1), "G": groups, "K": outward, "C": inward},
-        picture=tuple(data[each] for each in axes),
+        picture=tuple(data[axis] for axis in axes),
         window=window,
         positions=positions,
         pads=(0,) * len(axes),

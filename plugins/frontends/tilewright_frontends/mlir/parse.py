@@ -75,7 +75,7 @@ def parse(text: str, name: str) -> Operation:
     if len(modules) < 2:
         return _parse(text, name)
     try:
-        found = tuple(_parse(each, name) for each in modules)
+        found = tuple(_parse(module, name) for module in modules)
     except InputError as error:
         try:
             return _parse(text, name)  # the lines may be comments in one module
@@ -174,9 +174,9 @@ def _load_named(context: Context, text: str) -> None:
     """
     from xdsl.dialects.linalg import Linalg
 
-    known = {each.name for each in Linalg.operations}
-    found = dict.fromkeys(f"linalg.{match[1]}" for match in _NAMED_LINALG.finditer(text))
-    missing = [name for name in found if name not in known]
+    known = {operation.name for operation in Linalg.operations}
+    fromkeys = dict.fromkeys(f"linalg.{match[1]}" for match in _NAMED_LINALG.finditer(text))
+    missing = [name for name in fromkeys if name not in known]
     if missing:
         context.load_registered_dialect("linalg")
     for name in missing[:MAX_NAMED]:
@@ -239,8 +239,8 @@ class _Translation:
         line, column = self.places.of(start)
         return Operation(
             name=found.op_name.data if isinstance(found, builtin.UnregisteredOp) else found.name,
-            operands=tuple(self.value(each) for each in found.operands),
-            results=tuple(self.value(each) for each in found.results),
+            operands=tuple(self.value(operand) for operand in found.operands),
+            results=tuple(self.value(result) for result in found.results),
             attributes={
                 name: attribute_of(attribute) for name, attribute in {**found.attributes, **found.properties}.items()
             },
@@ -251,7 +251,7 @@ class _Translation:
         )
 
     def block(self, found: XdslBlock) -> Block:
-        arguments = tuple(self.value(each) for each in found.args)
+        arguments = tuple(self.value(argument) for argument in found.args)
         return Block(arguments, tuple(self.operation(each) for each in found.ops))
 
     def value(self, found: SSAValue) -> Value:
@@ -278,7 +278,7 @@ def attribute_of(found: XdslAttribute) -> Attribute:
 def _numbers(values: list[object], count: int) -> Attribute:
     """Return whole numbers; a single one is repeated `count` times."""
     numbers = values * count if len(values) == 1 else values
-    return tuple(int(each) if isinstance(each, int) else None for each in numbers)
+    return tuple(int(number) if isinstance(number, int) else None for number in numbers)
 
 
 def _dense(found: builtin.DenseIntOrFPElementsAttr) -> Attribute:
@@ -294,7 +294,7 @@ def _array(found: builtin.DenseArrayBase[Any]) -> Attribute:
 
 def _map(found: builtin.AffineMapAttr) -> AffineMap:
     data = found.data
-    return AffineMap(data.num_dims + data.num_symbols, tuple(_linear(each, data.num_dims) for each in data.results))
+    return AffineMap(data.num_dims + data.num_symbols, tuple(_linear(result, data.num_dims) for result in data.results))
 
 
 def _linear(found: AffineExpr, dimensions: int) -> Linear | NotLinear:
@@ -320,7 +320,7 @@ def _sum(found: AffineExpr, dimensions: int) -> tuple[dict[int, int], int]:
         return {place: left.get(place, 0) + right.get(place, 0) for place in {**left, **right}}, first + second
     if found.kind == AffineBinaryOpKind.Mul and not (left and right):
         terms, factor = (left, second) if left else (right, first)
-        return {place: factor * each for place, each in terms.items()}, first * second
+        return {place: factor * term for place, term in terms.items()}, first * second
     raise ValueError
 
 

@@ -188,12 +188,12 @@ class _Reader:
         return block
 
     def _arguments(self, text: str, scope: Scope) -> tuple[Value, ...]:
-        found: list[Value] = []
-        for each in _parts(text):
-            if match := _ARGUMENT.match(each):
+        values: list[Value] = []
+        for part in _parts(text):
+            if match := _ARGUMENT.match(part):
                 scope[match[1]] = self.value(match[2])
-                found.append(scope[match[1]])
-        return tuple(found)
+                values.append(scope[match[1]])
+        return tuple(values)
 
     def _operation(self, start: int, text: str, regions: list[Block], scope: Scope) -> Operation:
         match = _STATEMENT.match(text)
@@ -278,7 +278,7 @@ def _typed(text: str) -> tuple[str, list[str]]:
     types = (types[arrows[-1] + 2 :] if arrows else _INTO.split(types)[-1]).strip()
     if types.startswith("("):
         types = _bracketed(types[1:])
-    return rest, [each.strip() for each in _parts(types)]
+    return rest, [part.strip() for part in _parts(types)]
 
 
 def _results(text: str, types: list[str]) -> list[tuple[str, str]]:

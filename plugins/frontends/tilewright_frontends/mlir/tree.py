@@ -111,9 +111,9 @@ class Operation:
             return (default,) * count
         numbers = found if isinstance(found, tuple) else (found,)
         numbers = numbers * count if len(numbers) == 1 else numbers
-        if len(numbers) != count or not all(isinstance(each, int) for each in numbers):
+        if len(numbers) != count or not all(isinstance(number, int) for number in numbers):
             raise ValueError(f"{name} is {found}; expected {count} whole numbers")
-        return tuple(each for each in numbers if isinstance(each, int))
+        return tuple(number for number in numbers if isinstance(number, int))
 
     def text(self, name: str) -> str:
         """Return a text attribute. Raises ValueError if it is absent."""

@@ -133,7 +133,7 @@ def load_graph(path: Path, name: str, batch: int | None, sizes: Mapping[str, int
             _fix(model.graph, value, given[value.name])
     if batch is not None and not given.keys() - sizes.keys():  # no input leaves its first dimension open
         _change_batch(model, name, inputs, batch)
-    missing = tuple(each for each in numbers if each not in given)
+    missing = tuple(number for number in numbers if number not in given)
     return replace(graph_of(model, name, _open(inputs)), numbers=missing, fractions=fractions)
 
 
@@ -267,10 +267,10 @@ def _given(
 ) -> dict[str, int]:
     """Return name of an open dimension or number -> size, and `batch` for first dimensions."""
     listed = [*known, *numbers]
-    for each in sizes:
-        if each not in listed:
+    for size in sizes:
+        if size not in listed:
             has = f"it has: {', '.join(listed)}" if listed else "all its sizes are fixed"
-            raise InputError(f"{name} has no dynamic dimension called '{each}'; {has}{suggestion(each, listed)}")
+            raise InputError(f"{name} has no dynamic dimension called '{size}'; {has}{suggestion(size, listed)}")
     if batch is None:
         return dict(sizes)
     first = [each for each, is_first in known.items() if is_first]

@@ -96,9 +96,9 @@ def inferred(node: NodeProto, types: Mapping[str, TypeProto]) -> Mapping[str, Ty
 
 def _shape(found: TypeProto) -> Shape | None:
     sizes = found.tensor_type.shape.dim
-    if not found.tensor_type.HasField("shape") or not all(each.HasField("dim_value") for each in sizes):
+    if not found.tensor_type.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
         return None
-    return tuple(each.dim_value for each in sizes)
+    return tuple(size.dim_value for size in sizes)
 
 
 def _of_standard(kind: str, node: NodeProto, inputs: Sequence[Shape | None]) -> Shape:
@@ -109,10 +109,10 @@ def _of_standard(kind: str, node: NodeProto, inputs: Sequence[Shape | None]) -> 
     attributes = {name: value for name, value in attributes.items() if name in schema.attributes}
     shapes = [_given(shape) for shape in inputs]
     shapes[0] = channels_first(shapes[0]) if turned else shapes[0]
-    given = {f"x{place}": helper.make_tensor_type_proto(TensorProto.FLOAT, each) for place, each in enumerate(shapes)}
+    given = {f"x{place}": helper.make_tensor_type_proto(TensorProto.FLOAT, shape) for place, shape in enumerate(shapes)}
     plain = helper.make_node(kind, list(given), ["y"], **attributes)
-    found = infer_node_outputs(schema, plain, given, opset_imports=[helper.make_opsetid("", _OPSET)])
-    result = _given(_shape(found["y"]))
+    outputs = infer_node_outputs(schema, plain, given, opset_imports=[helper.make_opsetid("", _OPSET)])
+    result = _given(_shape(outputs["y"]))
     return (result[0], *result[2:], result[1]) if turned else result
 
 

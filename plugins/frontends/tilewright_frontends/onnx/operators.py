@@ -256,7 +256,7 @@ def _projected_attention(graph: Graph, node: NodeProto, name: str) -> list[Produ
     past = node.input[8 if node.op_type == "QAttention" else 4 :][:1]
     shapes = [_heads((batch, tokens, width), heads) for width in widths]
     cached = graph.shape(past[0]) if past and past[0] else None
-    key, value = (_after(cached, each) for each in shapes[1:])
+    key, value = (_after(cached, shape) for shape in shapes[1:])
     projection = nests.gemm(f"{name}.qkv", (batch * tokens, inward), weight)
     return [
         Product(projection, (node.input[0], node.input[1], "")),

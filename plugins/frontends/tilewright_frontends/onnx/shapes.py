@@ -101,7 +101,7 @@ class Pass:
         return found or microsoft.inferred(node, self.types)
 
     def _of_schema(self, node: NodeProto) -> Mapping[str, TypeProto]:
-        versions = {each.domain: each.version for each in self.opsets}
+        versions = {opset.domain: opset.version for opset in self.opsets}
         version = versions.get("", versions.get("ai.onnx", defs.onnx_opset_version()))
         types = self.types if any(graphs_of(node)) else {value: self.types[value] for value in node.input if value}
         try:

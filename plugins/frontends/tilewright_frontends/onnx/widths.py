@@ -26,7 +26,7 @@ SINGLE = 32
 
 def with_widths(graph: Graph, product: Product) -> Problem:
     """Return the product's problem with the bits of its tensors; unchanged if all known widths are 32."""
-    names, values = [each.name for each in product.problem.tensors], product.values
+    names, values = [tensor.name for tensor in product.problem.tensors], product.values
     found: dict[str, int | None] = {}
     if len(names) == len(values):
         *operands, result = values
@@ -35,7 +35,7 @@ def with_widths(graph: Graph, product: Product) -> Problem:
     known = {name: bits for name, bits in found.items() if bits is not None}
     if set(known.values()) <= {SINGLE}:
         return product.problem
-    tensors = (each.model_copy(update={"bits": known.get(each.name)}) for each in product.problem.tensors)
+    tensors = (tensor.model_copy(update={"bits": known.get(tensor.name)}) for tensor in product.problem.tensors)
     return product.problem.model_copy(update={"tensors": tuple(tensors)})
 
 
@@ -54,9 +54,9 @@ def _of_operand(graph: Graph, value: str) -> int | None:
 
 def _of_result(graph: Graph, value: str) -> int | None:
     readers = graph.readers.get(value, ())
-    if readers and all(each.op_type == QUANTIZE for each in readers):
+    if readers and all(reader.op_type == QUANTIZE for reader in readers):
         value = readers[0].output[0]
-    if readers and all(each.op_type in QUANTISERS for each in readers):
+    if readers and all(reader.op_type in QUANTISERS for reader in readers):
         return _of_quantiser(graph, readers[0])
     return _of_element(graph, value)
 

@@ -151,7 +151,7 @@ def _turned(node: Node, view: View) -> View:
     """Return the view after `t`, `transpose`, `permute` and the like."""
     order = list(range(len(view.axes)))
     if node.operator == "permute":
-        order = [each % len(order) for each in _numbers(node, "dims")]
+        order = [number % len(order) for number in _numbers(node, "dims")]
     elif node.operator in ("t", "numpy_T"):
         order = order[::-1]
     elif node.operator == "mT":

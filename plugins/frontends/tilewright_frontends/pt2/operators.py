@@ -127,7 +127,7 @@ def _product(first: str, second: str) -> Builder:
 
 def _einsum(node: Node, name: str) -> Parts:
     tensors = node.arguments["tensors"]
-    problem = nests.einsum(name, str(node.arguments["equation"]), [node.shapes[each] for each in tensors])
+    problem = nests.einsum(name, str(node.arguments["equation"]), [node.shapes[tensor] for tensor in tensors])
     return [Product(problem, (*tensors, node.results[0]), layouts=in_order(problem))]
 
 
@@ -172,7 +172,7 @@ def _attention_of(operator: str) -> str:
 
 def names_of(arguments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return argument -> value: tensors as names or lists of names, numbers and texts unchanged."""
-    return {str(each["name"]): _plain(each["arg"]) for each in arguments}
+    return {str(argument["name"]): _plain(argument["arg"]) for argument in arguments}
 
 
 def _plain(argument: Mapping[str, Any]) -> Any:

@@ -59,7 +59,7 @@ def read_workload(
     for index, node in enumerate(nodes):
         reader.read(index, node)
     if not reader.layers:
-        operators = ", ".join(dict.fromkeys(each.operator for each in reader.unmapped))
+        operators = ", ".join(dict.fromkeys(unmapped.operator for unmapped in reader.unmapped))
         raise InputError(f"{source}: it has no tensor product; its operators are {operators or 'none'}")
     version = program.get("torch_version", "unknown")
     told = f"{source}: program of torch.export, torch {str(version)[:40]}"
@@ -154,27 +154,27 @@ class _Reader:
         found = connected(parts, moves.reads(node), self.views, node.shapes, self._before, self.taken, 1, place)
         self.layers += found.layers
         self.unmapped += found.unmapped
-        self.views |= {each: found.views[each] for each in node.results if each in found.views}
+        self.views |= {result: found.views[result] for result in node.results if result in found.views}
         return (found.last,)
 
     def _before(self, values: Iterable[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(layer for each in values for layer in self.origins.get(each, ())))
+        return tuple(dict.fromkeys(layer for value in values for layer in self.origins.get(value, ())))
 
     def _pass(self, node: Node, name: str, before: tuple[str, ...]) -> None:
         """Note the views of the results of an operator that is no layer."""
         found = moves.passed_on(node, name, self.views)
         first = next(iter(moves.reads(node)), None)
         if first is not None and node.operator in moves.ALIASING:
-            for each in node.results:
-                self.aliases.join(each, first)
+            for result in node.results:
+                self.aliases.join(result, first)
         if first is not None and moves.changes(node):
             for each in self.aliases.of(first):
                 told = f"{node.operator} '{name}' changes it in place"
                 changed = (*self.views.get(each, ()), *(view for views in found.values() for view in views))
                 self.views[each] = passed(view.without(told) for view in changed)
                 self.origins[each] = tuple(dict.fromkeys((*self.origins.get(each, ()), *before)))
-            for each in node.results:
-                self.aliases.join(each, first)
+            for result in node.results:
+                self.aliases.join(result, first)
         self.views |= found
 
     def _known_shape(self, name: str) -> Shape | None:

@@ -39,8 +39,8 @@ class Cosa:
         check_tensors(task.problem, self.options)
         choices, placed, solved = Placement.each(task.space, run.rng), _Best(), _Best()
         starts = []
-        for each in choices:
-            rows, own = constructed(each), _Best()
+        for choice in choices:
+            rows, own = constructed(choice), _Best()
             own.note(task, np.zeros((len(rows), 0)), rows, (yield rows))
             starts.append(rows.take(slice(0, 1)) if own.rows is None else own.rows)
             placed.take(own)

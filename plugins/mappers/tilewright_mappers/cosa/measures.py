@@ -182,7 +182,7 @@ def _fanouts(space: MapSpace) -> list[int]:
     entries, index = space.skeleton.entries, space.architecture.cluster_index
     slots = [slot for slot in space.spatial_slots if (space.slots[slot].most or 1) > 1]
     names = [entries[space.slots[slot].entry].target for slot in slots]
-    spanned = {each.name for each in space.architecture.mesh_clusters(index[names[0]])} if names else set()
+    spanned = {cluster.name for cluster in space.architecture.mesh_clusters(index[names[0]])} if names else set()
     return [slot for slot, name in zip(slots, names, strict=True) if name in spanned]
 
 

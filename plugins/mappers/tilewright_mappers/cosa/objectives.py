@@ -76,8 +76,8 @@ class Shares:
         if not waiting:
             return taken
         cycles = program.variable(0.0, 200.0, whole=False)
-        for each in [taken, *waiting]:
-            program.require(cycles - each, lower=0.0)
+        for linear in [taken, *waiting]:
+            program.require(cycles - linear, lower=0.0)
         return cycles
 
     def energy(self, program: Program, whole_pj: float) -> Linear:

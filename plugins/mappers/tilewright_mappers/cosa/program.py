@@ -170,9 +170,9 @@ class Program:
         model.integrality_ = [kinds[whole] for whole in self.whole]
         matrix = model.a_matrix_
         matrix.format_ = highspy.MatrixFormat.kRowwise
-        matrix.start_ = np.cumsum([0, *(len(each.terms) for each, _, _ in self.rows)])
-        matrix.index_ = np.array([v for each, _, _ in self.rows for v in each.terms], dtype=np.int32)
-        matrix.value_ = np.array([c for each, _, _ in self.rows for c in each.terms.values()])
+        matrix.start_ = np.cumsum([0, *(len(linear.terms) for linear, _, _ in self.rows)])
+        matrix.index_ = np.array([v for linear, _, _ in self.rows for v in linear.terms], dtype=np.int32)
+        matrix.value_ = np.array([c for linear, _, _ in self.rows for c in linear.terms.values()])
         return model
 
 

@@ -151,8 +151,8 @@ class Tiling:
             places = held(self.space, self.keep, memory.name)
             words = [self._held_words(memory, entry, tensor) for entry, tensor in places]
             room = Linear(constant=math.log(usable) if usable else -1.0)
-            for each in words:
-                self.program.require(each - room, upper=SLACK)
+            for linear in words:
+                self.program.require(linear - room, upper=SLACK)
             if len(words) > 1:
                 self._at_most(words, room)
 
@@ -167,7 +167,7 @@ class Tiling:
         steps = [2.0**-k for k in (0, 1, 2, 3, 4, 6, 9)]
         for shares in itertools.product(steps, repeat=len(parts)):
             if max(shares) == 1.0:
-                self.program.require(tangent(parts, [math.log(each) for each in shares]) - most, upper=SLACK)
+                self.program.require(tangent(parts, [math.log(share) for share in shares]) - most, upper=SLACK)
 
     def cut(self, program: Program, values: Floats) -> bool:
         """Cut off a solution whose tiles do not fit together, by the tangent at its point; return whether one was added."""
@@ -179,7 +179,7 @@ class Tiling:
             usable = self.space.usable_words(memory)
             if usable is None or len(words) < 2:
                 continue
-            here = [each.at(values) for each in words]
+            here = [linear.at(values) for linear in words]
             if sum(math.exp(each) for each in here) > usable * (1 + SLACK):
                 program.require(tangent(words, here), upper=math.log(usable))
                 broken = True

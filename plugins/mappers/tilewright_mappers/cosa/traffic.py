@@ -103,7 +103,7 @@ class Traffic:
         """Return the orders of a solution [block, position]."""
         order = self.space.plain_order.copy()
         for slot, (orders, taken) in self.orders.items():
-            order[self.loops.index(slot)] = orders[int(np.argmax([each.at(values) for each in taken]))]
+            order[self.loops.index(slot)] = orders[int(np.argmax([linear.at(values) for linear in taken]))]
         return order
 
     def read(self, points: Floats) -> Candidates:

@@ -92,7 +92,7 @@ class RelaxedSpace:
         slots, dims = len(self.space.slots), len(self.space.problem.sizes)
         primes = [list(self.space.primes(dim)) for dim in range(dims)]
         most = max(1, *map(len, primes))
-        table = np.array([each + [0] * (most - len(each)) for each in primes], dtype=np.int64)
+        table = np.array([prime + [0] * (most - len(prime)) for prime in primes], dtype=np.int64)
         factors = np.broadcast_to(table, (slots, slots, dims, most)).copy()
         factors[np.arange(slots), np.arange(slots)] = 0
         return factors

@@ -87,9 +87,9 @@ def load(key: str, length: int) -> tuple[Surrogate, Training] | None:
         widths = [length, *(len(biases) for _, biases in layers)]
         shapes = [(4, length), (2, 2), *(each for a, b in itertools.pairwise(widths) for each in ((a, b), (b,)))]
         numbers = [inputs, outputs, *(each for layer in layers for each in layer)]
-        if [each.shape for each in numbers] != shapes or widths[-1] != 2 or arrays:
+        if [number.shape for number in numbers] != shapes or widths[-1] != 2 or arrays:
             raise ValueError("its arrays have other shapes")
-        if not all(each.dtype == np.float32 and np.isfinite(each).all() for each in numbers):
+        if not all(number.dtype == np.float32 and np.isfinite(number).all() for number in numbers):
             raise ValueError("it has numbers that are not finite")
         return Surrogate(layers, inputs, outputs), record
     except OutputError:

@@ -204,9 +204,9 @@ def _followed(rows: Candidates, values: Floats) -> Ints:
 def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:
     """Yield all rows with each of the orders in one block of temporal loops."""
     for block in range(len(rows.space.temporal_slots)):
-        for each in orders:
+        for order in orders:
             changed = rows.orders.copy()
-            changed[:, block] = each
+            changed[:, block] = order
             yield replace(rows, order=rows.space.lawful(changed))
 
 

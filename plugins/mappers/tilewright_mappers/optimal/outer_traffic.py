@@ -100,7 +100,7 @@ class OuterTraffic:
             rows = [layers[sum(1 << t for k, t in enumerate(some) if r >> k & 1)] for r in range(1 << len(some))]
             row = np.zeros(instance.tensors, np.int64)
             row[some] = [1 << k for k in range(len(some))]
-            energy = np.stack([[each.ravel(order="F") for each in shares] for shares in zip(*rows, strict=True)])
+            energy = np.stack([[share.ravel(order="F") for share in shares] for shares in zip(*rows, strict=True)])
             self.tables[place] = Table(energy, self.multicast_factors, self.multicast_tensor, row)
 
     @property

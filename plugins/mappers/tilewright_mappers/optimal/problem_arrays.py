@@ -105,7 +105,7 @@ def _union_by_tiles(problem: Problem, tensor: Tensor, ragged: bool) -> list[Floa
     If coordinates share a dimension, only the one with most values counts; the others get 1.
     """
     terms = [tuple((c, problem.dimensions[name]) for name, c in place.terms.items()) for place in tensor.projection]
-    tables = [union_values(each, ragged) for each in terms]
+    tables = [union_values(term, ragged) for term in terms]
     names = [name for place in tensor.projection for name in place.terms]
     if len(set(names)) < len(names):
         most = int(np.argmax([table[0] for table in tables]))

@@ -392,11 +392,11 @@ class SearchInstance:
 
         Several entries of a cluster may use the same memory, which leaks once.
         """
-        found = np.zeros((len(self.always), len(self.relaxation.leakage_pj)))
-        for m in range(found.shape[1]):
+        zeros = np.zeros((len(self.always), len(self.relaxation.leakage_pj)))
+        for m in range(zeros.shape[1]):
             users = np.flatnonzero(((self.always | self.optional) & (self.relaxation.memory == m)).any(axis=1))
-            found[users[-1:], m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
-        return found
+            zeros[users[-1:], m] = self.relaxation.leakage_pj[self.relaxation.gate == m].sum()
+        return zeros
 
     def _delivers(self, t: int, outer: int, inner: int) -> bool:
         """Return whether an entry delivers every distinct word of a tensor to another one (Lemma 10).

@@ -234,7 +234,7 @@ class StagedSearch:
         self.context = self.context._replace(cutoff=min(self.context.cutoff, self.aim))
         self.aim, self.kept_bytes = 0.0, states.numbers.nbytes + states.integers.nbytes
         bounds, rows, flags = zip(
-            *(self._outwards(each, entry, part=True) for each in self._copies(states, PARTS)), strict=True
+            *(self._outwards(copy, entry, part=True) for copy in self._copies(states, PARTS)), strict=True
         )
         return np.concatenate(bounds), np.concatenate(rows), np.concatenate(flags)
 

@@ -81,7 +81,7 @@ class QuickFlow:
             begin, end = _turn(span, turn, len(in_turn))
             ends = {step: begin + part * (end - begin) for step, part in SHARES.items()}
             share.until = ends["unrolling"]
-            start = yield from beam.evaluated(Candidates.join([each.start for each in placements]))
+            start = yield from beam.evaluated(Candidates.join([placement.start for placement in placements]))
             if not len(start):  # some cost models accept no mapping with all factors outside
                 start = yield from self._drawn(task, run, beam)
             if not len(start):

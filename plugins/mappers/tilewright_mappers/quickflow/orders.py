@@ -152,8 +152,8 @@ class OneShot:
             classes.setdefault(reuse, [*(d for d in order if not non_unit[d]), *(d for d in order if non_unit[d])])
         stationary = np.zeros((len(classes), self.tensors, self.dims), dtype=np.bool_)
         slides = np.full((len(classes), self.tensors), -1, dtype=np.int64)
-        for row, each in enumerate(classes):
-            for tensor, (inner, window) in zip(counted, each, strict=True):
+        for row, kind in enumerate(classes):
+            for tensor, (inner, window) in zip(counted, kind, strict=True):
                 stationary[row, tensor, list(inner)] = True
                 slides[row, tensor] = -1 if window is None else window
         return Choices(np.array(list(classes.values()), dtype=np.int8), stationary, slides)

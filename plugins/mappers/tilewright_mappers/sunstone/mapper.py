@@ -49,17 +49,17 @@ class Sunstone:
     def _published(self, task: Task, run: Run) -> Proposals:
         inter, intra = self.options.inter or "bottom_up", self.options.intra or "unrolling_tiling_ordering"
         orders = choices_of_order(task.space)
-        for each in _placements(task.space, run):
-            yield from Published(task, run, orders, intra, inter).search(each)
+        for placement in _placements(task.space, run):
+            yield from Published(task, run, orders, intra, inter).search(placement)
 
     def _sound(self, task: Task, run: Run) -> Generator[Candidates, Costs, Pool]:
         """Return the best mappings over all plans."""
         options, space, pool = self.options, task.space, Pool(POOLED)
         orders, placements, exchanges = choices_of_order(space), _placements(space, run), Exchanges.of(space)
         for number in range(options.rounds):
-            for each, plan in itertools.product(placements, self._plans(space)):
+            for placement, plan in itertools.product(placements, self._plans(space)):
                 sound = Sound(task, run, orders, exchanges, options.width << number, options.tries << number)
-                yield from sound.construct(plan, each)
+                yield from sound.construct(plan, placement)
                 yield from sound.repair()
                 pool.join(sound.pool)
         if space.factorizations <= options.whole:

@@ -55,7 +55,7 @@ class Reuse:
     def unrolled(self, tensor: int) -> tuple[tuple[int, ...], ...]:
         """Return sets of dimensions that let two other tensors be multicast, but not this one."""
         others = [each for each in range(len(self.full)) if each != tensor]
-        pairs = list(itertools.combinations(others, 2)) or [(each, each) for each in others]
+        pairs = list(itertools.combinations(others, 2)) or [(other, other) for other in others]
         sets = {tuple(sorted((self.full[j] | self.full[k]) - self.full[tensor])) for j, k in pairs}
         return tuple(sorted(dims for dims in sets if dims))
 
@@ -104,16 +104,16 @@ def partitioned_buffers(space: MapSpace) -> list[PartitionedBuffer]:
         inside = None if level.loops is None else space.skeleton.entries[space.slots[level.loops].entry].inside
         return homes.get(inside or "")
 
-    found: list[PartitionedBuffer] = []
+    buffers: list[PartitionedBuffer] = []
     before: MemorySlots | None = None
     for level in levels_of(space):
         loops = () if level.loops is None else (level.loops,)
         if before is not None and not before.spatial and cluster(before) and cluster(before) == cluster(level):
-            found[-1] = PartitionedBuffer((*found[-1].loops, *loops), level.spatial)
+            buffers[-1] = PartitionedBuffer((*buffers[-1].loops, *loops), level.spatial)
         else:
-            found.append(PartitionedBuffer(loops, level.spatial))
+            buffers.append(PartitionedBuffer(loops, level.spatial))
         before = level
-    return found
+    return buffers
 
 
 class Published:
@@ -262,8 +262,8 @@ class Published:
             clusters = []
             for cluster in self.space.architecture.clusters:
                 memories = tuple(
-                    each if each.name in limited else each.model_copy(update={"capacity_words": None})
-                    for each in cluster.memories
+                    memory if memory.name in limited else memory.model_copy(update={"capacity_words": None})
+                    for memory in cluster.memories
                 )
                 clusters.append(cluster.model_copy(update={"memories": memories}))
             architecture = self.space.architecture.model_copy(update={"clusters": tuple(clusters)})

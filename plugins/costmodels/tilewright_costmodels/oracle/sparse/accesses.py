@@ -136,9 +136,9 @@ def any_of(flags: Flags, groups: Ints, count: int) -> Flags:
 
 def sum_of(flags: Flags, groups: Ints, count: int) -> Ints:
     """Return the number of flags of each group that are set, [group, draw]."""
-    found = np.zeros((count, flags.shape[1]), dtype=np.int64)
+    zeros = np.zeros((count, flags.shape[1]), dtype=np.int64)
     if len(groups):
         order = np.argsort(groups, kind="stable")
         starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-        found[groups[order][starts]] = np.add.reduceat(flags[order], starts, axis=0, dtype=np.int64)
-    return found
+        zeros[groups[order][starts]] = np.add.reduceat(flags[order], starts, axis=0, dtype=np.int64)
+    return zeros

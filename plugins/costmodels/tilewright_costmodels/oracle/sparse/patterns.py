@@ -41,10 +41,10 @@ def nonzeros(
     if density.distribution == "uniform":
         total = problem.tensor_words(tensor)
         marked = math.ceil(density.density * total)
-        found = np.zeros((draws, total), dtype=np.bool_)
-        for row in found:
+        zeros = np.zeros((draws, total), dtype=np.bool_)
+        for row in zeros:
             row[random.choice(total, marked, replace=False)] = True
-        return np.ascontiguousarray(found[:, :count].T)
+        return np.ascontiguousarray(zeros[:, :count].T)
     starts = random.random(draws)
     edges = np.floor(np.arange(count + 1)[:, None] * density.density + starts)
     even: Flags = np.diff(edges, axis=0) > 0

@@ -141,20 +141,29 @@ def sparse_residencies(
     executor: Executor, counts: dict[tuple[int, str], Counts], dense: list[TensorResidency]
 ) -> list[TensorResidency]:
     """Return the traffic of every tensor in every memory, with its sparse counts."""
-    found: list[TensorResidency] = []
-    for each in dense:
-        key = each.traffic.entry, each.tensor.name
+    residencies: list[TensorResidency] = []
+    for residency in dense:
+        key = residency.traffic.entry, residency.tensor.name
         place = executor.places[key]
         outside = [entry for entry, name in executor.places if name == key[1] and entry < key[0]]
         expanded = packed = 0.0
         if outside and executor.places[max(outside), key[1]].omits_zeros and not place.omits_zeros:
             expanded = float(counts[key].data[ACTUAL, FILL].mean())
-            if each.tensor.is_output:
+            if residency.tensor.is_output:
                 packed = float(counts[max(outside), key[1]].data[ACTUAL, UPDATE].mean())
-        found.append(
-            SparseResidency(each.memory, each.cluster, each.tensor, each.traffic, place, counts[key], expanded, packed)
+        residencies.append(
+            SparseResidency(
+                residency.memory,
+                residency.cluster,
+                residency.tensor,
+                residency.traffic,
+                place,
+                counts[key],
+                expanded,
+                packed,
+            )
         )
-    return found
+    return residencies
 
 
 def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
@@ -169,14 +178,18 @@ def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:
 def lacking(architecture: Architecture, residencies: list[TensorResidency]) -> Iterator[Reason]:
     """Yield a reason for every memory that has not enough space for the fullest tiles and their metadata."""
     for memory in architecture.memories:
-        here = [each for each in residencies if each.memory is memory and isinstance(each, SparseResidency)]
+        here = [
+            residency
+            for residency in residencies
+            if residency.memory is memory and isinstance(residency, SparseResidency)
+        ]
         if memory.usable_words is None:
             continue
-        slices = sum(each.stored_words * memory.slices_of(each.tensor) for each in here)
+        slices = sum(residency.stored_words * memory.slices_of(residency.tensor) for residency in here)
         if slices > memory.usable_slices:
             text = f"the tiles need {slices / memory.slices_per_word:.15g} words, {memory.usable_words} fit"
             yield Reason(code="capacity", where=memory.name, message=text)
-        bits = sum(each.metadata_bits for each in here)
+        bits = sum(residency.metadata_bits for residency in here)
         storage = memory.sparse.metadata if memory.sparse else None
         fit = math.floor(storage.depth * storage.width_bits / memory.multiple_buffering) if storage else 0
         if bits > fit:

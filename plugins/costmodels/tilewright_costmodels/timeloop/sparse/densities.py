@@ -141,8 +141,8 @@ class Uniform(Distribution):
 
     @lru_cache(maxsize=4096)  # noqa: B019
     def mean(self, tile: Box) -> float:
-        found = self.occupancies(tile)
-        return exact_sum(np.array(list(found)) * list(found.values()))
+        occupancies = self.occupancies(tile)
+        return exact_sum(np.array(list(occupancies)) * list(occupancies.values()))
 
     def may_be_empty(self, tile: Box) -> bool:
         """Return whether the tile is smaller than the tensor.

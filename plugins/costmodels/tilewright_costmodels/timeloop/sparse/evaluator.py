@@ -123,7 +123,7 @@ class SparseEvaluator(ScalarEvaluator):
 
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation | None:
         """Return the costs per word from which mappers derive bounds; None unless zeros are placed at random, or if units are skipped."""
-        if self.skips_units or any(isinstance(each, Banded | Actual) for each in self.densities.values()):
+        if self.skips_units or any(isinstance(density, Banded | Actual) for density in self.densities.values()):
             return None
         dense = self.evaluator.relaxation(skeleton)
         if dense is None:
@@ -376,14 +376,14 @@ def _level(level: LevelReport, counted: Counted, found: Spent) -> LevelReport:
     """Return the report of a memory with its sparse counts."""
     nest = counted.nest
     tensors = {}
-    for (at, name), each in counted.traffic.items():
+    for (at, name), traffic in counted.traffic.items():
         if nest.memory(nest.problem.tensor(name), at).name == level.name:
             tensors[name] = level.tensors[name].model_copy(
                 update={
-                    **_counts(each.data[EXECUTED]).model_dump(),
-                    "instances": each.instances,
+                    **_counts(traffic.data[EXECUTED]).model_dump(),
+                    "instances": traffic.instances,
                     "energy_pj": found.energy_pj[at, name],
-                    "sparse": _sparse_counts(each, counted.largest[at, name]),
+                    "sparse": _sparse_counts(traffic, counted.largest[at, name]),
                 }
             )
     leakage = found.leakage_pj[level.name]
@@ -391,7 +391,7 @@ def _level(level: LevelReport, counted: Counted, found: Spent) -> LevelReport:
         update={
             "cycles": found.memory_cycles[level.name],
             "leakage_pj": leakage,
-            "energy_pj": math.fsum((*(each.energy_pj for each in tensors.values()), leakage)),
+            "energy_pj": math.fsum((*(tensor.energy_pj for tensor in tensors.values()), leakage)),
             "tensors": FrozenDict({name: tensors[name] for name in level.tensors}),
         }
     )

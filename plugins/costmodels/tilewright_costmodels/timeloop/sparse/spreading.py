@@ -97,7 +97,7 @@ def _pass_on(tensor: Tensor, units: list[Units], before: list[Units], stops: Col
                 units[inner].x, units[inner].y = int(units[inner].x * along_x), int(units[inner].y * along_y)
                 if not any(inner <= stop < level for stop in stops):
                     units[inner].part *= units[level].part
-    if any(each.x * each.y == 0 for each in units):
+    if any(unit.x * unit.y == 0 for unit in units):
         raise RefusedError("no_units", tensor.name, "skipping in space leaves it no unit")
 
 
