@@ -20,11 +20,11 @@ import time
 from collections.abc import Sequence
 
 import tilewright as tw
+from tilewright.application.run.search import search
+from tilewright.application.run.union import search_union
 from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, CostModelSpec, MapperSpec, Task, installed
-from tilewright.run.search import search
-from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, KeepRule, SpatialRule, Variant
 from tilewright.schema.objective import Objective

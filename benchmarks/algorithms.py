@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tilewright as tw
-from tilewright.run.network import MappedLayer
+from tilewright.application.run.network import MappedLayer
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, SpatialRule, Variant
 
 CONTRACTIONS = ("intensli2_16", "intensli2_64", "ccsd7_16", "ccsd7_64", "ccsd-t4_16", "ccsd-t4_32")

@@ -17,13 +17,13 @@ from pathlib import Path
 
 import numpy as np
 
+from tilewright.application.run.search import search
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.mapper import Cosa

@@ -27,13 +27,13 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import library
+from tilewright.application.run.search import search
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 
 ARCHITECTURES = ("eyeriss", "simba", "tpu_v1", "sunstone_conventional")
 GEMMS = ("KQV", "KTQ", "VScores", "FF1", "MB1", "MB2")

@@ -21,12 +21,12 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import library
+from tilewright.application.run.search import search
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 
 WORKLOAD = "quickflow_convs"
 LAYERS = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")

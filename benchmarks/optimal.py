@@ -19,10 +19,10 @@ import sys
 import time
 
 import tilewright as tw
+from tilewright.application.run.search import search
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.problem import Problem
 
 ARCHITECTURES = ("eyeriss", "simba", "tpu_v1")

@@ -18,11 +18,11 @@ import time
 from pathlib import Path
 
 import tilewright as tw
+from tilewright.application.run.search import search
 from tilewright.mapspace.counting import prime_powers
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 
 CONV = "O[n,k,p,q] += I[n,c,{0}p+r,{0}q+s] * W[k,c,r,s]; "

@@ -22,12 +22,12 @@ from functools import partial
 import numpy as np
 
 import tilewright as tw
+from tilewright.application.run.search import search
 from tilewright.interrupts import preserving_results
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, CostModelSpec, Evaluator, MapperSpec, Task, installed
 from tilewright.plugin.costmodel import CandidateEvaluator, Costs
-from tilewright.run.search import search
 from tilewright.schema.density import Density
 
 ARRAY = tw.Architecture.from_yaml("""

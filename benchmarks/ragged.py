@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import tilewright as tw
+from tilewright.application.run.search import search
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.problem import Problem
 
 ARCHITECTURES = ("eyeriss", "simba", "tpu_v1", "gemmini")

@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tilewright as tw
+from tilewright.application.run.search import search
+from tilewright.application.run.union import search_union
 from tilewright.mapspace.arrangements import arrangements
 from tilewright.plugin import Budget, CostModelSpec, MapperSpec, Task, installed
 from tilewright.plugin.adapter import InputSet
-from tilewright.run.search import search
-from tilewright.run.union import search_union
 from tilewright.schema.objective import EDP
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -16,10 +16,10 @@ import pytest
 
 from support import ROOT
 from support.command import Command, command
-from tilewright.api import plan
+from tilewright.application.api import plan
+from tilewright.application.run import search
 from tilewright.plugin import MapperSpec, installed
 from tilewright.plugin.mapper import Budget
-from tilewright.run import search
 
 pytestmark = pytest.mark.manual
 

@@ -14,7 +14,7 @@ import tilewright
 import tilewright.plugin
 import tilewright.testing
 from support.command import Command, command
-from tilewright.run import configuration
+from tilewright.application.run import configuration
 
 pytestmark = pytest.mark.manual
 

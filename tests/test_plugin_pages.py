@@ -13,10 +13,10 @@ import pytest
 
 from support import ROOT
 from support.command import command
+from tilewright.application.scaffold import Kind
+from tilewright.application.scaffold.names import module_of
+from tilewright.application.scaffold.package import Package, new_package
 from tilewright.plugin import Registry, installed
-from tilewright.scaffold import Kind
-from tilewright.scaffold.names import module_of
-from tilewright.scaffold.package import Package, new_package
 
 pytestmark = pytest.mark.manual
 

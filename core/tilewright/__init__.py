@@ -15,38 +15,38 @@ from tilewright.lazy import lazy_exports
 TYPE_CHECKING = False  # known to type checkers; importing `typing` would take longer than the rest of this module
 if TYPE_CHECKING:
     from tilewright import errors, library
-    from tilewright.api.certificates import CertificateVerification, verify_certificate
-    from tilewright.api.comparison import compare
-    from tilewright.api.comparison_report import ComparisonReport
-    from tilewright.api.conversion import convert
-    from tilewright.api.evaluation import EvaluationReport, evaluate
-    from tilewright.api.front.budgeted import BudgetedNetwork
-    from tilewright.api.front.report import FrontReport
-    from tilewright.api.front.searching import front
-    from tilewright.api.fusion import FusionReport, fuse
-    from tilewright.api.hardware.calibration import CalibrationReport, calibrate
-    from tilewright.api.hardware.estimation import ComponentReport, estimate, estimators
-    from tilewright.api.hardware.exploration import explore, explored
-    from tilewright.api.hardware.exploration_report import ExplorationReport
-    from tilewright.api.hardware.fitting import FitReport, fit
-    from tilewright.api.hardware.spaces import architecture_space
-    from tilewright.api.load import load
-    from tilewright.api.mapping import map, space
-    from tilewright.api.mapping_report import MappingReport
-    from tilewright.api.network_fusion import FusionGain, NetworkFusion, fuse_network, fusion_gain
-    from tilewright.api.page.writing import page
-    from tilewright.api.plotting import plot
-    from tilewright.api.verification import RecordedReport, Verification, diff_stats, verify
-    from tilewright.conversion.conversion import Conversion
-    from tilewright.drawing.diagrams import draw
-    from tilewright.drawing.drawing import Drawing
+    from tilewright.application.api.certificates import CertificateVerification, verify_certificate
+    from tilewright.application.api.comparison import compare
+    from tilewright.application.api.comparison_report import ComparisonReport
+    from tilewright.application.api.conversion import convert
+    from tilewright.application.api.evaluation import EvaluationReport, evaluate
+    from tilewright.application.api.front.budgeted import BudgetedNetwork
+    from tilewright.application.api.front.report import FrontReport
+    from tilewright.application.api.front.searching import front
+    from tilewright.application.api.fusion import FusionReport, fuse
+    from tilewright.application.api.hardware.calibration import CalibrationReport, calibrate
+    from tilewright.application.api.hardware.estimation import ComponentReport, estimate, estimators
+    from tilewright.application.api.hardware.exploration import explore, explored
+    from tilewright.application.api.hardware.exploration_report import ExplorationReport
+    from tilewright.application.api.hardware.fitting import FitReport, fit
+    from tilewright.application.api.hardware.spaces import architecture_space
+    from tilewright.application.api.load import load
+    from tilewright.application.api.mapping import map, space
+    from tilewright.application.api.mapping_report import MappingReport
+    from tilewright.application.api.network_fusion import FusionGain, NetworkFusion, fuse_network, fusion_gain
+    from tilewright.application.api.page.writing import page
+    from tilewright.application.api.plotting import plot
+    from tilewright.application.api.verification import RecordedReport, Verification, diff_stats, verify
+    from tilewright.application.conversion.conversion import Conversion
+    from tilewright.application.drawing.diagrams import draw
+    from tilewright.application.drawing.drawing import Drawing
+    from tilewright.application.exploration.space import ArchitectureSpace
+    from tilewright.application.run.network import MappedLayer
     from tilewright.errors import TilewrightError
-    from tilewright.exploration.space import ArchitectureSpace
     from tilewright.mapspace.space import MapSpace
     from tilewright.plugin.mapper import Budget
     from tilewright.plugin.registry import Registry, installed
     from tilewright.plugin.result import Result
-    from tilewright.run.network import MappedLayer
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.group import GroupMapping

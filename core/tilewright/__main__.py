@@ -31,7 +31,7 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, _leave)
         # handlers run in reverse order, so this one runs last
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
-    from tilewright.cli import main as run
+    from tilewright.application.cli import main as run
 
     try:
         if hears:

@@ -15,8 +15,8 @@ from support import accelforge_inputs
 from support.notations import PARTS, evaluated, same
 from support.profiles import scaled
 from support.zigzag_files import files
-from tilewright.conversion.conversion import write_files
-from tilewright.conversion.recognition import recognised
+from tilewright.application.conversion.conversion import write_files
+from tilewright.application.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.plugin.registry import installed

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.conversion.dropped import simplified
+from tilewright.application.conversion.dropped import simplified
 from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.document import parse_document
 

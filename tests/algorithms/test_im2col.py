@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
-from tilewright.algorithms.equality import executed
+from tilewright.application.algorithms.equality import executed
 from tilewright.errors import NotConformableError
 from tilewright.plugin import installed
 from tilewright.plugin.specs import AlgorithmSpec

@@ -7,7 +7,7 @@ from hypothesis import given
 
 import tilewright as tw
 from support.contractions import contractions
-from tilewright.algorithms.equality import executed
+from tilewright.application.algorithms.equality import executed
 from tilewright.errors import NotConformableError
 from tilewright.plugin import Alternative, installed
 from tilewright.plugin.specs import AlgorithmSpec

@@ -12,7 +12,7 @@ import pytest
 
 import tilewright as tw
 from support.pages import made_up
-from tilewright.api.page.exploration import exploration_page
+from tilewright.application.api.page.exploration import exploration_page
 
 SELECT = """
 const input = document.querySelector(".filter input");

@@ -24,8 +24,8 @@ import pytest
 import yaml
 
 import tilewright as tw
+from tilewright.application.exploration.cluster import search_there
 from tilewright.errors import ClusterError
-from tilewright.exploration.cluster import search_there
 
 distributed: Any = importlib.import_module("distributed")
 FORMULA = "nk,km->nm; n=16 k=16 m=16"
@@ -163,7 +163,7 @@ class Deadly:
 CLI = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from tilewright.exploration import cluster
+from tilewright.application.exploration import cluster
 cluster.PATIENCE, cluster.LOST_SECONDS, cluster.LOOK_SECONDS = (float(each) for each in sys.argv.pop(1).split(","))
 from tilewright.__main__ import main
 main()
@@ -363,8 +363,8 @@ class Http(http.server.BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("kind", ["nobody", "silent", "http", "no address", "no protocol", "empty"])
 def test_what_is_no_scheduler_is_told(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.exploration.cluster.PATIENCE", 1.0)
-    monkeypatch.setattr("tilewright.exploration.cluster.CLOSING_SECONDS", 1.0)
+    monkeypatch.setattr("tilewright.application.exploration.cluster.PATIENCE", 1.0)
+    monkeypatch.setattr("tilewright.application.exploration.cluster.CLOSING_SECONDS", 1.0)
     handler: type[socketserver.BaseRequestHandler] = Http if kind == "http" else Silent
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads, server.block_on_close = True, False

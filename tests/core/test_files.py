@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 LIMITED = """
 import resource, signal, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)), resource.RLIM_INFINITY))
-from tilewright.cli import main
+from tilewright.application.cli import main
 main()
 """
 """Command line with a limit on the bytes of a file, as on a full disk."""
@@ -27,7 +27,7 @@ HOMELESS = """
 import pwd
 def unknown(number): raise KeyError(number)
 pwd.getpwuid = unknown
-from tilewright.cli import main
+from tilewright.application.cli import main
 main()
 """
 """The command line of a user whom the system does not know."""

@@ -36,7 +36,7 @@ def test_importing_it_imports_nothing_heavy() -> None:
 
 def test_a_function_stays_one_when_rooms_are_imported() -> None:
     """No package of core has the name of a function: importing it would take the function's place."""
-    program = "import tilewright as tw, tilewright.cli, tilewright.testing; print([n for n in tw.__all__ if n in tw.__dict__])"
+    program = "import tilewright as tw, tilewright.application.cli, tilewright.testing; print([n for n in tw.__all__ if n in tw.__dict__])"
     clean = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert set(clean.stdout.strip("[]\n").replace("'", "").split(", ")) <= {"errors", "library"}

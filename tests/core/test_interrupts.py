@@ -14,8 +14,10 @@ import pytest
 from support import interrupts
 from support.command import Ran, command
 from tilewright import interrupts as ours
-from tilewright.cli.common import print_json
-from tilewright.cli.mapping import map_command
+from tilewright.application.cli.common import print_json
+from tilewright.application.cli.mapping import map_command
+from tilewright.application.run.network import map_workload
+from tilewright.application.run.search import _Loop
 from tilewright.interrupts import (
     hold,
     mark_result_found,
@@ -28,8 +30,6 @@ from tilewright.interrupts import (
     stop_requested,
 )
 from tilewright.plugin.guard.calls import Owner, calling, under_way
-from tilewright.run.network import map_workload
-from tilewright.run.search import _Loop
 
 pytestmark = pytest.mark.process
 

@@ -14,7 +14,7 @@ when = sys.argv.pop(1)
 def press(event, arguments):
     if event == "import" and arguments[0] == when:
         signal.raise_signal(signal.SIGINT)
-    if event == "import" and arguments[0] == "tilewright.cli" and when == "the end":
+    if event == "import" and arguments[0] == "tilewright.application.cli" and when == "the end":
         atexit.register(signal.raise_signal, signal.SIGINT)
 
 sys.addaudithook(press)
@@ -25,7 +25,9 @@ main()
 """The command line, and Ctrl-C when the module is imported that is the first word."""
 
 
-@pytest.mark.parametrize("when", ["tilewright.cli", "typer", "tilewright.cli.verify", "pydantic", "numba"])
+@pytest.mark.parametrize(
+    "when", ["tilewright.application.cli", "typer", "tilewright.application.cli.verify", "pydantic", "numba"]
+)
 def test_ctrl_c_while_it_starts(when: str) -> None:
     words = [when, "map", "resnet50/n0", "--arch", "eyeriss"]
     ran = subprocess.run([sys.executable, "-c", PRESSED, *words], capture_output=True, text=True)
@@ -67,6 +69,6 @@ def test_a_stdout_that_takes_nothing_is_an_error(words: tuple[str, ...], to: str
 
 def test_no_file_gets_the_number_of_a_closed_stdout() -> None:
     """Else it would get what libraries print."""
-    program = "import os; from tilewright.cli.streams import stdout_for_results\nwith stdout_for_results(): print(os.open('/', 0), file=__import__('sys').stderr)"
+    program = "import os; from tilewright.application.cli.streams import stdout_for_results\nwith stdout_for_results(): print(os.open('/', 0), file=__import__('sys').stderr)"
     ran = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", program], capture_output=True, text=True)  # fmt: skip
     assert ran.returncode == 0 and int(ran.stderr) > 2

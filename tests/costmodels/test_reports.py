@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from support import fake_timeloop
 from support.maestro_mappings import cases as directive_cases
-from tilewright.run.evaluation import build_model, evaluate
+from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping

@@ -124,7 +124,7 @@ def test_layers_with_long_names_have_files_of_their_own(tilewright: Command, tmp
 def test_markup_in_a_name_is_a_name(
     tilewright: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("tilewright.api.progress._has_bars", lambda: True)
+    monkeypatch.setattr("tilewright.application.api.progress._has_bars", lambda: True)
     ran = mapped(tilewright, HOSTILE / "n1.yaml")
     assert ran.code == 0 and "[/]" in ran.out
 

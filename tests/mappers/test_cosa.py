@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from support.problems import products
 from support.profiles import scaled
 from support.recorded.cosa import CosaLayer, layers
+from tilewright.application.run.search import search
 from tilewright.mapspace.batch import Floats, MappingBatch
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.legality import words_needed
@@ -20,7 +21,6 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture, Fanout
 from tilewright.schema.objective import CYCLES, ENERGY
 from tilewright.schema.problem import Problem

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.profiles import scaled
+from tilewright.application.run.search import search
 from tilewright.errors import InputError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.constraints import SpatialRule, TripRange, Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective

@@ -3,10 +3,10 @@
 import pytest
 
 from support.recorded.searches import RecordedRun, factorflow, sunstone
+from tilewright.application.run.search import search
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 
 RUNS = [each for each in factorflow() if each.fits]
 

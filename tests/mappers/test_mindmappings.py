@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tilewright.application.run.search import search
 from tilewright.errors import PluginError
 from tilewright.files import cache_folder
 from tilewright.mapspace.space import MapSpace
@@ -15,7 +16,6 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.constraints import TemporalRule
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 from tilewright.schema.problem import Problem

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tilewright
 from support.profiles import scaled
 from tilewright import library
+from tilewright.application.run.search import search
 from tilewright.compiled import for_kernel, interpreted
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import Floats, Ints
@@ -26,7 +27,6 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, KeepRule, SpatialRule, TemporalRule, Variant
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from support import interrupts
 from support.grid import OPTIONS, usable
 from support.profiles import scaled
+from tilewright.application.run.search import search
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legality
@@ -17,7 +18,6 @@ from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -12,10 +12,10 @@ import tilewright
 from support.profiles import scaled
 from support.proofs.checking import check, check_against
 from support.proofs.drawing import KINDS, Inputs, Kind, draw
+from tilewright.application.run.search import search
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.objective import Objective
 
 pytestmark = pytest.mark.exhaustive

@@ -15,6 +15,7 @@ from support.problems import products
 from support.profiles import scaled
 from support.recorded.searches import factorflow, sunstone
 from tilewright import library
+from tilewright.application.run.search import search
 from tilewright.errors import InputError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Evaluator
@@ -22,7 +23,6 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem, Rank
 from tilewright.testing.corpus import SAMPLES, Sample

@@ -8,13 +8,13 @@ import pytest
 from support.grid import OPTIONS, usable
 from support.proofs.checking import check, dense_hardware
 from support.proofs.sparse import draw_sparse
+from tilewright.application.run.search import search
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Relaxation
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 from tilewright_costmodels import TimeloopOptions

@@ -8,6 +8,7 @@ import pytest
 
 from support import DATA
 from support.sunstone_account import SunstoneAccount
+from tilewright.application.run.search import search
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -16,7 +17,6 @@ from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from tilewright.application.exploration.records import front
 from tilewright.errors import InputError, PluginError, UnknownPluginError
-from tilewright.exploration.records import front
 from tilewright.schema.objective import EDP
 
 pytestmark = pytest.mark.exhaustive

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.cli import main
+from tilewright.application.cli import main
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ main()
 """The command line as a program that hears Ctrl-C, even where the tests run in the background, which ignores it."""
 INTERRUPTED = """
 import os, signal
-from tilewright.run.parallel import _Pool
-from tilewright.run.search import _Loop
+from tilewright.application.run.parallel import _Pool
+from tilewright.application.run.search import _Loop
 received, kept, processes = _Pool.received, _Loop._keep_best, set()
 def found(process):
     if process not in processes:

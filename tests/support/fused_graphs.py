@@ -27,10 +27,10 @@ from typing import Any
 import numpy as np
 
 from support.tally import tally
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.group_legality import keeps_halo
-from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 

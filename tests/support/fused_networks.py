@@ -25,13 +25,13 @@ from typing import Any
 
 import tilewright as tw
 from support.tally import tally
-from tilewright.api.keywords import settings_of
-from tilewright.api.plan import Plan
-from tilewright.api.settings import MapSettings
+from tilewright.application.api.keywords import settings_of
+from tilewright.application.api.plan import Plan
+from tilewright.application.api.settings import MapSettings
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
+from tilewright.application.run.resident import ResidentNetwork, group_of
 from tilewright.plugin.result import PROOF_TOLERANCE
-from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.network import LayerSearch, MappedLayer, map_searches
-from tilewright.run.resident import ResidentNetwork, group_of
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from support.fused_arrays import Layer, Loops, Pair, least
 from support.tally import tally
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
-from tilewright.run.evaluation import build_model, evaluate_group
-from tilewright.run.fused_group import search_group
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 

@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 
 import tilewright as tw
+from tilewright.application.run.evaluation import bind, build_model
 from tilewright.errors import NotConformableError, NoValidMappingError, SpaceTooLargeError, TilewrightError
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.space import MapSpace
@@ -19,7 +20,6 @@ from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.mapper import Mapper, Proposals, Run, Task
 from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.evaluation import bind, build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
 

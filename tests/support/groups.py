@@ -17,9 +17,9 @@ from support import EXAMPLE_FILES
 from support.mutations import mutated_text
 from support.random_groups import FORMS, random_group
 from support.tally import tally
+from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.group_legality import group_legality, is_padded, keeps_halo
-from tilewright.run.evaluation import build_model, evaluate_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.report import Report
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from tilewright.application.run.search import search
 from tilewright.mapspace.constructive.placement import Placement
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
-from tilewright.run.search import search
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 

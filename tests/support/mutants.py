@@ -82,8 +82,8 @@ class Modules:
 EXAMPLES = "tests/mappers/test_worked_example.py tests/mappers/test_inherited_bounds.py"
 SEARCHES = "tests/mappers/test_recorded_searches.py"
 SAMPLES = "tests/mappers/test_proof_samples.py"
-NETWORKS = "tests/core/run/test_resident_cases.py tests/core/run/test_resident.py tests/core/api/test_network_fusion.py"
-GROUPS = "tests/core/run/test_fused_padding.py tests/core/run/test_fused_arrays.py tests/core/run/test_fused_group.py"
+NETWORKS = "tests/core/application/run/test_resident_cases.py tests/core/application/run/test_resident.py tests/core/application/api/test_network_fusion.py"
+GROUPS = "tests/core/application/run/test_fused_padding.py tests/core/application/run/test_fused_arrays.py tests/core/application/run/test_fused_group.py"
 TIMELOOP = " ".join(
     f"tests/costmodels/timeloop/test_{name}.py" for name in ("multicast", "leakage", "cases", "meshes", "groups")
 )
@@ -100,8 +100,8 @@ AREAS = {
         ),
     ),
     "fused": (
-        Modules("core/tilewright/run/fused_*.py", (Tests(f"{GROUPS} {NETWORKS}"),)),
-        Modules("core/tilewright/run/resident*.py", (Tests(f"{NETWORKS} {GROUPS}"),)),
+        Modules("core/tilewright/application/run/fused_*.py", (Tests(f"{GROUPS} {NETWORKS}"),)),
+        Modules("core/tilewright/application/run/resident*.py", (Tests(f"{NETWORKS} {GROUPS}"),)),
     ),
     "timeloop": (Modules("plugins/costmodels/tilewright_costmodels/timeloop/*.py", (Tests(TIMELOOP, plain=True),)),),
     "legality": (

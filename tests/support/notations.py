@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.command import Command
-from tilewright.conversion.conversion import write_files
+from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import Adapter, InputSet
 from tilewright.schema.report import Report

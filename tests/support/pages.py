@@ -3,7 +3,7 @@
 import numpy as np
 
 import tilewright as tw
-from tilewright.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, LayerRecord
+from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, FoundLayer, LayerRecord
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.objective import EDP
 

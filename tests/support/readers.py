@@ -29,7 +29,7 @@ from support.recorded import maestro
 from support.sparse_triples import SHAPES, drawn
 from support.templates import INSIDE, hostile_template, read_template
 from tilewright import library
-from tilewright.api.hardware.spaces import SpaceReport
+from tilewright.application.api.hardware.spaces import SpaceReport
 from tilewright.errors import TilewrightError
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed

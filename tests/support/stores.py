@@ -13,9 +13,9 @@ from unittest import mock
 
 import tilewright as tw
 from support.readers import Reader, complaint
-from tilewright.api.page.exploration import exploration_page
-from tilewright.exploration.database import TABLES
-from tilewright.exploration.records import ExplorationRecord
+from tilewright.application.api.page.exploration import exploration_page
+from tilewright.application.exploration.database import TABLES
+from tilewright.application.exploration.records import ExplorationRecord
 
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
 SPACE: dict[str, Any] = {
@@ -71,7 +71,9 @@ class Told:
     def of(cls, report: tw.ExplorationReport) -> "Told":
         """Raises AssertionError: a figure is no number."""
         assert str(report) and report.messages() is not None
-        with mock.patch("tilewright.api.page.exploration.chart", return_value=""):  # charts take half a second
+        with mock.patch(
+            "tilewright.application.api.page.exploration.chart", return_value=""
+        ):  # charts take half a second
             page = exploration_page(report)
         layers = [{name: value for name, value in row.items() if name != "cpu_seconds"} for row in report.layer_rows()]
         page = re.sub("CPU seconds.*?</td>", "", page)

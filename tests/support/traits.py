@@ -16,8 +16,8 @@ from operator import itemgetter
 import numpy as np
 
 from support.ragged import Case
+from tilewright.application.run.differences import Difference
 from tilewright.plugin.route import Route
-from tilewright.run.differences import Difference
 from tilewright.schema.mapping import Loop
 from tilewright.schema.report import Report
 from tilewright_costmodels.oracle.trace import OperationTrace, trace_operations

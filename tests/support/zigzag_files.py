@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from support import DATA
-from tilewright.conversion.conversion import write_files
+from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.document import dump_yaml

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilewright.application.run.accepted import accepted
 from tilewright.errors import NotConformableError, PluginError, TilewrightError
 from tilewright.plugin.guard.calls import calling, one_line_error
 from tilewright.plugin.registry import Registration, Registry
 from tilewright.plugin.specs import KINDS, FrontendSpec, PluginSpec
-from tilewright.run.accepted import accepted
 from tilewright.testing.corpus import SAMPLES, Sample
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tilewright.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright_adapters.accelforge import AccelForgeAdapter
 
 DATA = Path(__file__).parents[2] / "data" / "groups" / "regression"

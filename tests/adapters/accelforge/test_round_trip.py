@@ -21,7 +21,7 @@ from support.notations import (
     same,
     with_sidecar,
 )
-from tilewright.conversion.conversion import write_files
+from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture

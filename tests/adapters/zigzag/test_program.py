@@ -19,7 +19,7 @@ from zigzag.opt.loma.memory_allocator import MemoryHierarchyTooSmallException, M
 
 from support import DATA
 from support.zigzag_files import RUNS, SEARCHED, Files, files, searched
-from tilewright.conversion.conversion import write_files
+from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec

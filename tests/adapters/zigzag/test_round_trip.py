@@ -20,7 +20,7 @@ from support.notations import (
     with_sidecar,
 )
 from support.zigzag_files import Files, files
-from tilewright.conversion.conversion import write_files
+from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError, NotConformableError
 from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import library
-from tilewright.api.load import load_constraints
+from tilewright.application.api.load import load_constraints
 from tilewright.errors import InputError, UnknownNameError
 
 DEFAULTS = {

@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from support import ROOT
-from tilewright.api.load import workload_names
+from tilewright.application.api.load import workload_names
 from tilewright.schema.workload import Workload
 
 HEAD = "| network | layers | MACs | published | weights | published parameters | source |"

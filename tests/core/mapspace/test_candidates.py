@@ -10,12 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.map_spaces import rules
+from tilewright.application.run.search import search
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import Budget, Costs, Proposals, Run, Task, objectives
-from tilewright.run.search import search
 from tilewright.schema.constraints import Cutting
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator

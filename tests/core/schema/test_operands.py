@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright.conversion.dropped import SIMPLIFICATIONS
+from tilewright.application.conversion.dropped import SIMPLIFICATIONS
 from tilewright.plugin import AdapterSpec, InputSet, installed
 from tilewright.schema.operands import operand_warnings
 

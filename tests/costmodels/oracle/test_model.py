@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tilewright.application.run.differences import cost_differences, differences
+from tilewright.application.run.evaluation import build_model
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
-from tilewright.run.differences import cost_differences, differences
-from tilewright.run.evaluation import build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping

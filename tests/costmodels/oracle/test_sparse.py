@@ -8,8 +8,8 @@ import pytest
 
 from support.sparse_executed import Tally
 from support.sparse_triples import drawn
+from tilewright.application.run.differences import differences
 from tilewright.errors import NotConformableError
-from tilewright.run.differences import differences
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

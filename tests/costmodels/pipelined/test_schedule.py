@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.pipelined import MODEL, TIMELOOP, Case, cases, check, untimed
+from tilewright.application.run.evaluation import build_model
 from tilewright.mapspace.batch import MappingBatch
-from tilewright.run.evaluation import build_model
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

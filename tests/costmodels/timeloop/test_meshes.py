@@ -10,12 +10,12 @@ import pytest
 
 import tilewright as tw
 from support.mesh_simulation import runs
-from tilewright.conversion.dropped import simplified
+from tilewright.application.conversion.dropped import simplified
+from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec
-from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

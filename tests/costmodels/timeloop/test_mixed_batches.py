@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from support.recorded.timeloop import recorded_remainders
-from tilewright.run.differences import differences
+from tilewright.application.run.differences import differences
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from support.problems import products
 from tilewright import library
+from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.child import ChildFailed, shared_child
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.run.evaluation import build_model, evaluate
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -146,10 +146,10 @@ def test_energies_are_counts_times_energies_where_blocks_are_words(
 def test_a_shipped_network_layer_is_evaluated_and_its_cycles_are_accounted_for() -> None:
     layer = library.workload("quickflow_convs/V").layers[0].problem
     architecture = library.architecture("eyeriss")
+    from tilewright.application.run.search import search
     from tilewright.mapspace.space import MapSpace
     from tilewright.plugin.mapper import Budget, Task
     from tilewright.plugin.specs import MapperSpec
-    from tilewright.run.search import search
 
     space = MapSpace.of(layer, architecture, rules=None)
     model = installed().make(CostModelSpec, "timeloop").bind(layer, architecture)

@@ -15,6 +15,8 @@ import numpy as np
 import tilewright
 from support.proofs.drawing import Inputs, storage_orders
 from support.proofs.enumeration import Enumeration, TooLargeError
+from tilewright.application.run.search import search
+from tilewright.application.run.union import search_union
 from tilewright.errors import NoValidMappingError, TilewrightError
 from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.batch import Floats
@@ -23,8 +25,6 @@ from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
-from tilewright.run.union import search_union
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import ENERGY, Objective
 from tilewright_mappers.optimal import mapper, staged_search

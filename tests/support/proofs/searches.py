@@ -12,11 +12,11 @@ from typing import Any
 
 import tilewright
 from support.proofs.checking import ROUNDING, fanout_in_parts, relaxed_dominance, without_starts
+from tilewright.application.run.search import search
 from tilewright.plugin.mapper import Budget, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
-from tilewright.run.search import search
 from tilewright.schema.objective import Objective
 
 FILE = Path(__file__).parents[2] / "data" / "proofs" / "searches.jsonl"

@@ -23,10 +23,10 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
+from tilewright.application.run import fused_tree
+from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group
+from tilewright.application.run.fused_group import search_group
 from tilewright.errors import TilewrightError
-from tilewright.run import fused_tree
-from tilewright.run.evaluation import BuiltModel, build_model, evaluate_group
-from tilewright.run.fused_group import search_group
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
 from tilewright.schema.report import Report

@@ -1,7 +1,7 @@
 """Calls into plugins outside searches, with a time limit for third-party plugins.
 
 Such a call runs in a thread. At the limit the thread is abandoned, and the command continues
-without an answer. Searches run in child processes instead (`tilewright.run.parallel`).
+without an answer. Searches run in child processes instead (`tilewright.application.run.parallel`).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewright.algorithms.equality import Equality, executed
+from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.errors import NotConformableError
 from tilewright.plugin.frontend import Algorithm
 from tilewright.plugin.guard.algorithms import fault_of_alternatives

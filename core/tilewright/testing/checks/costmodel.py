@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tilewright.application.exploration.bounds import least_of
 from tilewright.errors import NotConformableError
-from tilewright.exploration.bounds import least_of
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.composed import ComposedEvaluator

@@ -11,6 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from tilewright.application.run.accepted import accepted
+from tilewright.application.run.search import search
 from tilewright.errors import NotConformableError, NoValidMappingError, OverdueError, SpaceTooLargeError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.candidates import Candidates
@@ -20,8 +22,6 @@ from tilewright.plugin.guard.time_limits import within
 from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import MapperSpec
-from tilewright.run.accepted import accepted
-from tilewright.run.search import search
 from tilewright.schema.constraints import TemporalRule
 from tilewright.schema.mapping import Mapping
 from tilewright.testing.corpus import Sample, content

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from tilewright.exploration.space import ArchitectureSpace
+from tilewright.application.exploration.space import ArchitectureSpace
 from tilewright.plugin.guard.strategies import EMPTY, fault_of_group
 from tilewright.plugin.specs import StrategySpec
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointResult, Strategy

@@ -6,8 +6,8 @@ from tilewright_genetic import GeneticOptions
 from tilewright_genetic.search import Genetic
 
 from tilewright import MapSpace
+from tilewright.application.run.search import search
 from tilewright.plugin import Budget, Candidates, MapperSpec, Run, Task, discover
-from tilewright.run.search import search
 from tilewright.schema.constraints import Variant
 from tilewright.testing import Case, parametrize_conformance
 from tilewright.testing.corpus import SAMPLES, Sample

@@ -107,7 +107,7 @@ def test_ctrl_c_stays_ctrl_c(tmp_path: Path) -> None:
     words, asleep = ("map", *WHERE, "--mapper", "sick"), tmp_path / "asleep"
     run = subprocess.Popen(
         [sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-         "from tilewright.cli import main; main()", *map(str, words)],
+         "from tilewright.application.cli import main; main()", *map(str, words)],
         env={**os.environ, "TILEWRIGHT_SICK": "mapper.step sleep", "TILEWRIGHT_SICK_ASLEEP": str(asleep)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

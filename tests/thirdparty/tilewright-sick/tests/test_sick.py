@@ -10,8 +10,8 @@ import pytest
 from tilewright_sick.commands import Ran, Sick
 from tilewright_sick.faults import BRUTAL, FAULTS, LOUD, SLOW
 
+from tilewright.application.run import parallel
 from tilewright.plugin.guard import imports, time_limits
-from tilewright.run import parallel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 FILES = [EXAMPLES / f"gemm.{part}.yaml" for part in ("problem", "mapping")] + [EXAMPLES / "small.arch.yaml"]

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import tilewright_sick.plugins  # noqa: F401 -- what it imports is there when a plugin is loaded
+from tilewright.application.cli import main
+from tilewright.application.run.parallel import Workers
 from tilewright.child import Child, ChildFailed
-from tilewright.cli import main
 from tilewright.plugin import installed
 from tilewright.plugin.guard.time_limits import warn_once
-from tilewright.run.parallel import Workers
 from tilewright_sick.faults import LOUD
 
 

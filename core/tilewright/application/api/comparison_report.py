@@ -1,0 +1,328 @@
+"""Comparison report: results of `compare`, one per search."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tilewright.application.api.hardware.fits import Fit, fit_table, refused_models
+from tilewright.application.api.plots import ComparisonPlots
+from tilewright.application.run.artifacts.layers import mapping_file
+from tilewright.application.run.artifacts.summaries import folder_message, interrupted_message, save_summary
+from tilewright.application.run.configuration import acquire, limit_message
+from tilewright.application.run.evaluation import BuiltModel
+from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, SweepRow
+from tilewright.errors import OutputError, Reason
+from tilewright.files import RunFolder, file_name
+from tilewright.plugin.mapper import Budget
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
+from tilewright.schema.report import Report
+from tilewright.schema.unmatched import unmatched
+from tilewright.schema.unsearched import unsearched_notes
+from tilewright.schema.workload import Workload
+from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
+
+COLUMNS = (
+    "layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
+    "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut", "mapping_file", "reason",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, repr=False)
+class ComparisonReport(Tabular):
+    """Results of `compare`, with one row per search: a mapper under a model on a layer.
+
+    `folder` contains the mapping files. `fits` records which models fit which layers. Models that
+    do not fit a layer are in a table of their own.
+    """
+
+    workload: Workload
+    architecture: Architecture
+    objective: Objective
+    points: tuple[SweepPoint, ...]
+    models: tuple[BuiltModel, ...]
+    searches: tuple[SweepRow, ...]
+    fits: tuple[Fit, ...] = ()
+    folder: Path | None = None
+    unwritten: OutputError | None = None
+
+    def __repr__(self) -> str:
+        return f"<ComparisonReport of {self.workload.name} on {self.architecture.name}: {len(self.searches)} searches>"
+
+    @property
+    def missing(self) -> int:
+        """Number of searches that an interruption prevented."""
+        return len(self.points) * len(self.workload.distinct()) - len(self.searches)
+
+    @property
+    def stopped(self) -> list[str]:
+        """Searches that an interruption ended after they had found a mapping."""
+        cut = [row for row in self.searches if row.layer.interrupted and row.layer.report is not None]
+        return [f"{row.layer.name} by {row.point.mapper}" for row in cut]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all searches ran to their end."""
+        return not self.missing and not self.stopped
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a mapping file per search, `compare.json` and `compare.csv`, as `compare -o` does.
+
+        Raises:
+            InputError: The folder belongs to another run.
+            OutputError: A file cannot be written.
+        """
+        run = RunFolder(folder)
+        acquire(run, self.workload, [(point.mapper, point.configuration) for point in self.points])
+        for number, row in enumerate(self.searches, start=1):
+            save_row(run, number, row)
+        if (failure := self.summarised(run).unwritten) is not None:
+            raise failure
+        return run.path
+
+    def summarised(self, folder: RunFolder | None) -> ComparisonReport:
+        """Write `compare.json` and `compare.csv`, and return the report with its folder."""
+        if folder is None:
+            return self
+        saved = replace(self, folder=folder.path)
+        save_summary(folder, "compare", saved.data(), COLUMNS, saved.rows())
+        return replace(saved, unwritten=folder.failure)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per search and model."""
+        found = []
+        for search, row in zip(self.searches, self.data()["rows"], strict=True):
+            shared = {"layer": row["layer"], "sizes": search.layer.problem.long_dimensions}
+            shared |= {key: row[key] for key in ("count", "macs", "mapper", "guide", "mapping_file")}
+            shared |= {
+                key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut")
+            }
+            nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
+            for cost in row["prices"] or nothing:
+                reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
+                figures = {key: cost[key] for key in COLUMNS if key in cost}
+                found.append(shared | figures | {"reason": reason})
+        return found
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `compare --json` and `compare.json`."""
+        return {
+            "schema_version": 1,
+            "workload": self.workload.name,
+            "content": self.workload.content,
+            "arch": self.architecture.name,
+            "objective": self.objective.name,
+            "mappers": list(dict.fromkeys(point.mapper for point in self.points)),
+            "models": [model.name for model in self.models],
+            "complete": self.complete,
+            "rows": [self._row(number, row) for number, row in enumerate(self.searches, start=1)],
+        }
+
+    def _row(self, number: int, row: SweepRow) -> dict[str, Any]:
+        result, written = row.layer.result, self.folder is not None and row.layer.report is not None
+        figures = {"valid", "reasons", "warnings", "energy_pj", "cycles", "edp", "utilization"}
+        return {
+            "layer": row.layer.name,
+            "layers": list(row.layer.distinct.layers),
+            "origins": row.layer.distinct.origins_data(),
+            "count": row.layer.count,
+            "macs": row.layer.problem.macs,
+            "dimensions": dict(row.layer.problem.dimensions),
+            "mapper": row.point.mapper,
+            "guide": row.point.model,
+            "valid": bool(row.reports),
+            "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
+            "mapping_file": row_file(number, row) if written else None,
+            "search": {
+                "evaluated": result.evaluated if result else 0,
+                "valid": result.valid if result else 0,
+                "wall_seconds": result.wall_seconds if result else 0.0,
+                "stop": result.stop if result else "failed",
+                "stopped_by": row.limit,
+                "lower_bound": result.lower_bound if result else None,
+                "gap": result.gap if result else None,
+                "gap_reason": row.gap_reason,
+                "cut": row.is_cut,
+                "rejections": result.rejections.model_dump() if result and result.rejections else None,
+                "error": None if row.layer.error is None else row.layer.error.message,
+            },
+            "prices": [
+                report.model_dump(mode="json", include=figures)
+                | {"model": model.name}
+                | {"distance": distance and distance.ratio, "optimum_proved": distance and distance.exact}
+                for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
+            ],
+        }
+
+    @property
+    def plot(self) -> ComparisonPlots:
+        """Charts of the report, such as `plot.energy()`."""
+        return ComparisonPlots(self.data())
+
+    @cached_property
+    def _distances(self) -> list[list[Distance | None]]:
+        """Return the distance from the best result, per search and model."""
+        layers = dict.fromkeys(row.layer.name for row in self.searches)
+        proofs = {name: Proofs([row for row in self.searches if row.layer.name == name]) for name in layers}
+        return [
+            [self._distance(proofs[row.layer.name], row, n) for n in range(len(self.models))] for row in self.searches
+        ]
+
+    def _distance(self, proofs: Proofs, row: SweepRow, model: int) -> Distance | None:
+        best, value = None if row.layer.result is None else row.layer.result.best, self._value(row, model)
+        return None if best is None or math.isinf(value) else proofs.distance(best, self.models[model].name, value)
+
+    def messages(self) -> list[str]:
+        """Return messages that the user needs to interpret the results."""
+        found = [f"note: {note}" for note in (*self._unlimited(), *self._unsearched())]
+        found += [f"warning: {warning}" for warning in self._unmatched()]
+        found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
+        total = self.missing + len(self.searches)
+        found += interrupted_message(self.stopped, self.missing, total, "searches were not run")
+        return [*found, *folder_message(self.folder, self.unwritten)]
+
+    def _unlimited(self) -> list[str]:
+        """Return which limits do not apply to provers that limit themselves (`Plan.configuration`)."""
+        budgets = {point.mapper: point.configuration.budget for point in self.points if point.configuration is not None}
+        if all(budget.evaluations is None for budget in budgets.values()):
+            return []
+        free = [mapper for mapper, budget in budgets.items() if budget == Budget(seconds=budget.seconds)]
+        return [f"--evaluations does not limit {mapper}, which ends with its proof" for mapper in free]
+
+    def _unsearched(self) -> tuple[str, ...]:
+        """Return which rules of other tools' files no search has."""
+        runs = [point.configuration for point in self.points if point.configuration is not None]
+        problems = [distinct.problem for distinct in self.workload.distinct()]
+        return unsearched_notes(runs[0].constraints, problems) if runs else ()
+
+    def _unmatched(self) -> tuple[str, ...]:
+        """Names in architecture and constraints that match nothing; all searches share the constraints."""
+        runs = [point.configuration for point in self.points if point.configuration is not None]
+        problems = [distinct.problem for distinct in self.workload.distinct()]
+        return unmatched(problems, self.architecture, runs[0].constraints) if runs else ()
+
+    def _warnings(self) -> list[tuple[str, str]]:
+        """Return pairs (model or mapper, text), with one entry for texts that differ only in numbers."""
+        said = [(row.point.mapper, text) for row in self.searches for text in row.layer.warnings]
+        said += [
+            (row.point.mapper, row.layer.error.message) for row in self.searches if row.reports and row.layer.error
+        ]
+        said += [(report.model, text) for row in self.searches for report in row.reports for text in report.warnings]
+        alike: dict[tuple[str, str], dict[str, None]] = {}
+        for name, text in said:
+            alike.setdefault((name, re.sub(r"[\d,.]+", "#", text)), {})[text] = None
+        return [
+            (name, next(iter(texts)) + (f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""))
+            for (name, _), texts in alike.items()
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
+    def tables(self) -> Sequence[Table | str]:
+        """Return tables with a row per layer, search model and mapper.
+
+        For each model they show the metric, its distance from the best, and from the optimum if a bound was proved.
+        """
+        refused = refused_models(self.fits)
+        shown = [n for n, model in enumerate(self.models) if model.name not in refused]
+        told = {n: any(distance[n] for distance in self._distances) for n in shown}
+        columns = [
+            column
+            for n in shown
+            for column in (
+                numbers(self.models[n].name, self.objective.unit, rank=2, like="figure"),
+                numbers(self.models[n].name, "x best", decimals=2),
+                *([Column(self.models[n].name, "x optimum", right=True)] if told[n] else []),
+            )
+        ]
+        title = (
+            f"{self.workload.name} on {self.architecture.name}: {self.objective.title} by each model, "
+            "and how many times the layer's best by that model"
+            + (", and the proved optimum" if any(told.values()) else "")
+        )
+        seconds = numbers("seconds", rank=3, decimals=1)
+        results = [row.layer.result for row in self.searches]
+        proofs = (
+            ["proved"]
+            if any(row.is_cut or (r and r.proved) for row, r in zip(self.searches, results, strict=True))
+            else []
+        )
+        table = Table(
+            "layer",
+            SIZES,
+            "search by",
+            "mapper",
+            *columns,
+            *proofs,
+            seconds,
+            "remarks",
+            title=title,
+            more="--json or -o",
+        )
+        notes: dict[str, int] = {}
+        for layer in dict.fromkeys(row.layer.name for row in self.searches):
+            rows = [
+                (row, far)
+                for row, far in zip(self.searches, self._distances, strict=True)
+                if row.layer.name == layer and (row.point.model, layer) not in self._refused
+            ]
+            bests = {n: min((self._value(row, n) for row, _ in rows), default=math.inf) for n in shown}
+            for index, (row, distances) in enumerate(rows):
+                costs: list[Cell] = []
+                for n, best in bests.items():
+                    value, far = self._value(row, n), distances[n]
+                    costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
+                    costs += [None if far is None else str(far)] if told[n] else []
+                named = ("", "") if index else (layer, row.layer.problem.long_dimensions)
+                table.add_row(*named, *self._cells(row, costs, notes, bool(proofs)))
+        left_out = [fit for fit in self.fits if not fit.fits]
+        title = f"left out: cost models that do not fit on {self.architecture.name}"
+        without = [fit_table(left_out, self.fits, title)] if left_out else []
+        return [*([table] if shown else []), *(f"  {mark}  {text}" for text, mark in notes.items()), *without]
+
+    def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
+        """Return the cells after the layer. Remarks are shown as numbers of notes."""
+        result = row.layer.result
+        seconds = None if result is None else result.wall_seconds
+        proof = [("cut, " if row.is_cut else "") + ((result.proved if result else None) or "no")] if proves else []
+        marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
+        return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
+
+    @cached_property
+    def _refused(self) -> set[tuple[str, str]]:
+        """Pairs (model, layer) that do not fit. A table of their own names them once."""
+        return {(fit.model, fit.problem) for fit in self.fits if not fit.fits}
+
+    def _value(self, row: SweepRow, model: int) -> float:
+        """Return the objective by one model, inf if it has no value."""
+        report: Report | None = row.reports[model] if row.reports else None
+        value = None if report is None or not report.valid else report.of(self.objective)
+        return math.inf if value is None else float(value)
+
+    def _remarks(self, row: SweepRow) -> list[str]:
+        """Return why there is no mapping, which models refuse it, and which limit ended the search."""
+        found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
+        for model, report in zip(self.models, row.reports, strict=False):
+            if (model.name, row.layer.name) not in self._refused:
+                found += [f"{model.name}: {reason}" for reason in report.reasons]
+        if row.is_cut:
+            found.append(f"{row.point.mapper} was cut, so its mapping may be no optimum: {row.gap_reason or row.limit}")
+        return found if row.limit is None else [*found, limit_message(row.limit, "")]
+
+
+def row_file(number: int, row: SweepRow) -> str:
+    """Return the name of a search's mapping file; `number` counts from 1."""
+    return file_name(f"{number:03d}", row.layer.name, row.point.mapper, row.point.model) + ".yaml"
+
+
+def save_row(folder: RunFolder, number: int, row: SweepRow) -> None:
+    """Write the mapping file of a search that found a mapping."""
+    if row.layer.report is not None and row.point.configuration is not None:
+        folder.write(row_file(number, row), mapping_file(row.layer, row.point.configuration).to_yaml())

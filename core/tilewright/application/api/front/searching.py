@@ -1,0 +1,131 @@
+"""`front`: Pareto-optimal mappings of every layer, by energy and cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Unpack
+
+from tilewright.application.api.call_arguments import at_least, checked
+from tilewright.application.api.front.points import Front, front_of
+from tilewright.application.api.front.report import FrontReport, save_points
+from tilewright.application.api.plan import Plan, Sources, folder_of
+from tilewright.application.api.progress import mapping_progress
+from tilewright.application.api.settings import FrontSettings
+from tilewright.application.run.cache import ResultCache
+from tilewright.application.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
+from tilewright.application.run.parallel import Workers
+from tilewright.errors import CallError, PluginError
+from tilewright.interrupts import stop_requested
+from tilewright.plugin.result import Watcher
+from tilewright.schema.objective import EDP, ENERGY, Objective
+from tilewright.schema.workload import Layer, Workload
+
+
+@checked
+def front(
+    workload: Sources,
+    arch: Sources,
+    **settings: Unpack[FrontSettings],
+) -> FrontReport:
+    """Search the Pareto front of energy and cycles for every distinct layer.
+
+    This is the function behind `tilewright map --pareto`. The first point has the fewest cycles,
+    and the last one the lowest energy. Each point is the mapping of lowest energy within its cycle
+    limit. Mappers that prove bounds prove this. The limits apply to each point. There is no
+    `objective`. The points of a layer are searched in sequence, so `jobs` counts layers.
+
+    Args:
+        workload, arch: As for `map`.
+        **settings: Those of `FrontSettings` (tilewright.application.api.settings).
+
+    Raises:
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+        PluginError: Mapper or model cannot be built.
+        OutputError: The folder cannot be written to.
+    """
+    points = settings["points"]
+    at_least(2, points=points)
+    if settings["objective"] not in (None, EDP.name):
+        raise CallError("a front always covers energy and cycles", hint="leave objective out")
+    settings["objective"] = EDP.name
+    plan, configuration = Plan.of_one(workload, arch, settings)
+    network = plan.workload
+    name = f"{configuration.mapper_record.name}, {points} points"
+    folder = folder_of(settings, network, [(name, configuration)])
+    searches = [
+        _FrontSearch(distinct, configuration, network.name, points, plan.results) for distinct in network.distinct()
+    ]
+    fronts: list[Front] = []
+    with mapping_progress(network, configuration.budget, ENERGY, plan.progress) as seen:
+        for found in _each(searches, plan.jobs, seen.watch if seen else None):
+            fronts.append(found)
+            if folder is not None:
+                save_points(folder, len(fronts), found, configuration)
+            if seen:
+                seen.done(found.distinct)
+    return FrontReport(network, configuration, tuple(fronts)).summarised(folder)
+
+
+@dataclass(frozen=True)
+class _FrontSearch(LayerSearch):
+    """Search for the front of one layer, with its configuration and number of points."""
+
+    network: str
+    points: int
+    cache: ResultCache | None
+
+    def run(self, watch: Watch | None) -> Front:
+        asked = _Asked(self, watch)
+        return replace(front_of(self.distinct, asked.least, self.points), interrupted=asked.interrupted)
+
+
+@dataclass
+class _Asked:
+    """Searches for the points of one front, in sequence."""
+
+    search: _FrontSearch
+    watch: Watch | None
+    interrupted: bool = False
+
+    def least(self, objective: Objective, most_cycles: float) -> MappedLayer:
+        """Return the best mapping within a cycle limit; after an interruption, no search starts."""
+        search = self.search
+        if self.interrupted:
+            return MappedLayer(search.distinct)
+        alone = Workload(name=search.network, layers=(Layer(problem=search.distinct.problem),))
+        aimed = search.configuration.with_objective(objective, most_cycles)
+        layers = list(map_workload(alone, aimed, self.watch, cache=search.cache))
+        self.interrupted = stop_requested() or any(layer.interrupted for layer in layers)
+        return replace(layers[0], distinct=search.distinct) if layers else MappedLayer(search.distinct)
+
+
+def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> Iterator[Front]:
+    """Yield the fronts in the workload's order.
+
+    After an interruption no further front is started, and the finished ones are yielded.
+    """
+    if jobs == 1 or len(searches) < 2:
+        for one in searches:
+            if stop_requested():
+                return
+            yield (found := one.run(watch))
+            if found.interrupted:
+                return
+        return
+    done: dict[int, Front] = {}
+    following = 0
+    with Workers(min(jobs, len(searches))) as workers:
+        for number, answer in in_workers(searches, _run_in_process, watch, workers):
+            if isinstance(answer, PluginError):
+                distinct = searches[number].distinct
+                answer = Front(distinct, (), False, MappedLayer(distinct, error=answer))
+            done[number] = answer
+            while following in done:
+                yield done.pop(following)
+                following += 1
+    yield from (done[number] for number in sorted(done))
+
+
+def _run_in_process(one: _FrontSearch, watch: Watcher) -> Front:
+    return one.run(lambda _, progress: watch(progress))

@@ -1,0 +1,255 @@
+"""`fuse`: the optimal group mapping of layers that share loops."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.application.api.call_arguments import at_least, checked
+from tilewright.application.api.load import Source, load, load_architecture
+from tilewright.application.run.artifacts.layers import versions_of
+from tilewright.application.run.artifacts.summaries import folder_message
+from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
+from tilewright.application.run.fused_group import FusedGroup, search_group
+from tilewright.digests import of_data
+from tilewright.errors import NotConformableError, OutputError
+from tilewright.files import RunFolder
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.costmodel import Relaxable
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped.fusion import FUSION_PROOFS, GROUP_SPACE, GroupCertificate
+from tilewright.schema.objective import Objective
+from tilewright.schema.report import Report
+from tilewright.tables import Table, Tabular, numbers
+
+
+@dataclass(frozen=True, repr=False)
+class FusionReport(Tabular):
+    """The best group mapping, its report, and that of the optimum without fusion.
+
+    `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
+    `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
+    model is an object. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
+    """
+
+    mapping: GroupMapping
+    fused: Report
+    unfused: Report
+    objective: Objective
+    proved: bool
+    certificate: GroupCertificate | None = None
+    bound: float | None = None
+    folder: Path | None = None
+    unwritten: OutputError | None = None
+    unfused_proved: bool = True
+
+    def __repr__(self) -> str:
+        return f"<FusionReport: {self.mapping.name} by {self.fused.model}>"
+
+    @property
+    def saved_words(self) -> int:
+        """Words that the outermost memory moves less than without fusion."""
+        return self._outermost(self.unfused) - self._outermost(self.fused)
+
+    @property
+    def gap(self) -> float | None:
+        """Distance to the lower bound as a fraction of it; 0 if proved, None if there is no bound."""
+        value = self.fused.of(self.objective)
+        if self.proved or self.bound is None or value is None:
+            return 0.0 if self.proved else None
+        return value / self.bound - 1 if self.bound else math.inf
+
+    def _outermost(self, report: Report) -> int:
+        memory = self.mapping.architecture.memories[0]
+        own = [access for access in report.accesses if access.level == memory.name]
+        words = [
+            (each.reads.total + each.fills.total + each.updates.total) * self._width(str(each.layer), each.tensor)
+            for each in own
+        ]
+        return round(sum(words))
+
+    def _width(self, layer: str, tensor: str) -> float:
+        problem = self.mapping.paths[layer].problem
+        own = self.mapping.users[tensor][layer]
+        return self.mapping.architecture.memories[0].words_of(problem.tensor(own))
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `map --fuse --json`."""
+        return {
+            "schema_version": 1,
+            "objective": self.objective.name,
+            "proved": self.proved,
+            "space": GROUP_SPACE,
+            "gap": self.gap,
+            "bound": self.bound,
+            "unfused_proved": self.unfused_proved,
+            "saved_words": self.saved_words,
+            "mapping": self.mapping.to_data(),
+            "fused": self.fused.model_dump(mode="json"),
+            "unfused": self.unfused.model_dump(mode="json"),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict for the mapping without fusion, and one for the fused one."""
+        return [
+            {"mapping": name, "energy_pj": report.energy_pj, "cycles": report.cycles, "edp": report.edp}
+            | {"outermost_words": self._outermost(report)}
+            | {f"{level.name}_peak_words": level.used_words for level in report.levels}
+            for name, report in (("unfused", self.unfused), ("fused", self.fused))
+        ]
+
+    def tables(self) -> Sequence[Table | str]:
+        memories = [memory.name for memory in self.mapping.architecture.memories]
+        table = Table(
+            "mapping", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
+            numbers(f"{memories[0]} words"), numbers(f"{memories[1]} peak words"),
+            title=f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}",
+        )  # fmt: skip
+        for row in self.rows():
+            peak = row[f"{memories[1]}_peak_words"]
+            table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
+        proof = (
+            f"proved optimal among mappings with {GROUP_SPACE}"
+            if self.proved
+            else "not proved: the model counts other costs than words, such as words that neighbours forward"
+            if self.gap is None
+            else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing of the space costs less than {self.bound:,.10g}"
+        )
+        if not self.unfused_proved and self.gap:
+            proof += "; the one without fusion is not proved either"
+        told = [f"warning: {text}" for text in self.fused.warnings]
+        return [table, f"{self.objective}: {proof}", *told, "", self.mapping.titled()]
+
+    def messages(self) -> list[str]:
+        """Return a message on the folder, if there is one."""
+        return folder_message(self.folder, self.unwritten)
+
+
+@checked
+def fuse(
+    group: Source,
+    arch: Source | None = None,
+    *,
+    objective: str = "edp",
+    model: str | None = None,
+    model_options: MappingOf[str, Any] | None = None,
+    seconds: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    force: bool = False,
+) -> FusionReport:
+    """Find the optimal group mapping of several layers, as `tilewright map --fuse` does.
+
+    At the time limit, or if the user interrupts, it returns the best mapping so far, with a lower bound.
+
+    Args:
+        group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
+        arch: An architecture of two memories and one compute unit, or an array of units; default: the group's.
+        objective: Metric of all layers together: edp, ed2p, energy or cycles.
+        model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
+        model_options: Options of the cost model.
+        seconds: Time limit of the search. Default: none.
+        folder: Folder for the file `group.yaml`, which `evaluate` reads, and for `group.certificate.yaml` if it is proved.
+            It belongs to one run, as that of `map` does.
+        force: Replace files of another run in the folder.
+
+    Raises:
+        NotConformableError: The architecture, a layer or the model is not covered, or nothing fits.
+        CallError, InputError, UnknownNameError: An argument or a file is invalid, or the folder belongs to another run.
+        OutputError: The folder cannot be written to.
+    """
+    loaded = load(group, "group_mapping")
+    if arch is not None:
+        loaded = loaded.model_copy(update={"architecture": load_architecture(arch)})
+        loaded = GroupMapping.model_validate(loaded.to_data())
+    chosen = Objective.named(objective)
+    at_least(0, seconds=seconds)
+    built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
+    files = (
+        None
+        if folder is None
+        else _acquired(folder, loaded, [objective, built.record.model_dump(mode="json"), seconds], force)
+    )
+    searched = search_group(loaded, chosen, seconds)
+    fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
+    reasons = fused.reasons or unfused.reasons
+    if reasons:
+        raise NotConformableError(f"cost model {built.name}", reasons)
+    exact = is_exact(searched, fused, built)
+    proved = exact and searched.proved
+    certificate = (
+        _certificate(searched, fused, unfused, chosen, built) if proved and isinstance(model, str | None) else None
+    )
+    bound = (fused.of(chosen) if proved else searched.bound) if exact else None
+    report = FusionReport(
+        searched.group,
+        fused,
+        unfused,
+        chosen,
+        proved,
+        certificate,
+        bound,
+        unfused_proved=exact and searched.unfused_proved,
+    )
+    if files is None:
+        return report
+    files.write("group.yaml", searched.group.to_yaml())
+    if certificate is not None:
+        files.write("group.certificate.yaml", certificate.to_yaml())
+    return replace(report, folder=files.path, unwritten=files.failure)
+
+
+def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: list[Any], force: bool) -> RunFolder:
+    """Return the folder of this run, without files of earlier runs."""
+    data = group.to_data()
+    content = of_data({name: data[name] for name in data.keys() - {"architecture", "tree"}})
+    files = RunFolder(folder)
+    files.acquire(f"{group.name} by fusion", content, of_data([content, data["architecture"], settings]), force=force)
+    files.clear()
+    return files
+
+
+def is_exact(searched: FusedGroup, report: Report, model: BuiltModel) -> bool:
+    """Return whether the model counts the costs that the joining compared.
+
+    On an array whose neighbours may forward words, other mappings may cost less than the joining counted.
+    """
+    told = ((report.energy_pj, searched.energy_pj), (report.cycles, searched.cycles))
+    equal = all(one is not None and abs(one - other) <= 1e-9 * other for one, other in told)
+    return equal and not _may_forward(searched.group, model)
+
+
+def _may_forward(group: GroupMapping, model: BuiltModel) -> bool:
+    """Return whether neighbours of an array may forward words under the model."""
+    architecture = group.architecture
+    for problem in group.layers if architecture.compute_instances > 1 else ():
+        space = MapSpace.of(problem, architecture, None)
+        evaluator = bind(model, problem, architecture)
+        relaxation = evaluator.relaxation(space.skeleton, space.keeps) if isinstance(evaluator, Relaxable) else None
+        if relaxation is not None and relaxation.neighbours:
+            return True
+    return False
+
+
+def _certificate(
+    searched: FusedGroup, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
+) -> GroupCertificate:
+    value = fused.of(objective)
+    certificate = GroupCertificate.model_validate(
+        {
+            "proof_version": FUSION_PROOFS,
+            "objective": objective,
+            "unfused": unfused.of(objective),
+            "value": value,
+            "bound": value,
+            "gap": 0.0,
+        }
+        | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
+    )
+    return certificate.model_copy(update={"digests": certificate.part_digests()})

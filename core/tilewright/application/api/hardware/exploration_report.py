@@ -1,0 +1,205 @@
+"""Exploration report: contents of a store for one exploration, point by point."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright.application.api.hardware.spaces import choice_column
+from tilewright.application.api.plots import ExplorationPlots
+from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, front
+from tilewright.errors import InputError, OutputError, TilewrightError
+from tilewright.files import write_text
+from tilewright.schema.objective import EDP
+from tilewright.tables import Table, Tabular, csv_text, numbers
+
+FORMATS = (".csv", ".parquet")
+FAULTS = 3
+"""Maximum number of different faults listed."""
+
+
+@dataclass(frozen=True, repr=False)
+class ExplorationReport(Tabular):
+    """Results of an exploration, point by point.
+
+    `asked` of the record is the number of points to try.
+
+    Attributes:
+        complete: Whether the exploration ran to its end.
+        failure: Lost cluster that ended the exploration.
+    """
+
+    record: ExplorationRecord
+    points: tuple[ExploredPoint, ...]
+    complete: bool = True
+    failure: TilewrightError | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExplorationReport of {self.record.workload} on {self.record.space['name']}: {len(self.points)} points>"
+        )
+
+    @property
+    def found(self) -> tuple[ExploredPoint, ...]:
+        """Points where every layer has a mapping, the best first."""
+        good = [point for point in self.points if math.isfinite(point.energy_pj)]
+        return tuple(sorted(good, key=lambda point: point.of(self.record.objective)))
+
+    @property
+    def front(self) -> tuple[ExploredPoint, ...]:
+        """Pareto-optimal points in energy, cycles and area (if known)."""
+        return front(self.found)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per point."""
+        best = {point.index for point in self.front}
+        return [
+            {"point": point.index, **point.values}
+            | {
+                "energy_pj": _finite(point.energy_pj),
+                "cycles": _finite(point.cycles),
+                "edp": _finite(point.of(EDP)),
+                "area_um2": point.area_um2,
+                "on_front": point.index in best,
+                "outcome": point.outcome,
+                "reason": point.told,
+            }
+            for point in self.points
+        ]
+
+    def layer_rows(self) -> list[dict[str, Any]]:
+        """Return one dict per point and layer, with the values of one execution and its search."""
+        figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
+        return [
+            {
+                "point": point.index,
+                **point.values,
+                "layer": layer.name,
+                "sizes": layer.sizes,
+                "count": layer.count,
+                "macs": layer.macs,
+            }
+            | {name: getattr(found, name) for name in figures}
+            | {f"{place}_pj": energy for place, energy in found.places.items()}
+            for point in self.points
+            for layer, found in point.layers
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "schema_version": 1,
+            "exploration": self.record.key,
+            "workload": self.record.workload,
+            "space": self.record.space["name"],
+            "size": self.record.size,
+            "strategy": self.record.strategy,
+            "asked": self.record.asked,
+            "objective": self.record.objective.name,
+            "points": self.rows(),
+        } | ({} if self.failure is None else {"error": self.failure.data()})
+
+    @property
+    def plot(self) -> ExplorationPlots:
+        """Charts of the report, such as `plot.pareto()`."""
+        return ExplorationPlots(self.rows())
+
+    def save(self, file: str | Path, *, layers: bool = False) -> Path:
+        """Write the rows, or those of all layers, as comma-separated values or Parquet.
+
+        The suffix of the file selects the format. Parquet needs pyarrow.
+
+        Raises:
+            InputError: The format is unknown, or pyarrow is not installed.
+            OutputError: The file cannot be written.
+        """
+        rows, path = self.layer_rows() if layers else self.rows(), Path(file)
+        columns = list(dict.fromkeys(name for row in rows for name in row)) or ["point"]
+        if path.suffix == ".parquet":
+            _write_parquet(path, columns, rows)
+        elif path.suffix == ".csv":
+            write_text(path, csv_text(columns, [dict.fromkeys(columns) | row for row in rows]))
+        else:
+            raise InputError(f"{path} is called neither {' nor '.join(FORMATS)}", hint=f"such as {path.stem}.csv")
+        return path
+
+    def tables(self) -> Sequence[Table | str]:
+        found, best, record = self.found, self.front, self.record
+        lines: list[Table | str] = [
+            f"{record.workload} on {record.space['name']}: {len(self.points):,} of {record.size:,} points tried, "
+            f"{len(found):,} with mappings",
+            f"  {len(best):,} on the front of energy, cycles and area",
+        ]
+        lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
+        lines += [f"  {count:,} without: {why}" for why, count in self.without()]
+        ranks = {"edp": 4, "energy": 3, "cycles": 2} | {record.objective.name: 0}
+        table = Table(
+            "point", *map(choice_column, record.choices), numbers("energy", "pJ", ranks["energy"]), numbers("cycles", "", ranks["cycles"]),
+            numbers("EDP", "pJ x cycles", ranks["edp"]), numbers("area", "mm2", 1, decimals=4),
+            title=f"the front, least {record.objective} ({record.objective.unit}) first",
+        )  # fmt: skip
+        for point in sorted(best, key=lambda one: one.of(record.objective)):
+            area = None if point.area_um2 is None else point.area_um2 * 1e-6
+            values = [value if isinstance(value, str) else f"{value:,.10g}" for value in point.values.values()]
+            table.add_row(str(point.index), *values, point.energy_pj, point.cycles, point.of(EDP), area)
+        return [*lines, "", table] if best else lines
+
+    def messages(self) -> list[str]:
+        """Return the failures, each once, with the most frequent first."""
+        failed = [
+            (found.reason or "", f"{layer.name} on point {point.index}")
+            for point in self.points
+            for layer, found in point.layers
+            if found.stop == "failed"
+        ]
+        first = dict(reversed(failed))
+        faults = Counter(reason for reason, _ in failed).most_common()
+        lines = [f"error: {first[reason]}: {reason}{_more(count - 1)}" for reason, count in faults[:FAULTS]]
+        if len(faults) > FAULTS:
+            lines.append(
+                f"error: {sum(count for _, count in faults[FAULTS:]):,} further searches failed; -o writes the reasons"
+            )
+        lines += ["  hint: --retry repeats failed searches"] if lines else []
+        return [*lines, *([] if self.failure is None else [f"error: {self.failure}"])]
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self.messages()])
+
+    def without(self) -> list[tuple[str, int]]:
+        """Return pairs (reason for missing values, number of points), the most frequent first."""
+        why = Counter(
+            _shortly(point.reason) if point.reason else "layers without a mapping"
+            for point in self.points
+            if not math.isfinite(point.energy_pj)
+        )
+        return why.most_common()
+
+
+def _more(count: int) -> str:
+    return f" (and of {count:,} others)" if count else ""
+
+
+def _shortly(reason: str) -> str:
+    """Return the source of a refusal without details of one point; reasons are `where: message`."""
+    return reason.partition(": ")[0]
+
+
+def _write_parquet(path: Path, columns: Sequence[str], rows: list[dict[str, Any]]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise InputError("Parquet files need pyarrow", hint="pip install pyarrow; or write a .csv") from None
+    table = pyarrow.table({name: [row.get(name) for row in rows] for name in columns})
+    try:
+        pyarrow.parquet.write_table(table, path)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error}") from None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

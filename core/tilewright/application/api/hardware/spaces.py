@@ -1,0 +1,128 @@
+"""`architecture_space`: families of architectures."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import library
+from tilewright.application.api.call_arguments import checked
+from tilewright.application.exploration.space import ArchitectureSpace, Point
+from tilewright.errors import UnknownNameError
+from tilewright.schema.document import Document, read_document, suggestion, validate
+from tilewright.tables import Column, Table, Tabular, numbers
+
+SpaceSource = str | os.PathLike[str] | Mapping[str, Any] | ArchitectureSpace
+"""Source of a space of architectures."""
+
+
+@checked
+def architecture_space(source: SpaceSource) -> ArchitectureSpace:
+    """Return a space of architectures from a library name, a YAML file, a dict or an object.
+
+    Raises:
+        UnknownNameError: The name is unknown.
+        InputError: The file or dict is invalid; the message gives the location.
+    """
+    if isinstance(source, ArchitectureSpace):
+        return source
+    if isinstance(source, Mapping):
+        return validate(ArchitectureSpace, Document(dict(source), "dict"))
+    name = os.fspath(source)
+    known = library.names("spaces")
+    if name in known:
+        return ArchitectureSpace.from_yaml(library.text(name) or "", source=name)
+    if name.endswith((".yaml", ".yml", ".json")):
+        return validate(ArchitectureSpace, read_document(name))
+    raise UnknownNameError(
+        f"no space of architectures is called '{name}'{suggestion(name, known)}; known: {', '.join(known)}",
+        hint="or give a YAML file of kind: space",
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class SpaceReport(Tabular):
+    """Points of a space, each with the architecture or the reason why it is invalid."""
+
+    space: ArchitectureSpace
+    points: tuple[Point, ...]
+
+    @classmethod
+    def of(cls, space: ArchitectureSpace, most: int | None = None) -> SpaceReport:
+        """Check the first points of a space, at most `most` of them.
+
+        Raises:
+            PluginError: An estimator that was named failed.
+        """
+        count = len(space) if most is None else min(most, len(space))
+        return cls(space, tuple(map(space.point, range(count))))
+
+    def __repr__(self) -> str:
+        return f"<SpaceReport of {self.space.name}: {len(self.points)} of {len(self.space)} points>"
+
+    @property
+    def valid(self) -> int:
+        """Number of points that are valid architectures."""
+        return sum(point.architecture is not None for point in self.points)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per point: choices, compute units and area, or the reason why it is invalid."""
+        return [
+            {"point": point.index, **point.values}
+            | {
+                "compute_units": None if point.architecture is None else point.architecture.compute_instances,
+                "area_um2": None if point.architecture is None else point.architecture.area_um2,
+                "reason": "; ".join(map(str, point.reasons)) or None,
+            }
+            for point in self.points
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """Return the document that `--json` prints."""
+        return {
+            "schema_version": 1,
+            "space": self.space.name,
+            "size": len(self.space),
+            "judged": len(self.points),
+            "valid": self.valid,
+            "points": self.rows(),
+        }
+
+    def tables(self) -> Sequence[Table | str]:
+        judged = "" if len(self.points) == len(self.space) else f", {len(self.points):,} of them checked"
+        refused = Counter(reason.where or reason.code for point in self.points for reason in point.reasons[:1])
+        lines: list[Table | str] = [f"{self.space.name}: {len(self.space):,} points{judged}, {self.valid:,} valid"]
+        lines += [f"  {count:,} refused by {where}" for where, count in refused.most_common()]
+        table = Table(
+            "point", *map(choice_column, self.space.choices), numbers("units"), numbers("area", "mm2", decimals=4)
+        )
+        for point in self.points:
+            if point.architecture is not None:
+                area = point.architecture.area_um2
+                table.add_row(
+                    str(point.index),
+                    *map(_shown, point.values.values()),
+                    point.architecture.compute_instances,
+                    None if area is None else area * 1e-6,
+                )
+        why: dict[str, list[int]] = {}
+        for point in self.points:
+            if point.reasons and point.reasons[0].code != "limit":
+                why.setdefault("; ".join(map(str, point.reasons)), []).append(point.index)
+        reasons = Table(numbers("points"), "such as", Column("refused because", wrapped=True))
+        for told, points in sorted(why.items(), key=lambda each: -len(each[1])):
+            reasons.add_row(len(points), str(points[0]), told)
+        return [*lines, "", *(each for each in (table, reasons) if each.rows)]
+
+
+def choice_column(name: str) -> Column:
+    """Return the column of a choice; a name such as `GLB.capacity_words` takes two header lines."""
+    owner, _, field = name.partition(".")
+    return Column(owner, field)
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"

@@ -1,0 +1,434 @@
+"""Loading of library names, files, formulas, dicts and objects."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from collections.abc import Mapping as MappingOf
+from typing import Any, Literal, TypeVar, cast, get_args, overload
+
+from tilewright import library
+from tilewright.application.api.call_arguments import one_of
+from tilewright.application.api.load.foreign import foreign_architecture, foreign_workload
+from tilewright.application.api.load.kinds import (
+    PLACES,
+    SCHEMAS,
+    file_suffixes,
+    frontend_suffixes,
+    is_file_name,
+    is_for_frontend,
+    is_foreign,
+    sign_of,
+)
+from tilewright.errors import InputError, PluginError, UnknownNameError
+from tilewright.estimation.architectures import read_architecture
+from tilewright.files import file_and_member, missing_file
+from tilewright.plugin.guard.time_limits import warn_once
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import FrontendSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document, suggestion, validate
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import BoundMapping, MappedProblem, kind_of
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
+
+Source = str | os.PathLike[str] | MappingOf[str, Any] | FileModel
+"""Source of a workload, problem, architecture, mapping or constraints."""
+M = TypeVar("M", bound=FileModel)
+Kind = Literal["workload", "problem", "architecture", "mapping", "constraints", "group_mapping"]
+
+
+@overload
+def load(source: Source, kind: Literal["workload"], **options: Any) -> Workload: ...
+@overload
+def load(source: Source, kind: Literal["problem"], **options: Any) -> Problem: ...
+@overload
+def load(source: Source, kind: Literal["architecture"], **options: Any) -> Architecture: ...
+@overload
+def load(source: Source, kind: Literal["mapping"], **options: Any) -> Mapping | MappedProblem: ...
+@overload
+def load(source: Source, kind: Literal["constraints"], **options: Any) -> Constraints: ...
+@overload
+def load(source: Source, kind: Literal["group_mapping"], **options: Any) -> GroupMapping: ...
+@overload
+def load(source: Source, kind: None = None, **options: Any) -> Any: ...
+def load(source: Source, kind: Kind | None = None, **options: Any) -> Any:
+    """Return a workload, problem, architecture, mapping, constraints or group mapping.
+
+    Args:
+        source: A library name (`resnet50`, `resnet50/n0`, `eyeriss`, `eyeriss.row_stationary`), a
+            formula with sizes, or an object. It may also be a file (YAML, JSON, or one for a frontend
+            such as ONNX), or a dict with the contents of a file.
+        kind: Expected kind. Default: determined by the name or file. A workload of one layer can be
+            loaded as a problem, and a mapping file of `map` as any of its parts.
+        options: Options of the frontend that reads the source, such as `batch=1`.
+
+    Raises:
+        UnknownNameError: The name is unknown; the message lists similar ones.
+        InputError: The file, dict or formula is invalid, or the kind of the source is unclear.
+    """
+    if kind is None:
+        kind, source = _recognised(source)
+    match one_of("kind", kind, ("workload", "problem", "architecture", "mapping", "constraints", "group_mapping")):
+        case "workload":
+            return load_workload(source, options)
+        case "problem":
+            return load_problem(source, options)
+    _no_options(options, _words(source))
+    match kind:
+        case "architecture":
+            return load_architecture(source)
+        case "mapping":
+            return load_mapping(source)
+        case "group_mapping":
+            return _load(GroupMapping, "group_mapping", source)
+    return _load(Constraints, "constraints", source, _named_constraints)
+
+
+def load_architecture(source: Source) -> Architecture:
+    """Return an architecture from a library name, a file, a dict or an object.
+
+    Raises:
+        InputError, UnknownNameError: The source is invalid.
+    """
+    if isinstance(source, MappedProblem | BoundMapping):
+        return source.architecture
+    if isinstance(source, str | os.PathLike) and is_foreign(source):
+        return foreign_architecture(source)
+    document = _document(source)
+    if document is not None and kind_of(document) == "mapped":
+        return validate(MappedProblem, document).architecture
+    if document is not None:
+        _expect(document, "architecture")
+        return read_architecture(document)
+    return _load(Architecture, "architecture", source, library.architecture)
+
+
+def load_constraints(source: Source | None, architecture: Architecture) -> Constraints:
+    """Return constraints from a library name, a file, a dict, an object or `none`.
+
+    None selects the published dataflow of the architecture, if it has one.
+
+    Raises:
+        InputError, UnknownNameError: The source is invalid.
+    """
+    if source == "none":
+        return NO_CONSTRAINTS
+    if source is None:
+        if (twin := library.twin(architecture)) is not None:
+            warn_once(
+                f"note: {architecture.name} is the library's {twin.partition('.')[0]} under another name, so its published "
+                f"dataflow does not apply; write `dataflow: {twin}` in the file, or give --constraints {twin} or none"
+            )
+        dataflow = library.dataflow_of(architecture)
+        if dataflow is not None and architecture.dataflow is not None:
+            dataflow.check_names(architecture)
+        return dataflow or NO_CONSTRAINTS
+    if isinstance(source, str) and not is_file_name(source):
+        if source in library.names("constraints"):
+            found = _named_constraints(source)
+            found.check_names(architecture)
+            return found
+        return library.constraints(architecture.family, source.removeprefix(f"{architecture.family}."))
+    found = _load(Constraints, "constraints", source)
+    if found.architecture not in (None, architecture.name, architecture.family):
+        raise InputError(
+            f"{_words(source)} is for {found.architecture}, not for {architecture.name}",
+            hint="without 'architecture:' it is for all",
+        )
+    found.check_names(architecture)
+    return found
+
+
+def with_factors(constraints: Constraints, factors: str | None, uneven: bool | None = None) -> Constraints:
+    """Return the constraints with these kinds of mappings; None keeps theirs.
+
+    Raises:
+        InputError: The rule is unknown.
+    """
+    if uneven is not None:
+        constraints = constraints.model_copy(update={"uneven": uneven})
+    if factors is None:
+        return constraints
+    word = one_of("factors", factors, (*get_args(Cutting), "as_needed"), {"imperfect": "ragged"})
+    return constraints.model_copy(update={"factors": word})
+
+
+def load_mapping(source: Source | Document) -> Mapping | MappedProblem:
+    """Return a mapping, with or without its problem and architecture, from a file, a dict or an object.
+
+    Raises:
+        InputError: The source is invalid.
+    """
+    if isinstance(source, MappedProblem):
+        return source
+    document = _document(source)
+    if document is not None and "mapped" in (kind_of(document), sign_of(document)):
+        return validate(MappedProblem, document)
+    return _load(Mapping, "mapping", source if document is None else document)
+
+
+def load_evaluable(source: Source) -> Mapping | MappedProblem | GroupMapping:
+    """Return a mapping as `load_mapping` does, or a group mapping from a file, a dict or an object.
+
+    Raises:
+        InputError: The source is invalid.
+    """
+    if isinstance(source, GroupMapping):
+        return source
+    document = _document(source)
+    if document is not None and kind_of(document) == "group_mapping":
+        return validate(GroupMapping, document)
+    return load_mapping(source if document is None else document)
+
+
+def load_workload(source: Source, options: MappingOf[str, Any] | None = None) -> Workload:
+    """Return a workload from a file, a formula, a library name, a dict or an object.
+
+    `name/layer` and `file/layer` select one layer. `options` go to the frontend that reads the source.
+
+    Raises:
+        InputError, UnknownNameError, PluginError: The source is invalid, or its frontend failed.
+    """
+    given = dict(options or {})
+    if isinstance(source, Problem | MappedProblem | BoundMapping):
+        _no_options(given, _words(source))
+        return Workload.of(source if isinstance(source, Problem) else source.problem)
+    if isinstance(source, str | os.PathLike):
+        file, layer = file_and_member(source)
+        if is_foreign(source):
+            _no_options(given, _words(source))
+            return foreign_workload(source)
+        if layer is not None:
+            return load_workload(file, options).only(layer, file)
+    document = None if is_for_frontend(source) else _document(source)
+    if document is not None or not isinstance(source, str | os.PathLike):
+        _no_options(given, _words(source))
+        return _load(Workload, "workload", source) if document is None else _from_document(document)
+    name = os.fspath(source)
+    for registration in installed().of_kind(FrontendSpec):
+        spec = registration.spec
+        assert isinstance(spec, FrontendSpec)
+        if spec.suffixes and name.endswith(spec.suffixes):
+            return installed().make(FrontendSpec, registration.long_name, given).load(name)
+    if _is_formula(name):
+        workload = _from_formula(name, given)
+        if workload is not None:
+            return workload
+    return _from_library(name, given)
+
+
+def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> Problem:
+    """Return the problem of a workload with exactly one layer; otherwise raise InputError."""
+    if isinstance(source, Problem) and not options:
+        return source
+    workload = load_workload(source, options)
+    if len(workload.layers) != 1:
+        raise InputError(
+            f"{_words(source)} has {len(workload.layers)} layers; one was expected", hint="name one: NAME/LAYER"
+        )
+    return workload.layers[0].problem
+
+
+def workload_names() -> dict[str, str]:
+    """Return a one-line summary, with the source, per library workload, frontends' workloads included."""
+    found = library.workloads()
+    for registration in installed().of_kind(FrontendSpec):
+        assert isinstance(registration.spec, FrontendSpec)
+        found = dict(registration.spec.library) | found
+    return found
+
+
+def _load(model: type[M], kind: str, source: Source | Document, named: Callable[[str], M] | None = None) -> M:
+    """Return an object of this schema unchanged, or read one from a file, a dict or a known name."""
+    if isinstance(source, model):
+        return source
+    document = _document(source)
+    if document is not None:
+        _expect(document, kind)
+        return validate(model, document)
+    if named is None or not isinstance(source, str):
+        name = ", a name" if named else ""
+        hint = f"give a file, a dict, an object{name}"
+        if kind == "mapping" and isinstance(source, str | os.PathLike):
+            hint = (
+                f"give the file of a mapping; `tilewright map {source} --arch NAME -o FOLDER` finds and writes mappings"
+            )
+        raise InputError(f"expected {kind}, not {_words(source)}", hint=hint)
+    return named(source)
+
+
+def _named_constraints(name: str) -> Constraints:
+    architecture, _, own = name.partition(".")
+    return library.constraints(architecture, own)
+
+
+def _document(source: Source | Document) -> Document | None:
+    """Return the contents of a dict or of a file of Tilewright, or None for other sources."""
+    if isinstance(source, Document):
+        return source
+    if isinstance(source, MappingOf):
+        return Document(dict(source), "dict")
+    if isinstance(source, str | os.PathLike) and is_file_name(os.fspath(source)):
+        return read_document(os.fspath(source))
+    return None
+
+
+def _recognised(source: Source) -> tuple[Kind, Source]:
+    """Return the kind of a source, and the source in a form that needs no second reading."""
+    for kind, model in SCHEMAS.items():
+        if isinstance(source, model):
+            return _plain(kind), source
+    document = _document(source)
+    if document is not None:
+        found = kind_of(document) or sign_of(document)
+        foreign = _recognised_foreign(source) if found is None and is_foreign(source) else None
+        if foreign is not None:
+            return foreign
+        if found not in SCHEMAS:
+            raise InputError(
+                f"cannot tell the kind of this document; it has {f'kind: {found}' if found else 'no kind'}",
+                location=document.locate(()),
+                hint=f"write one of {', '.join(SCHEMAS)} after 'kind:', or give kind=; for a file of another tool, "
+                "tilewright convert FILE --to tilewright says what is wrong",
+            )
+        if found == "architecture":
+            return "architecture", read_architecture(document)
+        return _plain(found), validate(SCHEMAS[found], document)
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"cannot load {_words(source)}", hint="give a name, a file, a dict or an object")
+    return _kind_of_name(os.fspath(source)), source
+
+
+def _recognised_foreign(source: Any) -> tuple[Kind, Source] | None:
+    """Return the architecture in a file of another tool, or else its layers; None if the file has no part of these."""
+    for kind, read in (("architecture", foreign_architecture), ("workload", foreign_workload)):
+        with contextlib.suppress(InputError):
+            return cast(Kind, kind), read(source)
+    return None
+
+
+def _kind_of_name(name: str) -> Kind:
+    """Return the kind of a name in the library or a frontend.
+
+    Raises:
+        UnknownNameError: The name is unknown.
+        InputError: The name has two kinds.
+    """
+    names = {
+        "architecture": set(library.names("architectures")),
+        "constraints": set(library.names("constraints")),
+        "workload": set(_workload_names()),
+    }
+    kinds = [kind for kind, known in names.items() if name.partition("/")[0] in known]
+    if len(kinds) > 1:
+        raise InputError(f"'{name}' names {' and '.join(kinds)}", hint=f"add kind='{kinds[0]}' or kind='{kinds[1]}'")
+    if kinds:
+        return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
+    if name.endswith(frontend_suffixes()):
+        return "workload"
+    if not _is_formula(name):
+        near = suggestion(name, set().union(*names.values()))
+        known = sorted(names["architecture"] | names["workload"])
+        raise UnknownNameError(
+            f"unknown name '{name}'{near}; known: {', '.join(known)}",
+            hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+        )
+    return "problem"
+
+
+def _plain(kind: str) -> Kind:
+    """Return the kind; a mapping with its problem and architecture is a mapping."""
+    return "mapping" if kind == "mapped" else cast(Kind, kind)
+
+
+def _from_document(document: Document) -> Workload:
+    kind = kind_of(document) or sign_of(document)
+    if kind == "mapped":
+        return Workload.of(validate(MappedProblem, document).problem)
+    if kind == "problem":
+        return Workload.of(validate(Problem, document))
+    _expect(document, "workload")
+    return validate(Workload, document)
+
+
+def _expect(document: Document, kind: str) -> None:
+    found = kind_of(document)
+    if found not in (kind, None):
+        raise InputError(
+            f"expected a file of kind '{kind}', this one is of kind '{found}'{suggestion(str(found), PLACES)}",
+            location=document.locate(("kind",)),
+            hint=PLACES.get(found or ""),
+        )
+
+
+def _is_formula(source: str) -> bool:
+    """Return whether the text cannot be a name."""
+    return not source.replace("/", "").replace("-", "").replace(".", "").isidentifier()
+
+
+def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
+    """Return the workload of the first frontend that recognises the text, or None.
+
+    A frontend that fails is skipped with a warning.
+    """
+    for registration in installed().of_kind(FrontendSpec):
+        if registration.spec.missing():
+            continue
+        try:
+            mine = installed().make(FrontendSpec, registration.long_name).recognises(source)
+        except PluginError as error:
+            warn_once(f"warning: {error.message}; it is skipped")
+            continue
+        if mine:
+            return installed().make(FrontendSpec, registration.long_name, options).load(source)
+    return None
+
+
+def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
+    suffixes = (*YAML_SUFFIXES, *frontend_suffixes())
+    if any(part.endswith(suffixes) for part in source.split("/")):
+        raise missing_file(source)
+    name, _, layer = source.partition("/")
+    if name in library.names("workloads"):
+        _no_options(options, source)
+        workload = library.workload(name)
+    else:
+        owner = _workload_names().get(name)
+        if owner is None:
+            suffix = os.path.splitext(name)[1]
+            if suffix[1:].isalpha():
+                raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
+            known = sorted(_workload_names())
+            raise UnknownNameError(
+                f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
+                hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
+            )
+        workload = installed().make(FrontendSpec, owner, options).load(name)
+    return workload.only(layer, name) if layer else workload
+
+
+def _workload_names() -> dict[str, str | None]:
+    """Return the frontend of each library workload by its long name; None for library files."""
+    found: dict[str, str | None] = {}
+    for registration in installed().of_kind(FrontendSpec):
+        assert isinstance(registration.spec, FrontendSpec)
+        for name in registration.spec.library:
+            found.setdefault(name, registration.long_name)
+    return found | dict.fromkeys(library.names("workloads"))
+
+
+def _words(source: object) -> str:
+    """Return the name of a source for messages."""
+    if isinstance(source, str | os.PathLike):
+        return str(source)
+    return f"an object of type {type(source).__name__}"
+
+
+def _no_options(options: MappingOf[str, Any], source: str) -> None:
+    if options:
+        raise InputError(f"{source} has fixed sizes: {', '.join(options)} cannot be set")

@@ -1,0 +1,132 @@
+"""Kinds of files: Tilewright's, those that a frontend reads, and those of other tools."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from tilewright import library
+from tilewright.application.conversion.map_inputs import read_map_inputs
+from tilewright.errors import InputError, TilewrightError
+from tilewright.files import file_and_member, is_file
+from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec, FrontendSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.constraints import Constraints
+from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import MappedProblem
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
+from tilewright.schema.workload import Workload
+
+PLACES = {
+    "problem": "`map` accepts a problem; other commands accept it after --problem",
+    "workload": "`map` accepts a workload; --problem accepts one layer of it, FILE/LAYER",
+    "architecture": "give an architecture after --arch",
+    "mapping": "give a mapping after --mapping, with --problem and --arch",
+    "mapped": "`evaluate` accepts a mapping with its problem and architecture",
+    "group_mapping": "`evaluate` accepts a group mapping, and `map --fuse` searches one",
+    "constraints": "give constraints after --constraints",
+    "certificate": "`verify --certificate` checks a certificate",
+    "group_certificate": "`verify --certificate` checks a certificate",
+    "network_certificate": "`verify --certificate` checks a certificate",
+}
+"""Hint about the use of a file, by its kind."""
+SCHEMAS: dict[str, type[FileModel]] = {
+    "workload": Workload,
+    "problem": Problem,
+    "architecture": Architecture,
+    "mapping": Mapping,
+    "mapped": MappedProblem,
+    "constraints": Constraints,
+    "group_mapping": GroupMapping,
+}
+"""Schemas by the `kind` that a file states."""
+SIGNS = {
+    "clusters": "architecture", "tensors": "problem", "layers": "workload", "entries": "mapping",
+    "mapping": "mapped", "variants": "constraints", "aspect": "constraints",
+}  # fmt: skip
+"""Kinds of files without a `kind`, by a key that only they have."""
+_OUR_KEYS = set(SIGNS) - {"mapping"} | {"kind"}
+"""Keys that no other tool uses."""
+
+
+def is_file_name(source: str) -> bool:
+    """Return whether the text names a file of Tilewright."""
+    return source.endswith(YAML_SUFFIXES) or (is_file(source) and not Path(source).suffix)
+
+
+def is_foreign(source: object, notation: str | None = None) -> bool:
+    """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
+
+    Every file counts that no frontend reads and that is not a Tilewright document. Others count if the adapter of the
+    named notation reads them.
+    """
+    if not isinstance(source, str | os.PathLike):
+        return False
+    if os.path.isdir(source):
+        return os.fspath(source) not in {*library.names("architectures"), *library.names("workloads")}
+    file = file_and_member(source)[0]
+    if not is_file(file):
+        return False
+    if file.endswith(frontend_suffixes(builtin=True)) or _is_ours(file):
+        return notation is not None and _is_read_by_an_adapter(file, notation)
+    return not file.endswith(frontend_suffixes()) or _is_read_by_an_adapter(file)
+
+
+def is_for_frontend(source: object) -> bool:
+    """Return whether the source is a file that a frontend reads by its suffix, and no adapter."""
+    if not isinstance(source, str | os.PathLike) or not is_file(source):
+        return False
+    file = os.fspath(source)
+    if file.endswith(frontend_suffixes(builtin=True)):
+        return True
+    return file.endswith(frontend_suffixes()) and not _is_ours(file) and not _is_read_by_an_adapter(file)
+
+
+def _is_ours(file: str) -> bool:
+    """Return whether a file is a document of Tilewright."""
+    try:
+        data = read_document(file).data
+    except InputError:
+        return False
+    return isinstance(data, dict) and (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
+
+
+def _is_read_by_an_adapter(file: str, notation: str | None = None) -> bool:
+    """Return whether an adapter reads the file, as layers or as hardware. Raises UnknownPluginError for the named one."""
+    if notation is not None:
+        installed().find(AdapterSpec, notation)
+    for work, hardware in (([Path(file)], []), (None, [Path(file)])):
+        with contextlib.suppress(TilewrightError):
+            read_map_inputs(work, hardware, installed(), notation)
+            return True
+    return False
+
+
+def is_group_file(source: str) -> bool:
+    """Return whether the text names a file with a group mapping."""
+    if not is_file_name(source) or not is_file(source) or is_foreign(source):
+        return False
+    data = read_document(source).data
+    return isinstance(data, dict) and (data.get("kind") == "group_mapping" or "tree" in data)
+
+
+def frontend_suffixes(builtin: bool = False) -> tuple[str, ...]:
+    """Return the suffixes of the files that frontends read, or only those of built-in ones."""
+    known = installed().of_kind(FrontendSpec)
+    specs = [registration.spec for registration in known if not builtin or registration.distribution == BUILTIN]
+    return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
+
+
+def file_suffixes() -> str:
+    return ", ".join((".yaml", *frontend_suffixes()))
+
+
+def sign_of(document: Document) -> str | None:
+    """Return the kind of a document without a `kind`, from its keys."""
+    found = {kind for key, kind in SIGNS.items() if key in document.data}
+    return found.pop() if len(found) == 1 else None

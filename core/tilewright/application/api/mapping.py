@@ -1,0 +1,116 @@
+"""`map`: the best mapping for every layer of a workload; `space`: all mappings of one problem."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Unpack
+
+from tilewright.application.algorithms.expansion import BuiltAlgorithm, Expansion
+from tilewright.application.api.call_arguments import checked, names_of, one_of, options_by_name
+from tilewright.application.api.load import Source, load_architecture, load_constraints, load_problem, with_factors
+from tilewright.application.api.load.places import located
+from tilewright.application.api.mapping_report import MappingReport
+from tilewright.application.api.plan import Plan, Sources, folder_of
+from tilewright.application.api.progress import mapping_progress
+from tilewright.application.api.settings import MapSettings
+from tilewright.application.exploration.cluster import Cluster
+from tilewright.application.run.artifacts.layers import save_layer
+from tilewright.application.run.evaluation import record_of
+from tilewright.application.run.network import MappedLayer, map_workload
+from tilewright.errors import PluginError
+from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AlgorithmSpec
+from tilewright.schema.unmatched import unmatched
+
+
+@checked
+def map(
+    workload: Sources,
+    arch: Sources,
+    **settings: Unpack[MapSettings],
+) -> MappingReport:
+    """Map every distinct layer of a workload onto an architecture, as `tilewright map` does.
+
+    Args:
+        workload, arch: Names, files, dicts or objects, as for `load`. A workload may be a formula.
+            Files of other tools are accepted, too: one file, several (such as an architecture and
+            its energy table), or a folder. Mapping rules in these files become constraints.
+        **settings: Those of `MapSettings` (tilewright.application.api.settings).
+
+    Returns:
+        The report. A layer without a mapping has a reason. Ctrl-C ends the search and returns the finished part.
+
+    Raises:
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+        PluginError: Mapper or model cannot be built.
+        OutputError: The folder cannot be written to. A later fault, such as a full disk, is reported as `unwritten`.
+    """
+    plan, configuration = Plan.of_one(workload, arch, settings)
+    algorithms, cluster = settings["algorithms"], settings["cluster"]
+    network = plan.workload
+    counted = one_of("movement", settings["movement"], ("counted", "none")) == "counted"
+    built = None if algorithms is None else _built(algorithms, settings["algorithm_options"])
+    expansion = None if built is None else Expansion.of(network, built, counted)
+    searched = network if expansion is None else expansion.workload
+    folder = folder_of(settings, searched, [(configuration.mapper_record.name, configuration)])
+    layers: list[MappedLayer] = []
+    with ExitStack() as closing:
+        engine = None if cluster is None else closing.enter_context(Cluster(cluster, configuration))
+        seen = closing.enter_context(mapping_progress(searched, configuration.budget, plan.objective, plan.progress))
+        watch = seen.watch if seen else None
+        for layer in map_workload(searched, configuration, watch, jobs=plan.jobs, cache=plan.results, engine=engine):
+            layer = replace(layer, error=located(layer.error, arch))
+            layers.append(layer)
+            if folder is not None:
+                steps_of = () if expansion is None else expansion.records(layer.distinct.layers)
+                save_layer(folder, len(layers), layer, configuration, steps_of)
+            if seen:
+                seen.done(layer.distinct)
+    return MappingReport(network, configuration, tuple(layers), expansion=expansion).summarised(folder)
+
+
+def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None) -> list[BuiltAlgorithm]:
+    """Return the algorithms; one that cannot be built has its error as the reason.
+
+    Raises:
+        UnknownPluginError, InputError: A name or an option is invalid.
+    """
+    names = names_of("algorithms", algorithms)
+    of_each = options_by_name(options, names, "algorithm_options")
+    found = []
+    for name in names:
+        registration = installed().find(AlgorithmSpec, name)
+        record = record_of(registration, of_each[name])
+        try:
+            found.append(BuiltAlgorithm(record, installed().make(AlgorithmSpec, name, of_each[name])))
+        except PluginError as error:
+            found.append(BuiltAlgorithm(record, None, error))
+    return found
+
+
+@checked
+def space(problem: Source, arch: Source, constraints: Source | None = None, factors: str | None = None) -> MapSpace:
+    """Return the space of mappings from which `map` chooses, for one problem and architecture.
+
+    The default constraints are the published dataflow of the architecture. The space also contains
+    mappings that some mappers or cost models do not accept.
+
+    Args:
+        problem, arch: Names, files, dicts or objects, as for `load`. The problem may be a formula.
+        constraints, factors: As for `map`; `none` allows everything that the hardware can do.
+
+    Raises:
+        InputError, UnknownNameError: An argument is invalid, or the constraints do not suit the space.
+    """
+    architecture = load_architecture(arch)
+    rules = with_factors(load_constraints(constraints, architecture), factors)
+    one, shaped = load_problem(problem), rules.shape(architecture)
+    for text in unmatched([one], shaped, rules):
+        warnings.warn(text, stacklevel=3)  # `checked` adds a frame
+    variant = rules.rules_for(one, shaped)
+    return MapSpace.of(one, shaped, variant, factors=rules.factors_for(one, variant))

@@ -1,0 +1,634 @@
+"""Mapping report: results of `map`, one per layer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilewright.application.algorithms.expansion import Expansion
+from tilewright.application.algorithms.printed import offer_rows, offer_table
+from tilewright.application.algorithms.totals import Choice, Cost, choices
+from tilewright.application.api.page.network import network_page
+from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.run.artifacts.layers import (
+    certificate_file,
+    certificate_of,
+    layer_file,
+    save_layer,
+    spec_of,
+)
+from tilewright.application.run.artifacts.summaries import (
+    fallback_message,
+    folder_message,
+    head_of,
+    interrupted_message,
+    save_summary,
+    title_of,
+)
+from tilewright.application.run.configuration import RunConfiguration, acquire, gap_reason, limit_message, limit_of
+from tilewright.application.run.network import MappedLayer
+from tilewright.errors import OutputError
+from tilewright.files import RunFolder
+from tilewright.interrupts import stop_requested
+from tilewright.mapspace.factoring.cuts import divisors
+from tilewright.plugin.result import percent
+from tilewright.schema.constraints import Cutting
+from tilewright.schema.divisors import sizes_with_few_divisors
+from tilewright.schema.document import suggestion
+from tilewright.schema.mapped import AlternativeRecord
+from tilewright.schema.mapped.certificate import Certificate, told_space
+from tilewright.schema.operands import operand_warnings
+from tilewright.schema.report.printed import limited_by, summary
+from tilewright.schema.unmatched import unmatched
+from tilewright.schema.unsearched import JudgedRule, covers_files, judged, statement
+from tilewright.schema.workload import Workload, costed_graph
+from tilewright.tables import SIZES, Column, Table, Tabular, numbers, quantity
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True, repr=False)
+class MappingReport(Tabular):
+    """Mappings of the distinct problems of a workload, in the workload's order.
+
+    `folder` contains the mapping files. An interrupted run has fewer layers than the workload has distinct problems.
+    Totals count each layer as often as it occurs. They are None while a layer has no mapping, and for a list of layers.
+
+    If algorithms were requested, `expansion` holds their alternatives, and `layers` the steps of all of them. `choices`
+    lists the total cost of each alternative, and totals are those of the best ones.
+    """
+
+    workload: Workload
+    configuration: RunConfiguration
+    layers: tuple[MappedLayer, ...]
+    folder: Path | None = None
+    unwritten: OutputError | None = None
+    expansion: Expansion | None = None
+
+    def __repr__(self) -> str:
+        where = self.configuration.architecture.name
+        return f"<MappingReport of {self.workload.name} on {where}: {len(self.layers)} layers>"
+
+    def __getitem__(self, name: str) -> MappedLayer:
+        """Return the layer of that name, or raise KeyError.
+
+        A layer that repeats another one's problem has the same result.
+        """
+        for layer in self.layers:
+            if name in layer.distinct.layers:
+                return layer
+        names = [each for layer in self.layers for each in layer.distinct.layers]
+        raise KeyError(f"no layer is called '{name}'{suggestion(name, names)}; known: {', '.join(names)}")
+
+    def certificate(self, name: str) -> Certificate | None:
+        """Return the certificate of the layer of that name, or None if nothing was proved.
+
+        Raises:
+            KeyError: There is no such layer.
+        """
+        layer = self[name]
+        return certificate_of(layer, self.configuration, self.steps_of(layer))
+
+    def steps_of(self, layer: MappedLayer) -> tuple[AlternativeRecord, ...]:
+        """Return the alternatives that have the layer as a step."""
+        return () if self.expansion is None else self.expansion.records(layer.distinct.layers)
+
+    @property
+    def searched(self) -> Workload:
+        """Workload that was mapped: the given one, or the steps of all alternatives."""
+        return self.workload if self.expansion is None else self.expansion.workload
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """Costs of the alternatives of each layer; empty if no algorithms were requested."""
+        if self.expansion is None:
+            return ()
+        found = {name: layer for layer in self.layers for name in layer.distinct.layers}
+        return choices(self.expansion, found, self.configuration.architecture, self.configuration.objective)
+
+    @property
+    def graph(self) -> nx.DiGraph[str]:
+        """Return the workload's graph with `energy_pj` and `cycles` of each mapped layer.
+
+        The values include all repetitions of the layer. If algorithms were requested, they are
+        those of the best alternative.
+        """
+        costs: dict[str, MappedLayer | Cost | None] = {
+            name: layer for layer in self.layers if self.expansion is None for name in layer.distinct.layers
+        }
+        for choice in self.choices:
+            if choice.is_best:
+                costs |= dict.fromkeys(choice.offer.distinct.layers, choice.total)
+        return costed_graph(self.workload, costs)
+
+    @property
+    def missing(self) -> int:
+        """Number of distinct problems that an interruption left without a search."""
+        return len(self.searched.distinct()) - len(self.layers)
+
+    @property
+    def stopped(self) -> list[str]:
+        """Layers whose search an interruption ended after a mapping was found."""
+        return [layer.name for layer in self.layers if layer.interrupted and layer.report is not None]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every layer has a mapping."""
+        return not self.missing and self._sum is not None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Names in architecture and constraints that match nothing in the workload, and operations that do not fit."""
+        problems, run = [distinct.problem for distinct in self.searched.distinct()], self.configuration
+        unfit = operand_warnings(problems, run.architecture)
+        return (*unmatched(problems, run.architecture, run.constraints), *unfit)
+
+    @property
+    def macs(self) -> int | None:
+        """MACs of all layers; None for a list of layers."""
+        if self.workload.is_list:
+            return None
+        if self.expansion is not None:
+            return self.workload.macs
+        return sum(layer.problem.macs * layer.count for layer in self.layers)
+
+    @property
+    def cycles(self) -> int | None:
+        """Total cycles, with all layers in sequence."""
+        return None if self._total is None else self._total.cycles
+
+    @property
+    def energy_pj(self) -> float | None:
+        return None if self._total is None else self._total.energy_pj
+
+    @property
+    def _total(self) -> Cost | None:
+        """Return the total cost of a network; None for a list of layers."""
+        return None if self.workload.is_list else self._sum
+
+    @property
+    def _sum(self) -> Cost | None:
+        """Return the cost of all layers, or None while one has no mapping.
+
+        For a layer with alternatives, the best one counts.
+        """
+        if self.expansion is None:
+            count = len(self.layers)
+            found = [
+                Cost(layer.energy_pj, layer.cycles) * layer.count
+                for layer in self.layers
+                if layer.energy_pj is not None and layer.cycles is not None
+            ]
+        else:
+            count = len(self.workload.distinct())
+            best = [(choice.total, choice.offer.distinct.count) for choice in self.choices if choice.is_best]
+            found = [total * times for total, times in best if total is not None]
+        return sum(found, Cost()) if found and len(found) == count else None
+
+    @property
+    def edp(self) -> float | None:
+        """Energy times cycles, both of the whole workload."""
+        return None if self.energy_pj is None or self.cycles is None else self.energy_pj * self.cycles
+
+    def save(self, folder: str | Path) -> Path:
+        """Write a mapping file per layer, the summaries and the page, as `map -o` does.
+
+        Raises:
+            InputError: The folder belongs to another run.
+            OutputError: A file cannot be written.
+        """
+        run = RunFolder(folder)
+        acquire(run, self.searched, [(self.configuration.mapper_record.name, self.configuration)])
+        for number, layer in enumerate(self.layers, start=1):
+            save_layer(run, number, layer, self.configuration, self.steps_of(layer))
+        if (failure := self.summarised(run).unwritten) is not None:
+            raise failure
+        return run.path
+
+    def summarised(self, folder: RunFolder | None) -> MappingReport:
+        """Write the summaries and, unless Ctrl-C was pressed, the page; return the report with its folder."""
+        if folder is None:
+            return self
+        saved = replace(self, folder=folder.path)
+        data = saved.data()
+        keys = ("layer", "origin", "sizes", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
+                "gap", "mapping_file")  # fmt: skip
+        save_summary(folder, "summary", data, keys, saved.rows())
+        if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
+            folder.write(PAGE, network_page(data, folder.path))
+        return replace(saved, unwritten=folder.failure)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text."""
+        found = []
+        for layer, row in zip(self.layers, self.data()["layers"], strict=True):
+            best, how = row["best"], row["search"]
+            keys = ("energy_pj", "cycles", "edp", "utilization")
+            found.append(
+                {
+                    "layer": row["name"],
+                    "origin": str(layer.distinct.origin or ""),
+                    "sizes": layer.problem.long_dimensions,
+                    "count": row["count"],
+                }
+                | {"macs": row["macs"], "valid": best["valid"]}
+                | {key: best[key] for key in keys}
+                | {key: how[key] for key in ("evaluated", "stop", "stopped_by", "gap")}
+                | {"mapping_file": best["mapping_file"]}
+            )
+        return found
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `map --json` and `summary.json`."""
+        run = self.configuration
+        return {
+            **head_of(self.workload, run),
+            "objective": run.objective.name,
+            "seed": run.seed,
+            "warnings": list(self.warnings),
+            "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
+            "unmapped": [
+                {
+                    "name": unmapped.name,
+                    "operator": unmapped.operator,
+                    "reason": unmapped.reason,
+                    "operations": unmapped.operations,
+                }
+                | {"origin": None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True)}
+                for unmapped in self.workload.unmapped
+            ],
+            "algorithms": offer_rows(self.choices),
+            "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
+            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp}
+            | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
+        }
+
+    def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
+        result, written = layer.result, self.folder is not None and layer.report is not None
+        return {
+            "name": layer.name,
+            "layers": list(layer.distinct.layers),
+            "origins": layer.distinct.origins_data(),
+            "count": layer.count,
+            "macs": layer.problem.macs,
+            "dimensions": dict(layer.problem.dimensions),
+            "best": {
+                "valid": layer.report is not None,
+                "cycles": layer.cycles,
+                "energy_pj": layer.energy_pj,
+                "edp": layer.edp,
+                "utilization": layer.utilization,
+                "mapping_file": layer_file(number, layer) if written else None,
+                "certificate_file": certificate_file(number, layer) if written else None,
+            },
+            "mapping": None if layer.mapping is None else layer.mapping.to_data(),
+            "nest": None if layer.mapping is None else str(layer.mapping).splitlines(),
+            "levels": []
+            if layer.mapping is None
+            else [level.model_dump(mode="json") for level in layer.mapping.levels()],
+            "energy": [] if layer.report is None else layer.report.rows(),
+            "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
+            "search": {
+                "evaluated": result.evaluated if result else 0,
+                "valid": result.valid if result else 0,
+                "rejected": result.rejected if result else 0,
+                "cpu_seconds": result.cpu_seconds if result else 0.0,
+                "wall_seconds": result.wall_seconds if result else 0.0,
+                "stop": result.stop if result else "failed",
+                "stopped_by": self._limit(layer),
+                "lower_bound": result.lower_bound if result else None,
+                "gap": result.gap if result else None,
+                "gap_reason": self._gap_reason(layer),
+                "figures": result.figures if result else {},
+                "rejections": result.rejections.model_dump() if result and result.rejections else None,
+                "history": [list(each) for each in result.history] if result else [],
+                "cached": layer.cached,
+            },
+            "unsearched": [rule.data() for rule in self.unsearched(layer)],
+            "error": None if layer.error is None else str(layer.error),
+        }
+
+    def unsearched(self, layer: MappedLayer) -> tuple[JudgedRule, ...]:
+        """Return the rules of other tools' files that are not searched, each compared with the layer's mapping."""
+        if layer.result is None or layer.result.best is None or layer.architecture is None:
+            return ()
+        rules = self.configuration.constraints.rules_for(layer.problem, layer.architecture)
+        return judged(rules, layer.result.best, layer.architecture)
+
+    def _wider(self) -> list[str]:
+        """Return how the searched spaces relate to the rules of the files, once for layers with equal statements."""
+        told: dict[tuple[str, ...], list[str]] = {}
+        for layer in self.layers:
+            proved = layer.result is not None and layer.result.proved == "yes"
+            told.setdefault(statement(self.unsearched(layer), proved), []).append(layer.name)
+        told.pop((), None)
+        return [
+            f"{'' if len(names) == len(self.layers) else ', '.join(names) + ': '}{lines[0]}\n" + "\n".join(lines[1:])
+            for lines, names in told.items()
+        ]
+
+    def _letters(self) -> list[str]:
+        """Return a message where constraints that the user wrote call a dimension as the problem calls another one."""
+        constraints = self.configuration.constraints
+        told: dict[str, list[str]] = {}
+        for distinct in () if constraints.default else self.workload.distinct():
+            letters = constraints.swapped_letters(distinct.problem)
+            if letters:
+                words = ", ".join(f"{letter} is {name}" for letter, name in sorted(letters.items()))
+                told.setdefault(words, []).append(distinct.problem.name)
+        return [
+            f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
+            for words, names in told.items()
+        ]
+
+    @property
+    def plot(self) -> NetworkPlots:
+        """Charts of the report, such as `plot.energy()`."""
+        return NetworkPlots(self.data())
+
+    def _uncounted_bits(self) -> list[str]:
+        """Return a message if layers state widths that the memories do not count."""
+        odd = [
+            layer.name
+            for layer in self.layers
+            for memory in self.configuration.architecture_for(layer.problem).memories
+            for tensor in layer.problem.tensors
+            if tensor.bits and memory.may_hold(tensor) and memory.bits_of(tensor) != tensor.bits
+        ]
+        names = list(dict.fromkeys(odd))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        told = "have values of other widths than the memories count; --value-bits network counts those of the network"
+        return [f"note: {names[0]}{more} {told}"] if names else []
+
+    def _indivisible(self) -> list[str]:
+        """Return a note on each size without useful divisors, if tiles must divide."""
+        even = [
+            layer.problem for layer in self.layers if layer.result is not None and self._cutting(layer) == "perfect"
+        ]
+        return [
+            f"note: tiles that divide {size} ({which}) are {', '.join(map(str, divisors(size)))}; --factors as_needed "
+            "allows others in such layers"
+            for size, which in sizes_with_few_divisors(even).items()
+        ]
+
+    def _cutting(self, layer: MappedLayer) -> Cutting:
+        """Return how tiles of a searched layer are cut."""
+        constraints, architecture = self.configuration.constraints, layer.architecture
+        rules = None if architecture is None else constraints.rules_for(layer.problem, architecture)
+        return constraints.factors_for(layer.problem, rules)
+
+    def messages(self) -> list[str]:
+        """Return messages that the user needs to interpret the results."""
+        found = [f"warning: {warning}" for warning in self.warnings]
+        free = [layer.name for layer in self.layers if not layer.constrained]
+        if free:
+            name = self.configuration.constraints.name
+            found.append(
+                f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
+            )
+        found += self._letters()
+        found += self._indivisible()
+        found += self._uncounted_bits()
+        found += fallback_message(self.configuration, self.layers)
+        failed: dict[str, list[str]] = {}
+        for layer in self.layers:
+            if layer.error is not None:
+                failed.setdefault(str(layer.error), []).append(layer.name)
+        for text, names in failed.items():
+            found.append(f"error: {', '.join(names)}: {text}")
+        for layer in self.layers:
+            if layer.error is None and layer.report is None and layer.result is not None:
+                found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
+                more = "more --evaluations or --seconds, another mapper"
+                first = "--mapper random" if layer.result.stop == "finished" else more
+                found.append(f"  hint: try {first}, other --constraints or another cost model")
+            found.extend(f"warning: {warning}" for warning in layer.warnings if warning not in self.warnings)
+        for distinct in self.workload.distinct() if self.expansion is not None else ():
+            if not any(choice.is_best for choice in self.choices if choice.offer.distinct.problem is distinct.problem):
+                found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
+        found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
+        found += folder_message(self.folder, self.unwritten)
+        if self.folder is not None and self.unwritten is None:
+            page = self.folder / PAGE
+            found.append(f"open {page}" if page.is_file() else f"tilewright report {self.folder} writes a page of it")
+        return found
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the workload is a single mapped layer, which is printed with its loop nest."""
+        once = len(self.workload.layers) == 1 and self.workload.layers[0].count == 1
+        return once and not self.workload.unmapped and self.complete and self.expansion is None
+
+    def tables(self) -> Sequence[Table | str]:
+        if self.layers and self.expansion is None and all(layer.report is None for layer in self.layers):
+            return []  # the messages have the reasons
+        if not self.is_one:
+            return [
+                *self._offers(),
+                self._table(),
+                *self.workload.told(),
+                *self._speed(),
+                *self._unmapped(),
+                *self._figures(),
+                *self._searched(),
+            ]
+        (layer,) = self.layers
+        assert layer.report is not None and layer.mapping is not None
+        facts = [f"  sizes   {layer.problem.long_dimensions}, {layer.problem.macs:,} MACs"]
+        facts += [f"  origin  {layer.distinct.origin}"] if layer.distinct.origin else []
+        return [
+            *summary(layer.report, self._title, *facts),
+            "",
+            layer.mapping.titled(),
+            "",
+            *self._figures(),
+            *self._searched(),
+        ]
+
+    def __str__(self) -> str:
+        layers = (
+            []
+            if self.is_one or not any(layer.report for layer in self.layers)
+            else [f"report[{self.layers[0].name!r}] prints a layer's mapping"]
+        )
+        return "\n".join([*([super().__str__()] if self.tables() else []), *self.messages(), *layers])
+
+    @property
+    def _title(self) -> str:
+        return title_of(self.workload, self.configuration, self.layers)
+
+    def _offers(self) -> list[Table | str]:
+        """Return the table of alternatives for each layer, and the totals of the best ones."""
+        if self.expansion is None:
+            return []
+        found: list[Table | str] = [offer_table(self.choices, self.expansion.movements)]
+        if self.energy_pj is not None and self.edp is not None:
+            energy, edp = quantity(self.energy_pj, "pJ"), quantity(self.edp, "pJ x cycles")
+            found.append(f"best of each, all layers: {energy}, {self.cycles:,} cycles, EDP {edp}")
+        return [*found, ""]
+
+    def _table(self) -> Table:
+        table = Table(
+            "layer", *([Column("origin", rank=8, wrapped=True)] if self._renamed else []), SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
+            numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
+            *([] if self.workload.is_list else [numbers("% of energy", rank=6, decimals=1)]), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
+            title=self._title, more="--json or -o",
+        )  # fmt: skip
+        for layer in self.layers:
+            whole = None if self.expansion else self.energy_pj
+            share = 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
+            shares = [] if self.workload.is_list else [share]
+            figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, *shares)
+            limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
+            proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
+            problem, sparse = layer.problem, [self._densities.get(layer.name, "")] if self._densities else []
+            named = [layer.distinct.origin.short if layer.distinct.origin else "-"] if self._renamed else []
+            row = *named, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
+            table.add_row(layer.name, *row)
+        if self.expansion is None and not self.workload.is_list:
+            count = sum(layer.count for layer in self.layers)
+            table.add_row(
+                "total",
+                *[""] * (1 + self._renamed),
+                count,
+                self.macs,
+                self.energy_pj,
+                self.cycles,
+                "",
+                self.edp,
+                *[""] * (2 + bool(self._densities) + bool(self._proofs)),
+            )
+        return table
+
+    @cached_property
+    def _renamed(self) -> bool:
+        """Whether some layer has another name in the file that it was read from."""
+        origins = {layer.name: layer.distinct.origin for layer in self.layers}
+        return any(origin is not None and origin.short != name for name, origin in origins.items())
+
+    @cached_property
+    def _densities(self) -> dict[str, str]:
+        """Return the densities of each layer that has some."""
+        found = {layer.name: [tensor for tensor in layer.problem.tensors if tensor.density] for layer in self.layers}
+        return {
+            name: ", ".join(f"{tensor.name} {tensor.density}" for tensor in some)
+            for name, some in found.items()
+            if some
+        }
+
+    @property
+    def _proofs(self) -> dict[str, str]:
+        """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
+        return {
+            layer.name: layer.result.proved + ("" if covers_files(self.unsearched(layer)) else ", wider")
+            for layer in self.layers
+            if layer.result and layer.result.proved
+        }
+
+    def _speed(self) -> list[Table | str]:
+        """Return total time and speed if the architecture has a clock, and its area if known."""
+        architecture, words = self.configuration.architecture, list[str]()
+        if architecture.clock_ghz is not None and self.cycles and self.energy_pj and self.macs:
+            speed, watt = 2 * self.macs * architecture.clock_ghz / self.cycles, 2e3 * self.macs / self.energy_pj
+            words.append(
+                f"{quantity(1e3 * self.cycles / architecture.clock_ghz, 'ps')} at {architecture.clock_ghz:g} GHz"
+            )
+            words.append(f"{speed:.4g} GOPS, {watt:.4g} GOPS/W")
+        if architecture.area_um2 is not None:
+            words.append(f"{architecture.area_um2 * 1e-6:.4g} mm2")
+        return [", ".join(words)] if words else []
+
+    def _unmapped(self) -> list[Table | str]:
+        """Return the unmapped operators by kind, with their fraction of all scalar operations."""
+        if not self.workload.unmapped:
+            return []
+        groups: dict[tuple[str, str], list[int | None]] = {}
+        for unmapped in self.workload.unmapped:
+            groups.setdefault((unmapped.operator, unmapped.reason), []).append(unmapped.operations)
+        known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
+        work = sum(known.values()) + self.workload.macs
+        columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
+        table = Table(*columns, title="not mapped")
+        for (operator, reason), operations in known.most_common():
+            unknown = any(n is None for n in groups[operator, reason])
+            share = "unknown" if unknown else 100 * operations / work if operations else "none"
+            table.add_row(operator, len(groups[operator, reason]), share, reason)
+        return [table]
+
+    def _figures(self) -> list[Table | str]:
+        """Return the figures that the mapper declares for the printed report, by layer."""
+        mapper = self.configuration.mapper_record
+        spec = spec_of(mapper)
+        names = () if spec is None else spec.figures
+        found = [(layer, layer.result.figures) for layer in self.layers if layer.result and layer.instead is None]
+        found = [(layer, figures) for layer, figures in found if all(name in figures for name in names)]
+        if not names or not found:
+            return []
+        table = Table("layer", SIZES, *(numbers(name, decimals=2) for name in names), title=f"figures of {mapper.name}")
+        for layer, figures in found:
+            table.add_row(layer.name, layer.problem.long_dimensions, *(figures[name] for name in names))
+        return [table]
+
+    def _searched(self) -> list[Table | str]:
+        """Return the number of results from the cache, and the speed of the searches."""
+        found: list[Table | str] = []
+        found += self._proved()
+        found += self._wider()
+        cached = [layer.name for layer in self.layers if layer.cached]
+        if cached:
+            which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
+            found.append(f"from the cache, not searched again (--no-cache would): {which}")
+            if self._proofs.keys() & set(cached):
+                found.append(
+                    "  their proofs are those of earlier searches; `tilewright verify --certificate FILE` repeats one"
+                )
+        searched = [layer.result for layer in self.layers if layer.result and not layer.cached]
+        evaluated = sum(result.evaluated for result in searched)
+        seconds = sum(result.wall_seconds for result in searched)
+        if seconds:
+            found.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
+        return [*found, *self._limited()]
+
+    def _proved(self) -> list[str]:
+        """Return what is proved of one layer, and why gaps are left."""
+        reasons: dict[str, list[str]] = {}
+        for layer in self.layers:
+            if layer.result is not None and layer.result.proved not in (None, "yes"):
+                reasons.setdefault(self._gap_reason(layer) or "its mapper does not tell why", []).append(layer.name)
+        if not self.is_one:
+            told = [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
+            return told
+        if reasons and (gap := self.layers[0].result and self.layers[0].result.gap):
+            better = f"a mapping of this space may be up to {percent(gap)} better"
+            return [f"not proved: {better}, because {reason}" for reason in reasons]
+        if not self._proofs:
+            return []
+        return [f"proved that no mapping of the space is better, {told_space(self._cutting(self.layers[0]))}: yes"]
+
+    def _gap_reason(self, layer: MappedLayer) -> str | None:
+        """Return why a proof leaves a gap; None without a gap, and if nothing tells."""
+        result, spec = layer.result, spec_of(self.configuration.mapper_record)
+        return None if result is None else gap_reason(result, spec, self.configuration.budget)
+
+    def _limited(self) -> list[str]:
+        """Return which limits ended searches before the mapper did."""
+        limits: dict[str, list[str]] = {}
+        for layer in self.layers:
+            limit = self._limit(layer)
+            if limit is not None:
+                limits.setdefault(limit, []).append(layer.name)
+        every = len(self.layers)
+        return [
+            limit_message(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()
+        ]
+
+    def _limit(self, layer: MappedLayer) -> str | None:
+        return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)

@@ -1,0 +1,417 @@
+"""`fuse_network` and `fusion_gain`: intermediate results of a network that stay on chip between layers."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from tilewright.application.api.call_arguments import checked
+from tilewright.application.api.keywords import settings_of
+from tilewright.application.api.plan import Plan, Sources, folder_of, warn_of_inputs
+from tilewright.application.api.settings import MapSettings
+from tilewright.application.run.artifacts.layers import versions_of
+from tilewright.application.run.artifacts.summaries import folder_message
+from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
+from tilewright.application.run.resident import Cost, Intermediate, ResidentNetwork, group_of
+from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
+from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import Objective
+from tilewright.schema.workload import Workload
+from tilewright.tables import Column, Table, Tabular, numbers
+
+UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "resume", "uneven")
+"""Settings of `map` that fused networks do not take."""
+CERTIFIED = (
+    *("constraints", "value_bits", "seconds", "evaluations", "patience", "seed"),
+    *("mapper", "mapper_options", "model", "model_options"),
+)
+"""Settings of `map` in a certificate. The constraints contain `factors`."""
+
+
+@dataclass(frozen=True, repr=False)
+class FusionGain(Tabular):
+    """Bound on the gain of fusion, in the objective over the whole network.
+
+    `least` bounds every mapping that keeps intermediate results in the memory `home`, whole or in tiles, and has a mapping
+    of each layer's map space. `may_stay` are the layers whose results could stay there, because it is known which words
+    are read. `unknown` are layers for which the workload does not state whose results they read. With such layers,
+    `least` and `gain` are None.
+    """
+
+    network: str
+    architecture: str
+    objective: Objective
+    unfused: float
+    least: float | None
+    home: str | None
+    may_stay: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        most = "unknown" if self.gain is None else f"at most {100 * self.gain:.1f} %"
+        return f"<FusionGain of {self.network} on {self.architecture}: {most}>"
+
+    @property
+    def gain(self) -> float | None:
+        """Largest possible saving, as a fraction of the cost without fusion."""
+        if self.least is None:
+            return None
+        share = 1 - self.least / self.unfused if self.unfused else 0.0
+        return share if share > PROOF_TOLERANCE else 0.0
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "schema_version": 1,
+            "workload": self.network,
+            "architecture": self.architecture,
+            "objective": self.objective.name,
+            "unfused": self.unfused,
+            "least": self.least,
+            "gain": self.gain,
+            "home": self.home,
+            "may_stay": list(self.may_stay),
+            "unknown": list(self.unknown),
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict."""
+        omitted = ("schema_version", "may_stay", "unknown")
+        return [{key: value for key, value in self.data().items() if key not in omitted}]
+
+    def tables(self) -> Sequence[Table | str]:
+        table = Table("mapping", _column(self.objective), title=f"{self.network} on {self.architecture}")
+        table.add_row("unfused", self.unfused)
+        if self.least is not None:
+            table.add_row(self.bounded, self.least)
+        return [table, self.told, *self.space]
+
+    @property
+    def bounded(self) -> str:
+        """Name of the bound: the fused mappings that it covers."""
+        return f"fused in {self.home}, at least" if self.home else "fused, at least"
+
+    @property
+    def space(self) -> list[str]:
+        """Statement on the mappings that the bound covers; empty without a bound."""
+        if self.least is None or self.home is None:
+            return []
+        return [
+            f"that bound covers results in {self.home}, whole or in tiles, and the layers' map spaces, "
+            f"where any tensor may bypass {self.home}"
+        ]
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether a choice of results that stay can be the best: one is possible, or it is known that none is."""
+        return bool(self.may_stay) or not self.unknown
+
+    @property
+    def told(self) -> str:
+        """Statement on what may stay, and on what that can save."""
+        if self.gain is None:
+            some = ", ".join(self.unknown[:3]) + (", ..." if len(self.unknown) > 3 else "")
+            several = len(self.unknown) > 1
+            what = f"{len(self.unknown)} layers do not state whose results they read" if several else ""
+            return (
+                f"nothing is known of what fusion can save: {what or 'one layer does not state whose results it reads'} ({some}). "
+                "State it in a workload file: add `after: [MAKER]` and `reads: {OPERAND: [{maker: MAKER}]}` to such layers. "
+                'Of another format, tw.load(FILE, "workload").to_yaml() writes one'
+            )
+        if self.home is None:
+            return "no single on-chip memory may hold both operands and results: none can stay"
+        saves = f"fusion in {self.home} saves at most {100 * self.gain:.1f} %"
+        if not self.may_stay:
+            return f"{saves}; no result may stay whole: the workload states none that layers read whole (reads), and that only layers read"
+        return f"{saves}; {len(self.may_stay)} results may stay"
+
+
+@dataclass(frozen=True, repr=False)
+class NetworkFusion(Tabular):
+    """Network whose intermediate results stay on chip where that costs least.
+
+    Attributes:
+        gain: the bound before the search of residents.
+        residents: the results that stay in `gain.home`.
+        costs: cost of each layer of the workload, in order.
+        energy_pj, cycles: of the whole network.
+        bound: lower bound on the objective over all choices of residents. None if no result is known to have a choice,
+            because the workload does not state whose results are read.
+        group: the group mapping; None if nothing stays, or if an edge cannot express which words are read.
+        certificate: None if there is no bound, if the search was interrupted, or if a plugin is an object.
+    """
+
+    gain: FusionGain
+    layers: tuple[str, ...]
+    residents: tuple[Intermediate, ...]
+    costs: tuple[Cost, ...]
+    energy_pj: float
+    cycles: float
+    bound: float | None
+    group: GroupMapping | None
+    certificate: NetworkCertificate | None = None
+    folder: Path | None = None
+    unwritten: OutputError | None = None
+
+    def __repr__(self) -> str:
+        return f"<NetworkFusion of {self.gain.network} on {self.gain.architecture}: {len(self.residents)} residents>"
+
+    @property
+    def value(self) -> float:
+        """The objective over the whole network."""
+        return self.gain.objective.value(self.energy_pj, self.cycles)
+
+    @property
+    def gap(self) -> float | None:
+        """Largest possible further saving among all choices of whole residents, as a fraction."""
+        return None if self.bound is None else max(0.0, gap_of(self.value, self.bound) or 0.0)
+
+    @property
+    def proved(self) -> bool:
+        """Whether no choice of residents costs less."""
+        return self.gap is not None and self.gap < PROOF_TOLERANCE
+
+    @property
+    def saved(self) -> float:
+        """Saving against the cost without fusion, as a fraction."""
+        return 1 - self.value / self.gain.unfused if self.residents else 0.0
+
+    def data(self) -> dict[str, Any]:
+        """Return the JSON document of `map NET --fuse --json`."""
+        return self.gain.data() | {
+            "fused": self.value,
+            "saved": self.saved,
+            "energy_pj": self.energy_pj,
+            "cycles": self.cycles,
+            "bound": self.bound,
+            "gap": self.gap,
+            "proved": self.proved,
+            "residents": [
+                {"maker": resident.maker, "readers": list(resident.operands), "words": resident.words}
+                for resident in self.residents
+            ],
+            "layers": [
+                {
+                    "name": name,
+                    "energy_pj": cost.energy_pj,
+                    "cycles": cost.cycles,
+                    "mapping": None
+                    if cost.layer is None or cost.layer.mapping is None
+                    else cost.layer.mapping.to_data(),
+                }
+                for name, cost in zip(self.layers, self.costs, strict=True)
+            ],
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one dict per layer."""
+        staying = {resident.maker for resident in self.residents}
+        return [
+            {"layer": name, "energy_pj": cost.energy_pj, "cycles": cost.cycles, "result_stays": name in staying}
+            for name, cost in zip(self.layers, self.costs, strict=True)
+        ]
+
+    def tables(self) -> Sequence[Table | str]:
+        column = _column(self.gain.objective)
+        table = Table(
+            "mapping", column, numbers("saved %", decimals=2), title=f"{self.gain.network} on {self.gain.architecture}"
+        )
+        table.add_row("unfused", self.gain.unfused, None)
+        table.add_row("fused", self.value, 100 * self.saved)
+        if self.gain.least is not None and self.gain.gain is not None:
+            table.add_row(self.gain.bounded, self.gain.least, 100 * self.gain.gain)
+        staying = Table("result", Column("read by", wrapped=True), numbers("words"), title=f"stay in {self.gain.home}")
+        for resident in self.residents:
+            staying.add_row(resident.maker, ", ".join(resident.operands), resident.words)
+        told = [] if self.bound is None else [self._proved]
+        if self.gain.unknown or not self.residents:
+            told.append(self.gain.told)
+        shown: list[Table | str] = ["", staying] if self.residents else []
+        return [table, *told, *self.gain.space, *shown]
+
+    def messages(self) -> list[str]:
+        """Return a message on the folder, if there is one."""
+        return folder_message(self.folder, self.unwritten)
+
+    @property
+    def _proved(self) -> str:
+        count = len(self.gain.may_stay)
+        some = f"choices of the {count} results that may stay whole" if count else "mappings without fusion"
+        return f"in the layers' map spaces, proved among {some}: {proof(self.gap)}"
+
+
+def _column(objective: Objective) -> Column:
+    return numbers("energy", "pJ") if objective.energy_power else numbers("cycles")
+
+
+@checked
+def fusion_gain(workload: Sources, arch: Sources, **settings: Unpack[MapSettings]) -> FusionGain:
+    """Return an upper bound on what fusion can save in a network, from two searches of each distinct layer.
+
+    One search is without fusion; as in the other, any tensor may bypass the on-chip memory. In the other, all intermediate results start in the on-chip memory and take no
+    capacity there. So the bound holds for results that stay whole or in tiles, under the same constraints and the same
+    cost model, leakage included. It does not cover results that stay in other memories, or layers that change.
+
+    Args:
+        workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
+        **settings: Those of `map`, with the objective energy or cycles.
+
+    Raises:
+        NotConformableError: The objective, the hardware or the cost model is not covered.
+        CallError, InputError, UnknownNameError: An argument is invalid.
+    """
+    network, _ = _prepared(workload, arch, settings)
+    return gain_of(network)
+
+
+@checked
+def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSettings]) -> NetworkFusion:
+    """Keep intermediate results of a network on chip where that costs least, as `tilewright map NET --fuse` does.
+
+    A result stays whole in one memory, from the layer that makes it to the last one that reads it. Layers are mapped in
+    sequence, each with the capacity that is left.
+
+    Args:
+        workload, arch: As for `map`. Only workloads with `reads` have results that may stay (docs/schemas.md).
+        **settings: Those of `map`, with the objective energy or cycles. The folder is for `network.json`, and for
+            `group.yaml`, which `evaluate` reads, if a group mapping can express the network. `verify --certificate`
+            checks `network.certificate.yaml`.
+
+    Raises:
+        NotConformableError: The objective, the hardware or the cost model is not covered, or a layer has no mapping.
+        CallError, InputError, UnknownNameError: An argument is invalid.
+        OutputError: The folder cannot be written to.
+    """
+    network, plan = _prepared(workload, arch, settings)
+    files = folder_of(settings, plan.workload, [("fusion", network.configuration)])
+    if files is not None:
+        files.clear()
+    gain = gain_of(network)
+    placed = network.place()
+    names = tuple(layer.name for layer in plan.workload.layers)
+    bound = placed.bound if gain.has_choice else None
+    figures = placed.energy_pj, placed.cycles, bound
+    fusion = NetworkFusion(gain, names, placed.residents, placed.costs, *figures, group_of(network, placed))
+    if plan.named and not network.configuration.constraints.uneven:
+        fusion = replace(fusion, certificate=_certificate(fusion, network, settings))
+    if files is None:
+        return fusion
+    files.write("network.json", json.dumps(fusion.data(), indent=1) + "\n")
+    if fusion.group is not None:
+        files.write("group.yaml", fusion.group.to_yaml())
+    if fusion.certificate is not None:
+        files.write("network.certificate.yaml", fusion.certificate.to_yaml())
+    return replace(fusion, folder=files.path, unwritten=files.failure)
+
+
+def fused_network(
+    workload: Workload, arch: Architecture, objective: Objective, settings: dict[str, Any]
+) -> ResidentNetwork:
+    """Return the network of a certificate, with its settings; nothing comes from the cache.
+
+    Raises:
+        InputError: A setting is unknown or invalid.
+        NotConformableError: The objective, the hardware or the cost model is not covered.
+    """
+    strange = sorted(settings.keys() - set(CERTIFIED))
+    if strange:
+        raise InputError(f"unknown settings: {', '.join(strange)}; expected {', '.join(CERTIFIED)}")
+    defaults: Any = {name: setting.default for name, setting in settings_of(MapSettings).items()}
+    return _prepared(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})[0]
+
+
+def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSettings) -> NetworkCertificate | None:
+    """Return the certificate of a fused network; None without a bound, or if a search was interrupted or found nothing."""
+    if found.bound is None:
+        return None
+    mappings = dict[str, Mapping]()
+    for name, cost in zip(found.layers, found.costs, strict=True):
+        if cost.layer is None or cost.layer.interrupted or cost.layer.result is None or cost.layer.result.best is None:
+            return None
+        mappings[name] = cost.layer.result.best
+    run, given = network.configuration, dict[str, Any](settings)
+    own = {name: given[name] for name in CERTIFIED if given[name] is not None}
+    own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
+    made = NetworkCertificate(
+        proof_version=FUSION_PROOFS,
+        objective=run.objective,
+        unfused=found.gain.unfused,
+        value=found.value,
+        bound=found.bound,
+        gap=gap_of(found.value, found.bound) or 0.0,
+        least=found.gain.least,
+        energy_pj=found.energy_pj,
+        cycles=found.cycles,
+        residents=tuple(resident.maker for resident in found.residents),
+        settings=FrozenDict(own),
+        architecture=run.architecture,
+        workload=network.workload,
+        mappings=FrozenDict(mappings),
+        versions=versions_of(run.mapper_record, run.model.record),
+    )
+    return made.model_copy(update={"digests": made.part_digests()})
+
+
+def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:
+    known = settings_of(MapSettings)
+    odd = [known[name].spelled[0] for name in UNUSED if (settings[name] or None) != (known[name].default or None)]  # type: ignore[literal-required]
+    if odd:
+        raise CallError(f"fused networks do not take {', '.join(odd)}")
+    plan, configuration = Plan.of_one(workload, arch, settings)
+    if plan.workload.is_list:
+        raise InputError(*plan.workload.told(), hint="results stay on chip between the layers of a network")
+
+    warn_of_inputs(plan.workload, configuration)
+
+    def search(asked: Sequence[LayerSearch]) -> Iterator[MappedLayer]:
+        return map_searches(asked, jobs=plan.jobs, cache=plan.results)
+
+    return ResidentNetwork(plan.workload, configuration, search), plan
+
+
+def gain_of(network: ResidentNetwork) -> FusionGain:
+    """Return what fusion can gain in a network at most.
+
+    Raises:
+        NotConformableError: A layer has no mapping.
+    """
+    plain, least = network.gain()
+    if not math.isfinite(plain):
+        failed = [cost.layer for cost in network.costs.values() if cost.layer is not None and cost.layer.report is None]
+        unmapped = {  # a layer is searched in several cases
+            layer.name: layer.error
+            for layer in failed
+            if layer.architecture is None or layer.architecture == network.configuration.architecture
+        }
+        reasons = [
+            Reason(
+                code="mapping",
+                where=name,
+                message=f"no mapping without fusion: {'none was found' if error is None else error.message}",
+            )
+            for name, error in unmapped.items()
+        ]
+        hint = next((error.hint for error in unmapped.values() if error is not None and error.hint), None)
+        told = f"{hint}; " if hint else ""
+        raise NotConformableError(
+            "the mapper of fused networks", reasons, hint=f"{told}`map` without --fuse says what each layer lacks"
+        )
+    configuration = network.configuration
+    return FusionGain(
+        network.workload.name,
+        configuration.architecture.name,
+        configuration.objective,
+        plain,
+        None if network.workload.unknown else min(plain, least),
+        None if network.home is None else network.home.name,
+        tuple(intermediate.maker for intermediate in network.may_stay),
+        network.workload.unknown,
+    )

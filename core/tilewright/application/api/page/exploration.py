@@ -1,0 +1,202 @@
+"""Page of an exploration in a store."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tilewright.application.api.hardware.exploration_report import ExplorationReport
+from tilewright.application.api.hardware.spaces import choice_column
+from tilewright.application.api.page.document import document
+from tilewright.application.api.page.parts import FORM, chart, escaped, facts, nest, section, table, totals
+from tilewright.application.drawing.charts import bars
+from tilewright.application.drawing.drawing import Drawing
+from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord
+from tilewright.application.exploration.space import Choice
+from tilewright.application.exploration.store import Store
+from tilewright.errors import InputError
+from tilewright.schema.mapped import BoundMapping
+from tilewright.schema.objective import EDP
+from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
+from tilewright.version import __version__
+
+DETAILED = 20
+"""Maximum number of points whose layers are shown."""
+NESTED = 3
+"""Maximum number of points whose loop nests are shown."""
+
+
+def exploration_page(report: ExplorationReport, store: Store | None = None) -> str:
+    """Return the page of an exploration; it shows loop nests if `store` has their problems and machines."""
+    record, best = report.record, sorted(report.front, key=lambda point: point.of(report.record.objective))
+    return document(
+        f"{record.workload} on {record.space['name']}",
+        totals(_totals(report)),
+        section(
+            "Pareto front", chart(report.plot.pareto, "front"),
+            note="Large red points are on the front of all quantities: no other point is at least as good in all and better in one. "
+            "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
+        ),
+        section("Points", points_table(report)),
+        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.title}, all executions of each layer."),
+        section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
+        section("Layers of the points on the front", *_details(best, store)),
+        section("Points without figures", _without(report.points)),
+        section("Provenance", facts(_provenance(report))),
+    )  # fmt: skip
+
+
+def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
+    record, found = report.record, report.found
+    yield "points tried", f"{len(report.points):,} of {record.size:,}"
+    yield "with mappings", f"{len(found):,}"
+    yield "on the front", f"{len(report.front):,}"
+    yield "dominated by bounds, not searched", f"{sum(point.outcome == 'bounded' for point in report.points):,}"
+    if found:
+        value = found[0].of(record.objective)
+        yield f"least {record.objective.title}", quantity(value, record.objective.unit)
+
+
+def points_table(report: ExplorationReport) -> str:
+    """Return the table of all points with figures, the best first, connected to the marks of the chart."""
+    rows = [each for each in report.rows() if each["energy_pj"] is not None]
+    marks, counts = {}, Counter[str]()
+    for row in rows:  # the order in which the chart draws them
+        group = "chosen" if row["on_front"] else "others"
+        marks[row["point"]] = f"{group}-{counts[group]}"
+        counts[group] += 1
+    sized = any(point.area_um2 is not None for point in report.found)
+    made = Table(
+        numbers("point"), *map(choice_column, report.record.choices), numbers("energy", "pJ"), numbers("cycles"),
+        numbers("EDP", "pJ x cycles"), *([numbers("area", "mm2", decimals=4)] if sized else []), "front",
+    )  # fmt: skip
+    front = {point.index for point in report.front}
+    for point in report.found:
+        values = [_choice(value) for value in point.values.values()]
+        area = [None if point.area_um2 is None else point.area_um2 * 1e-6] if sized else []
+        is_best = "front" if point.index in front else ""
+        made.add_row(point.index, *values, point.energy_pj, point.cycles, point.of(EDP), *area, is_best)
+    return table(made, "points", marks=[marks[point.index] for point in report.found]) if rows else ""
+
+
+def _energies(report: ExplorationReport) -> Drawing:
+    layers = report.found[0].layers if report.found else ()
+    places = list(dict.fromkeys(place for _, layer in layers for place in layer.places))
+    values = [[found.places.get(place, 0.0) * layer.count for place in places] for layer, found in layers]
+    step, unit = common_unit([math.fsum(value) for value in values], "pJ")
+    names = [f"{layer.name} x{layer.count}" if layer.count > 1 else layer.name for layer, _ in layers]
+    return bars("energy of the best point", names, places, [[each / step for each in row] for row in values], unit)
+
+
+def _beside(report: ExplorationReport) -> str:
+    if not report.found:
+        return ""
+    best, base = report.found[0], min(report.found, key=lambda point: point.index)
+    if best is base:
+        return "<p>The first architecture is the best one.</p>"
+    made = Table(
+        "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
+    )
+    for name in report.record.choices:
+        made.add_row(name, _choice(best.values[name]), _choice(base.values[name]), None)
+    for name, unit, values in (
+        ("energy", "pJ", (best.energy_pj, base.energy_pj)),
+        ("cycles", "", (best.cycles, base.cycles)),
+        ("EDP", "pJ x cycles", (best.of(EDP), base.of(EDP))),
+    ):
+        made.add_row(name, *(quantity(value, unit) for value in values), values[1] / values[0] if values[0] else None)
+    if best.area_um2 and base.area_um2:
+        made.add_row(
+            "area",
+            *(f"{(point.area_um2 or 0) * 1e-6:.4g} mm2" for point in (best, base)),
+            base.area_um2 / best.area_um2,
+        )
+    return table(made, "best")
+
+
+def _choice(value: Choice) -> str:
+    return value if isinstance(value, str) else f"{value:,.10g}"
+
+
+def _details(points: Sequence[ExploredPoint], store: Store | None) -> Iterator[str]:
+    """Yield the layers of each point: energies by component, limits and, for some points, loop nests."""
+    for number, point in enumerate(points[:DETAILED]):
+        places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
+        made = Table(
+            "layer",
+            SIZES,
+            numbers("count"),
+            *(numbers(place, "pJ", like="energy") for place in places),
+            numbers("cycles"),
+            Column("limited by"),
+        )
+        for layer, found in point.layers:
+            made.add_row(
+                layer.name,
+                layer.sizes,
+                layer.count,
+                *(found.places.get(place, 0.0) for place in places),
+                found.cycles,
+                found.binds or "-",
+            )
+        choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
+        nests = (
+            "" if store is None or number >= NESTED else "".join(_nest(store, point, *each) for each in point.layers)
+        )
+        yield (
+            f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
+            f"{table(made, f'point-{point.index}')}{nests}</details>"
+        )
+
+
+def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> str:
+    """Return the drawn loop nest of a layer; empty without a mapping, or if the stored data is no mapping."""
+    try:
+        loops = found.loops()
+        if loops is None or point.machine is None:
+            return ""
+        mapping = BoundMapping.of(loops, store.problem(layer.problem), store.architecture(point.machine))
+        drawn = nest(
+            [level.model_dump(mode="json") for level in mapping.levels()], str(mapping).splitlines()[-1].strip()
+        )
+    except (ValueError, InputError):
+        return ""
+    return f"<h3>{escaped(layer.name)} <small>{escaped(layer.sizes)}</small></h3>{drawn}"
+
+
+def _without(points: Sequence[ExploredPoint]) -> str:
+    """Return the reasons for missing figures, the most frequent first; empty without any."""
+    lacking = [point for point in points if not math.isfinite(point.energy_pj)]
+    kinds = {point.index: (point.told or "").partition(": ")[0] for point in lacking}
+    made = Table("reason", numbers("points"), "example")
+    for kind, count in Counter(kinds.values()).most_common():
+        made.add_row(
+            kind, count, next(f"point {point.index}: {point.told}" for point in lacking if kinds[point.index] == kind)
+        )
+    return table(made, "without") if lacking else ""
+
+
+def _provenance(report: ExplorationReport) -> Iterator[tuple[str, object]]:
+    record = report.record
+    data = record.model_dump(mode="json")
+    for name in ("tilewright", "mapper", "model", "objective", "constraints", "budget", "seed"):
+        value = data["methods"].get(name)
+        if value is not None:
+            yield name, value
+    yield "strategy", record.strategy
+    yield "workload", f"{record.workload}: {len(record.layers)} distinct layers"
+    yield (
+        "CPU seconds of the searches",
+        f"{math.fsum(one.cpu_seconds for point in report.points for _, one in point.layers):,.1f}",
+    )
+    yield "exploration", record.key
+    yield "method", record.method
+    for name, value in data["space"].items():
+        if name in FORM:
+            continue
+        if name == "choices":
+            yield from ((f"choice {choice}", values) for choice, values in value.items())
+        else:
+            yield f"space, {name}", value
+    yield "page by tilewright", __version__

@@ -1,0 +1,237 @@
+"""Pages of mapped networks: one, or a comparison of two."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.application.api.page.document import document
+from tilewright.application.api.page.parts import chart, escaped, facts, nest, readable, section, table, totals
+from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.drawing.charts import bars
+from tilewright.application.drawing.drawing import Drawing
+from tilewright.plugin.result import proof
+from tilewright.schema.mapped import MappedProblem, read_mapping
+from tilewright.schema.origin import Origin
+from tilewright.schema.report.printed import ACTIONS
+from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
+from tilewright.version import __version__
+
+Layer = Mapping[str, Any]
+SETTINGS = ("arch", "constraints", "mapper", "model", "objective", "seed")
+
+
+def network_page(data: Mapping[str, Any], folder: Path) -> str:
+    """Return the page of a mapped network, from its `summary.json` and the mapping files next to it."""
+    plots = NetworkPlots(data)
+    layers = data["layers"]
+    return document(
+        f"{data['workload']} on {data['arch']}",
+        totals(_totals(data)),
+        section("Energy", chart(plots.energy, "energy"), note="All executions of each layer, by component."),
+        section("Latency", chart(plots.latency, "latency"), note="All executions of each layer, by what the cycles wait for."),
+        section(
+            "Roofline", chart(plots.roofline, "roofline"),
+            note="MACs per cycle over MACs per word that passes the outermost memory's busiest port. Lines are the limits of the units and of that port.",
+        ),
+        section("Layers", table(_layer_table(data, plots), "layers", [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)])),
+        section("Not mapped", _unmapped(data)),
+        section("Figures of the mapper", _figures(data), note="Figures that the mapper reports of each search, in its own units."),
+        section(
+            "Mappings", *_nests(layers),
+            note="Each loop nest next to the memories. Loops at the left of a memory are outside it. A stationary tile stays in its memory for that many steps.",
+        ),
+        section("Convergence", chart(plots.convergence, "convergence"), note="Best value of each search over the number of evaluated mappings."),
+        section("Provenance", facts(_provenance(data, folder))),
+    )  # fmt: skip
+
+
+def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
+    """Return the page that compares two mapped networks."""
+    (first, one), (second, other) = runs
+    names = [f"A: {first.name}", f"B: {second.name}"]
+    found = [dict(_totals(each)) for _, each in runs]
+    whole = Table("figure", names[0], names[1], numbers("B / A", decimals=3), title="totals")
+    ratios = {name: _ratio(one["totals"].get(key), other["totals"].get(key)) for name, key in TOTALS.items()}
+    for name in dict.fromkeys([*found[0], *found[1]]):
+        whole.add_row(name, found[0].get(name, "-"), found[1].get(name, "-"), ratios.get(name))
+    settings = [dict(_provenance(each, folder)) for folder, each in runs]
+    differing = Table("setting", *(Column(name, wrapped=True) for name in names))
+    for name in dict.fromkeys([*settings[0], *settings[1]]):
+        texts = [readable(setting.get(name, "-")) for setting in settings]
+        if texts[0] != texts[1]:
+            differing.add_row(name, *texts)
+    return document(
+        f"{_title(one)} and {_title(other)}",
+        f"<p>A is {escaped(first)}, B is {escaped(second)}.</p>",
+        section("Totals", table(whole, "totals")),
+        section("Energy", chart(lambda: _both(runs, names, "energy_pj", "pJ"), "energy"), note="All executions of each layer."),
+        section("Latency", chart(lambda: _both(runs, names, "cycles", "cycles"), "latency"), note="All executions of each layer."),
+        section("Layers", table(_both_table(one, other), "layers")),
+        section("What differs", table(differing, "differences")),
+    )  # fmt: skip
+
+
+def _title(data: Mapping[str, Any]) -> str:
+    return f"{data['workload']} on {data['arch']}"
+
+
+TOTALS = {"energy": "energy_pj", "cycles": "cycles", "EDP": "edp", "area": "area_um2", "MACs": "macs"}
+
+
+def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the total figures with their units."""
+    found, layers = data["totals"], data["layers"]
+    listed = data.get("content") == "layers"
+    if listed:
+        yield "content", "list of layers, no total"
+    else:
+        yield "energy", quantity(found["energy_pj"], "pJ")
+        yield "cycles", quantity(found["cycles"], "")
+        yield "EDP", quantity(found["edp"], "pJ x cycles")
+    if found["clock_ghz"] and found["cycles"]:
+        yield f"time at {found['clock_ghz']:g} GHz", quantity(1e3 * found["cycles"] / found["clock_ghz"], "ps")
+    if found["area_um2"]:
+        yield "area", f"{found['area_um2'] * 1e-6:.4g} mm2"
+    if not listed:
+        yield "MACs", f"{found['macs']:,}"
+    yield "distinct layers", f"{len(layers):,}"
+    proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
+    yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
+    wider = sum(map(_is_wider, layers))
+    if wider:
+        yield "in spaces wider than the files'", f"{wider:,} layers"
+    if data["unmapped"]:
+        yield "operators not mapped", f"{len(data['unmapped']):,}"
+
+
+def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
+    named = any(layer.get("origins") for layer in data["layers"])
+    made = Table(
+        "layer", *(["origin"] if named else []), SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
+        numbers("energy x count", "pJ", like="energy"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
+        numbers("utilization", "%", decimals=1), "limited by", "proved",
+    )  # fmt: skip
+    for layer in data["layers"]:
+        best, count = layer["best"], layer["count"]
+        energy, used = best["energy_pj"], best["utilization"]
+        made.add_row(
+            layer["name"], *([_origin(layer)] if named else []), _shape(layer), count, layer["macs"], energy, None if energy is None else energy * count, best["cycles"],
+            best["edp"], None if used is None else 100 * used, _limit(layer) or layer["error"] or "-",
+            (proof(layer["search"]["gap"]) or "no") + (", wider" if _is_wider(layer) else ""),
+        )  # fmt: skip
+    return made
+
+
+def _is_wider(layer: Layer) -> bool:
+    """Return whether rules of the files were not searched, and the mapping may break one."""
+    return any(rule["missing"] or not rule["satisfied"] for rule in layer.get("unsearched", ()))
+
+
+def _origin(layer: Layer) -> str:
+    """Return the place of the layer in the network's file."""
+    found = layer.get("origins", {}).get(layer["name"])
+    return str(Origin.model_validate(found)) if found else "-"
+
+
+def _shape(layer: Layer) -> str:
+    return " ".join(f"{name}={size}" for name, size in layer["dimensions"].items() if size > 1)
+
+
+def _limit(layer: Layer) -> str:
+    if not layer["limits"]:
+        return ""
+    return f"{layer['limits'][0]['name']} {ACTIONS[layer['limits'][0]['action']]}".rstrip()
+
+
+def _unmapped(data: Mapping[str, Any]) -> str:
+    """Return the unmapped operators by kind and reason, or an empty text."""
+    found = Counter((each["operator"], each["reason"]) for each in data["unmapped"])
+    if not found:
+        return ""
+    work = Counter[tuple[str, str]]()
+    for each in data["unmapped"]:
+        work[each["operator"], each["reason"]] += each["operations"] or 0
+    made = Table("operator", numbers("count"), numbers("scalar operations"), "reason")
+    for (operator, reason), count in sorted(found.items(), key=lambda each: (-work[each[0]], -each[1])):
+        made.add_row(operator, count, work[operator, reason], reason)
+    return table(made, "unmapped")
+
+
+def _figures(data: Mapping[str, Any]) -> str:
+    """Return the table of the mapper's figures, or an empty text."""
+    found = {layer["name"]: layer["search"]["figures"] for layer in data["layers"]}
+    names = list(dict.fromkeys(name for figures in found.values() for name in figures))
+    made = Table("layer", *(numbers(name) for name in names))
+    for layer, figures in found.items():
+        made.add_row(layer, *(figures.get(name) for name in names))
+    return table(made, "figures") if names else ""
+
+
+def _nests(layers: Sequence[Layer]) -> Iterator[str]:
+    for at, layer in enumerate(layers):
+        if layer["levels"]:
+            file = layer["best"]["mapping_file"]
+            summary = f"<summary>{escaped(layer['name'])} <small>{escaped(_shape(layer))}</small></summary>"
+            told = f"<p>File <code>{escaped(file)}</code></p>" if file else ""
+            is_open = " open" if len(layers) == 1 else ""
+            yield f'<details id="nest-{at}"{is_open}>{summary}{told}{nest(layer["levels"], layer["nest"][-1].strip())}</details>'
+
+
+def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, object]]:
+    """Yield the settings of the run, with plugins and options as the first mapping file records them."""
+    name = next((each["best"]["mapping_file"] for each in data["layers"] if each["best"]["mapping_file"]), None)
+    file = folder / Path(name or "").name
+    written = read_mapping(file) if name and file.is_file() else None
+    recorded: dict[str, object] = {}
+    if isinstance(written, MappedProblem) and written.provenance is not None:
+        recorded = written.provenance.model_dump(mode="json", include={"tilewright", "mapper", "model"})
+    yield from ({name: data[name] for name in SETTINGS} | recorded).items()
+    yield "folder", folder.name
+    yield "page by tilewright", __version__
+
+
+def _both(runs: Sequence[tuple[Path, Mapping[str, Any]]], names: Sequence[str], key: str, unit: str) -> Drawing:
+    """Return bars of one figure, a pair for each layer, of all its executions."""
+    layers = _together(runs[0][1], runs[1][1])
+    values = [[_times(each, key) for each in pair] for _, *pair in layers]
+    step, unit = common_unit([each for pair in values for each in pair if each is not None], unit)
+    scaled = [[None if each is None else each / step for each in pair] for pair in values]
+    return bars(f"{key.partition('_')[0]} by layer", [name for name, *_ in layers], names, scaled, unit, stacked=False)
+
+
+def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Layer | None, Layer | None]]:
+    """Return (name, layer of A, layer of B) for every layer of either."""
+    first, second = ({layer["name"]: layer for layer in data["layers"]} for data in (one, other))
+    return [(name, first.get(name), second.get(name)) for name in dict.fromkeys([*first, *second])]
+
+
+def _times(layer: Layer | None, key: str) -> float | None:
+    if layer is None or layer["best"][key] is None:
+        return None
+    return float(layer["best"][key] * layer["count"])
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return other / one if one and other is not None else None
+
+
+def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
+    made = Table(
+        "layer", SIZES, "count", numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
+        numbers("energy B / A", decimals=3), numbers("cycles A"), numbers("cycles B"), numbers("cycles B / A", decimals=3),
+        "limited by A", "limited by B",
+    )  # fmt: skip
+    for name, *pair in _together(one, other):
+        shapes = list(dict.fromkeys(_shape(each) for each in pair if each is not None))
+        cells: list[float | None] = []
+        for key in ("energy_pj", "cycles"):
+            values = [None if each is None else each["best"][key] for each in pair]
+            cells += [*values, _ratio(*values)]
+        counts = dict.fromkeys(str(each["count"]) for each in pair if each is not None)
+        made.add_row(
+            name, "; ".join(shapes), "; ".join(counts), *cells, *((each and _limit(each)) or "-" for each in pair)
+        )
+    return made

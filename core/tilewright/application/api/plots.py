@@ -1,0 +1,216 @@
+"""Charts of results, by kind: energy, latency, roofline, Pareto front, convergence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
+from tilewright.application.drawing.drawing import Drawing
+from tilewright.schema.objective import Objective
+from tilewright.schema.report.printed import ACTIONS
+from tilewright.tables import common_unit
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class NetworkPlots:
+    """Charts of mapped layers.
+
+    `data` is the JSON document of `map --json`, and `kinds` the names of the charts.
+    """
+
+    data: Mapping[str, Any]
+    kinds: ClassVar[tuple[str, ...]] = ("energy", "latency", "roofline", "convergence")
+
+    @cached_property
+    def mapped(self) -> Rows:
+        """Layers that have a mapping."""
+        return [layer for layer in self.data["layers"] if layer["best"]["valid"]]
+
+    @cached_property
+    def energy_unit(self) -> tuple[float, str]:
+        """Number of pJ in the unit of all energies, and its name."""
+        energies = [layer["best"]["energy_pj"] for layer in self.mapped]
+        return common_unit(
+            [*energies, *(energy * layer["count"] for energy, layer in zip(energies, self.mapped, strict=True))], "pJ"
+        )
+
+    @property
+    def _names(self) -> list[str]:
+        return [layer["name"] + (f" x{layer['count']}" if layer["count"] > 1 else "") for layer in self.mapped]
+
+    def _stacked(self, title: str, parts: Sequence[Mapping[str, float]], unit: str) -> Drawing:
+        """Return bars of the parts of each layer; all executions count."""
+        series = list(dict.fromkeys(name for part in parts for name in part))
+        values = [
+            [part.get(name, 0.0) * layer["count"] for name in series]
+            for part, layer in zip(parts, self.mapped, strict=True)
+        ]
+        return bars(title, self._names, series, values, unit)
+
+    def energy(self) -> Drawing:
+        """Return the energy by layer and component, of all executions of each layer."""
+        step, unit = self.energy_unit
+        parts: list[dict[str, float]] = []
+        for layer in self.mapped:
+            parts.append({})
+            for row in layer["energy"] or [{"level": "energy", "energy_pj": layer["best"]["energy_pj"]}]:
+                parts[-1][row["level"]] = parts[-1].get(row["level"], 0.0) + row["energy_pj"] / step
+        return self._stacked("energy by layer and component", parts, unit)
+
+    def latency(self) -> Drawing:
+        """Return the cycles by layer and by the limit that binds them, of all executions of each layer."""
+        parts = [
+            {_named(each): float(each["binding_cycles"]) for each in layer["limits"] if each["binding_cycles"]}
+            or {"cycles": float(layer["best"]["cycles"])}
+            for layer in self.mapped
+        ]
+        return self._stacked("cycles by layer and by what they wait for", parts, "cycles")
+
+    @cached_property
+    def compute_units(self) -> float:
+        """Number of compute units, derived from the utilization of the layers; 0 if no layer has one."""
+        busy = [each for each in self.mapped if each["best"]["utilization"]]
+        found = (each["macs"] / (each["best"]["utilization"] * each["best"]["cycles"]) for each in busy)
+        return round(max(found, default=0.0), 6)
+
+    def port(self, layer: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the busiest port of the outermost memory, or None if the model reports no ports."""
+        places = dict.fromkeys(row["level"] for each in self.mapped for row in each["energy"])
+        ports = [each for each in layer["limits"] if each["action"] != "compute" and each["words"]]
+        first = next((place for place in places if any(port["name"] == place for port in ports)), None)
+        mine = [port for port in ports if port["name"] == first]
+        return max(mine, key=lambda each: float(each["words"]), default=None)
+
+    def roofline(self) -> Drawing:
+        """Return MACs per cycle over MACs per word of the outermost memory's busiest port."""
+        found = [(layer, port) for layer in self.mapped if (port := self.port(layer)) is not None]
+        points = [
+            RooflinePoint(layer["name"], layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
+            for layer, port in found
+        ]
+        rates = [port["words_per_cycle"] for _, port in found if port["words_per_cycle"]]
+        return roofline("roofline", points if self.compute_units else [], self.compute_units, max(rates, default=None))
+
+    def convergence(self) -> Drawing:
+        """Return the best value of each search over the number of evaluated mappings."""
+        histories = {layer["name"]: layer["search"]["history"] for layer in self.mapped}
+        bound = self.mapped[0]["search"]["lower_bound"] if len(self.mapped) == 1 else None
+        return convergence(
+            "convergence of the searches", histories, Objective.named(self.data["objective"]).unit, bound
+        )
+
+
+@dataclass(frozen=True)
+class ReportPlots(NetworkPlots):
+    """Charts of reports of an evaluation, with a row each."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("energy", "latency", "roofline")
+
+
+@dataclass(frozen=True)
+class ComparisonPlots:
+    """Charts of a comparison. `data` is the JSON document of `compare --json`."""
+
+    data: Mapping[str, Any]
+    kinds: ClassVar[tuple[str, ...]] = ("energy", "latency")
+
+    def _bars(self, title: str, key: str, unit: str) -> Drawing:
+        drawn = {(at, price["model"]) for at, row in enumerate(self.data["rows"]) for price in row["prices"] if price[key] is not None}  # fmt: skip
+        rows = [row for at, row in enumerate(self.data["rows"]) if any(at == one for one, _ in drawn)]
+        models = [name for name in self.data["models"] if any(name == other for _, other in drawn)]
+        several = len({row["guide"] for row in rows}) > 1
+        names = [f"{row['layer']} {row['mapper']}" + (f" under {row['guide']}" if several else "") for row in rows]
+        found = [{price["model"]: price[key] for price in row["prices"]} for row in rows]
+        known = [value for each in found for value in each.values() if value is not None]
+        step, unit = common_unit(known, unit)
+        values = [
+            [None if each.get(name) is None else each[name] / step for name in models] for each in found
+        ]  # a model that refuses a mapping has no bar
+        return bars(title, names, models, values, unit, stacked=False)
+
+    def energy(self) -> Drawing:
+        """Return the energy of each best mapping, by all models; rows and models without figures are left out."""
+        return self._bars("energy by layer and mapper", "energy_pj", "pJ")
+
+    def latency(self) -> Drawing:
+        """Return the cycles of each best mapping, by all models."""
+        return self._bars("cycles by layer and mapper", "cycles", "cycles")
+
+
+@dataclass(frozen=True)
+class FrontPlots:
+    """Chart of the Pareto fronts of layers. `data` is the JSON document of `map --pareto --json`."""
+
+    data: Mapping[str, Any]
+    kinds: ClassVar[tuple[str, ...]] = ("pareto",)
+
+    def pareto(self) -> Drawing:
+        """Return energy over cycles of the Pareto-optimal mappings, a panel for each layer."""
+        panels = []
+        for layer in self.data["layers"]:
+            points = layer["points"]
+            step, unit = common_unit([point["energy_pj"] for point in points], "pJ")
+            places = [(float(point["cycles"]), point["energy_pj"] / step) for point in points]
+            panels.append(Panel(layer["name"], "cycles", f"energy, {unit}", places, [True] * len(places)))
+        return pareto("Pareto fronts of the layers", panels, "the Pareto-optimal mappings")
+
+
+def figures_of(points: Rows) -> list[tuple[str, list[float]]]:
+    """Return (name with unit, values) of energy, cycles and, if all are known, area of explored points."""
+    step, unit = common_unit([point["energy_pj"] for point in points], "pJ")
+    found = [
+        (f"energy, {unit}", [point["energy_pj"] / step for point in points]),
+        ("cycles", [float(point["cycles"]) for point in points]),
+    ]
+    if all(point["area_um2"] is not None for point in points):
+        found.append(("area, mm2", [point["area_um2"] * 1e-6 for point in points]))
+    return found
+
+
+@dataclass(frozen=True)
+class ExplorationPlots:
+    """Chart of an exploration. `rows` are those of its report."""
+
+    rows: Rows
+    kinds: ClassVar[tuple[str, ...]] = ("pareto",)
+
+    def pareto(self) -> Drawing:
+        """Return the points in energy, cycles and area, two at a time, each with the front of these two."""
+        points = [row for row in self.rows if row["energy_pj"] is not None]
+        axes = figures_of(points)
+        chosen = [bool(point["on_front"]) for point in points]
+        names = [str(point["point"]) if point["on_front"] else "" for point in points]
+        pairs = [(one, other) for at, one in enumerate(axes) for other in axes[at + 1 :]]
+        panels = [
+            Panel("", one, other, list(zip(xs, ys, strict=True)), chosen, names) for (one, xs), (other, ys) in pairs
+        ]
+        return pareto("Pareto front of the exploration", panels, "Pareto-optimal in all quantities at once")
+
+
+def report_plots(rows: Rows) -> ReportPlots:
+    """Return the charts of evaluated reports.
+
+    Args:
+        rows: `name`, and the `report` as a dict with its energy rows.
+    """
+    layers = [
+        {
+            "name": row["name"],
+            "count": 1,
+            "macs": row["report"]["macs"],
+            "best": {key: row["report"][key] for key in ("valid", "energy_pj", "cycles", "utilization")},
+            "energy": row["energy"],
+            "limits": row["report"]["limits"],
+        }
+        for row in rows
+    ]
+    return ReportPlots({"layers": layers})
+
+
+def _named(limit: Mapping[str, Any]) -> str:
+    return f"{limit['name']} {ACTIONS[limit['action']]}".rstrip()

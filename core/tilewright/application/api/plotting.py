@@ -1,0 +1,125 @@
+"""`plot`: writes a chart or a picture of a folder, a store, a mapping or an architecture."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tilewright.application.api.call_arguments import checked, one_of
+from tilewright.application.api.evaluation import evaluate
+from tilewright.application.api.hardware.exploration import explored
+from tilewright.application.api.load import load, load_architecture
+from tilewright.application.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
+from tilewright.application.drawing.diagrams import draw
+from tilewright.application.drawing.drawing import Drawing
+from tilewright.errors import InputError, UnknownNameError
+from tilewright.files import is_file, read_bytes
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.mapped import MappedProblem
+
+KINDS = ("energy", "latency", "roofline", "pareto", "convergence", "mapping", "architecture")
+SUMMARIES = {"summary.json": NetworkPlots, "front.json": FrontPlots, "compare.json": ComparisonPlots}
+MAX_BYTES = 64 * 2**20
+"""Maximum size of a summary, which grows by some 20 kB for each layer."""
+DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
+"""Errors of a summary that was not written by Tilewright."""
+STORES = (".sqlite", ".sqlite3", ".db")
+
+
+@checked
+def plot(
+    source: str | os.PathLike[str],
+    file: str | os.PathLike[str] = "plot.svg",
+    *,
+    kind: str | None = None,
+    exploration: str | None = None,
+) -> Path:
+    """Write a chart or a picture as SVG or PNG, as `tilewright plot` does.
+
+    Args:
+        source: A folder that `map` or `compare` wrote, a store of `explore`, a mapping file of
+            `map`, or an architecture (file or library name).
+        file: The file to write; its suffix, .svg or .png, selects the format.
+        kind: energy, latency, roofline, pareto, convergence, mapping or architecture. Default: the
+            first kind that the source has.
+        exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
+
+    Raises:
+        InputError, UnknownNameError: The source has no such chart, or nothing to draw.
+        OutputError: The file cannot be written.
+    """
+    if kind is not None:
+        one_of("kind", kind, KINDS)
+    drawings = drawings_of(source, exploration)
+    if kind is not None and kind not in drawings:
+        raise InputError(f"{source} has no chart of kind {kind}", hint=f"it has {', '.join(drawings)}")
+    return drawings[kind or next(iter(drawings))]().save(file)
+
+
+def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict[str, Callable[[], Drawing]]:
+    """Return functions that draw the source, by kind.
+
+    Raises:
+        InputError, UnknownNameError: The source cannot be read.
+    """
+    path = Path(source)
+    if path.is_dir():
+        name = next((name for name in SUMMARIES if (path / name).is_file()), None)
+        if name is None:
+            raise InputError(f"{path} has none of {', '.join(SUMMARIES)}", hint="give a folder that `-o` wrote")
+        return _methods(SUMMARIES[name](summary_of(path / name)), path / name)
+    if path.suffix in STORES:
+        return _methods(explored(path, exploration).plot)
+    try:
+        found = load(source) if is_file(source) else load_architecture(source)
+    except UnknownNameError as error:
+        raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
+    if isinstance(found, MappedProblem):
+        drawings: dict[str, Callable[[], Drawing]] = {
+            "mapping": partial(draw, found),
+            "architecture": partial(draw, found.architecture),
+        }
+        return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}
+    if isinstance(found, Architecture):
+        return {"architecture": partial(draw, found)}
+    raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
+
+
+def _evaluated(mapping: MappedProblem, kind: str) -> Drawing:
+    """Return a chart of a mapping's report by the default cost model."""
+    drawing = getattr(evaluate(mapping).plot, kind)()
+    assert isinstance(drawing, Drawing)
+    return drawing
+
+
+def summary_of(file: Path) -> dict[str, Any]:
+    """Return the document in a summary file; raise InputError if it is not one."""
+    try:
+        data = json.loads(read_bytes(file, MAX_BYTES))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is damaged: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{file} was not written by tilewright", hint="give a folder that `-o` wrote")
+    return data
+
+
+def _methods(plots: Any, file: Path | None = None) -> dict[str, Callable[[], Drawing]]:
+    """Return the charts by kind; a chart of a damaged file raises InputError."""
+
+    def drawn(kind: str) -> Drawing:
+        try:
+            drawing = getattr(plots, kind)()
+        except DAMAGED as error:
+            if file is None or isinstance(error, InputError):
+                raise
+            raise InputError(f"{file} was not written by tilewright: {type(error).__name__}: {error}") from None
+        assert isinstance(drawing, Drawing)
+        return drawing
+
+    return {kind: partial(drawn, kind) for kind in plots.kinds}

@@ -1,0 +1,142 @@
+"""Settings of `map`, `front`, `compare` and `explore`, each defined once.
+
+The signatures, docstrings and options of these functions and commands follow from the classes here,
+and a test compares the table in docs/commands.md with them. Types are quoted, because the command
+line reads this module before anything heavy is imported.
+"""
+
+import os
+from collections.abc import Mapping as MappingOf
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Required, TypedDict
+
+from tilewright.application.api.keywords import REQUIRED, Setting
+
+if TYPE_CHECKING:
+    from tilewright.application.api.load import Source
+    from tilewright.plugin.costmodel import CostModel
+    from tilewright.plugin.mapper import Mapper
+
+MARKED = "the one marked in `tilewright plugins`"
+
+# fmt: off
+
+
+class Searches(TypedDict, total=False):
+    """Settings of every search."""
+
+    objective: Annotated["str | None", Setting(
+        None, "metric to minimise: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles", "edp|ed2p|energy|cycles",
+        unset="that of another tool's files, else edp")]
+    constraints: Annotated["Source | None", Setting(
+        None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",
+        unset="the dataflow published for the architecture")]
+    factors: Annotated["str | None", Setting(
+        None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller; as_needed: "
+        "ragged for layers with a size that few tiles divide, such as a prime", "perfect|ragged|as_needed", unset="as in the constraints, else perfect")]
+    uneven: Annotated["bool | None", Setting(
+        None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
+        flags=("--uneven",), unset="as in the constraints, else no")]
+    value_bits: Annotated['Literal["architecture", "network"]', Setting(
+        "architecture", "whether the memories set the widths of values, or the network, such as 8 bits",
+        "architecture|network")]
+    seconds: Annotated["float | None", Setting(
+        None, "time limit of each search, of one distinct layer", "S", least=0)]
+    evaluations: Annotated["int | None", Setting(
+        None, "maximum number of mappings per search", "N", least=1,
+        unset="100,000; no limit with seconds, or if the mapper terminates on its own")]
+    patience: Annotated["int | None", Setting(
+        None, "stop a search after this many mappings without improvement", "N", least=1)]
+    seed: Annotated["int", Setting(0, "seed of the search; equal seeds give equal results", "N", least=0)]
+    mapper_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the mappers, or of one by its name", "[NAME.]KEY=VALUE", ("--mapper-option",))]
+    model_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the cost models, or of one by its name", "[NAME.]KEY=VALUE", ("--model-option",))]
+    jobs: Annotated["int", Setting(1, "layers mapped in parallel, each in a process", "N", ("--jobs", "-j"), least=1)]
+    progress: Annotated["bool | None", Setting(
+        None, "whether to show a bar on stderr", flags=("--quiet",), unset="in terminals and notebooks")]
+    cache: Annotated["bool | str | os.PathLike[str]", Setting(
+        True, "whether to reuse and store results, or the folder for them", flags=("--no-cache",),
+        option_help="search again, and store no results in the cache")]
+    resume: Annotated["bool", Setting(
+        False, "continue the run in the folder; finished layers come from the cache (explorations always continue)")]
+    notation: Annotated["str | None", Setting(
+        None, "notation of other tools' input files", "NOTATION", ("--from",), unset="detected", plugins="adapter")]
+    reading: Annotated["MappingOf[str, Any] | None", Setting(
+        None, 'options of that notation\'s adapter, such as `{"set": {"architecture": "eyeriss_like"}}`',
+        flags=("--set", "--dense", "--one-energy", "--dataflow"))]
+
+
+class Settings(Searches, total=False):
+    """Settings of searches that may write a folder."""
+
+    folder: Annotated["str | os.PathLike[str] | None", Setting(
+        None, "folder for mapping files, each written once it is found, and for summaries", "DIR", ("--output", "-o"))]
+    force: Annotated["bool", Setting(False, "replace files of another workload's run in the folder")]
+
+
+class Plugins(TypedDict, total=False):
+    """One mapper and one cost model."""
+
+    mapper: Annotated["str | Mapper | None", Setting(
+        None, "mapper of the search", "NAME", plugins="mapper",
+        unset=f"{MARKED}, with a fallback for layers where it can prove nothing")]
+    model: Annotated["str | CostModel | None", Setting(
+        None, "cost model of the search", "NAME", plugins="cost model", unset=MARKED)]
+
+
+class Clusters(TypedDict, total=False):
+    """Computers that search."""
+
+    cluster: Annotated["str | None", Setting(
+        None, "address of a Dask scheduler (extra dask), such as tcp://host:8786; its workers search instead of local "
+        "processes", "ADDRESS")]
+
+
+class MapSettings(Plugins, Settings, Clusters, total=False):
+    """Settings of `map`."""
+
+    algorithms: Annotated["str | Sequence[str] | None", Setting(
+        None, "algorithms to map for each layer; all steps of all alternatives are mapped",
+        "NAME,...", plugins="algorithm")]
+    movement: Annotated['Literal["counted", "none"]', Setting(
+        "counted", "whether totals include the cost of tensors that algorithms rearrange in memory", "counted|none")]
+    algorithm_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the algorithms, or of one by its name", "[NAME.]KEY=VALUE", ("--algorithm-option",))]
+
+
+class FrontSettings(Plugins, Settings, total=False):
+    """Settings of `front`."""
+
+    points: Annotated["int", Setting(
+        8, "maximum number of points per layer", "N", ("--pareto",), least=2,
+        option_help="report up to N Pareto-optimal mappings per layer (energy, cycles)")]
+
+
+class CompareSettings(Settings, total=False):
+    """Settings of `compare`."""
+
+    mappers: Required[Annotated["str | Sequence[str | Mapper]", Setting(
+        REQUIRED, "mappers to compare", "A,B,...", plugins="mapper")]]
+    models: Annotated["str | Sequence[str | CostModel] | None", Setting(
+        None, "cost models, each used by every mapper", "X,Y,...", plugins="cost model", unset=MARKED)]
+
+
+class ExploreSettings(Plugins, Searches, Clusters, total=False):
+    """Settings of `explore`."""
+
+    weights: Annotated["Sequence[int] | None", Setting(
+        None, "executions of each of several networks", "N,N,...", unset="once each")]
+    strategy: Annotated["str | None", Setting(
+        None, "choice and order of the points", "NAME", plugins="strategy", unset=MARKED)]
+    strategy_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the strategy", "KEY=VALUE", ("--strategy-option",))]
+    points: Annotated["int | None", Setting(
+        None, "maximum number of points, each tried once; drawn at random with the seed, unless the strategy chooses "
+        "them", "N", unset="all, in order", least=1)]
+    bounds: Annotated["bool", Setting(
+        True, "whether to skip points that are dominated in energy, cycles and area, by bounds from the cost model's "
+        "relaxation", flags=("--no-bounds",), option_help="also search points whose bounds are dominated")]
+    store: Annotated["str | os.PathLike[str] | None", Setting(
+        None, "SQLite file for results; stored ones are not searched again", "FILE", unset="a file in the cache")]
+    retry: Annotated["bool", Setting(False, "repeat searches that failed before")]

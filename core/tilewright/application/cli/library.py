@@ -1,0 +1,198 @@
+"""Command `tilewright library`: files of the installation to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.application.cli import options
+
+if TYPE_CHECKING:
+    from tilewright.schema.workload import Workload
+
+
+app = typer.Typer(help="List the installed library, print one of its files, or list the layers of a workload.")
+
+
+@app.callback(invoke_without_command=True)
+def library_command(context: typer.Context, json: options.Json = False) -> None:
+    """List the installed library, print one of its files, or list the layers of a workload."""
+    if context.invoked_subcommand is None:
+        _list(json)
+
+
+@app.command("archs", cls=options.Command)
+def archs_command(json: options.Json = False) -> None:
+    """List architectures, their constraints, and fitting cost models."""
+    _list(json, workloads=False)
+
+
+@app.command("workloads", cls=options.Command)
+def workloads_command(json: options.Json = False) -> None:
+    """List workloads, including those of frontends."""
+    _list(json, archs=False)
+
+
+@app.command("show", cls=options.Command)
+def show_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="architecture, constraints (eyeriss.row_stationary), workload, layer of a workload, or formula",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="file to write")] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print a library file, as a start for one of your own."""
+    import tilewright as tw
+    from tilewright.application.cli.common import note, print_json
+    from tilewright.files import write_text
+
+    found = tw.load(name)
+    shipped = tw.library.text(name)
+    if json:
+        print_json((found if shipped is None else type(found).from_yaml(shipped)).to_data())
+        return
+    text = found.to_yaml() if shipped is None else shipped
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    write_text(output, text)
+    if not quiet:
+        note(f"written to {output}")
+
+
+@app.command("layers", cls=options.Command)
+def layers_command(
+    workload: options.Workload,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="file for the graph: FILE.graphml or FILE.json"),
+    ] = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """List a workload's layers, and the results that they read."""
+    from tilewright.application.api.load import load_workload
+    from tilewright.application.cli.common import note
+
+    found = load_workload(workload)
+    if output is not None:
+        _write_graph(found, output)
+        if not quiet:
+            note(f"written to {output}: {len(found.layers)} layers, {found.graph.number_of_edges()} edges")
+    _print_layers(found, json)
+
+
+def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:
+    from tilewright.application.api.load import workload_names
+    from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.tables import Column, Table, numbers
+
+    rows, names = _architectures() if archs else [], workload_names() if workloads else {}
+    if json:
+        sources = [{"name": name, "source": source} for name, source in names.items()]
+        print_json({"schema_version": 1, "archs": rows, "workloads": sources})
+        return
+    tables = []
+    if rows:
+        units, memories = numbers("compute units", rank=1), Column("memories, outermost first", wrapped=True)
+        tables.append(Table("architecture", units, memories, Column("constraints (* by default)", wrapped=True),
+                            Column("cost models that fit", wrapped=True), more="--json"))  # fmt: skip
+        for row in rows:
+            rules = [f"*{name}" if name == row["dataflow"] else name for name in row["constraints"]]
+            tables[-1].add_row(
+                row["name"],
+                row["compute_units"],
+                ", ".join(row["memories"]),
+                ", ".join(rules),
+                ", ".join(row["models"]),
+            )
+    if names:
+        tables.append(Table("workload", Column("source", wrapped=True)))
+        for name, source in names.items():
+            tables[-1].add_row(name, source)
+    print_tables(*tables, *(["tilewright plugins fit ARCH prints why other cost models do not fit"] if rows else []))
+
+
+def _print_layers(workload: Workload, json: bool) -> None:
+    from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.tables import Column, Table, numbers
+
+    if json:
+        layers = [
+            {
+                "name": each.name,
+                "count": each.count,
+                "macs": each.problem.macs,
+                "dimensions": dict(each.problem.dimensions),
+                "after": each.after,
+                "origin": None if each.origin is None else each.origin.model_dump(exclude_none=True),
+            }
+            for each in workload.layers
+        ]
+        head = {"workload": workload.name, "source": workload.source, "content": workload.content}
+        print_json({"schema_version": 1, **head, "layers": layers})
+        return
+    table = Table(
+        "layer",
+        numbers("count"),
+        numbers("MACs"),
+        Column("sizes", wrapped=True),
+        Column("origin", rank=1, wrapped=True),
+        Column("reads results of", wrapped=True),
+    )
+    for layer in workload.layers:
+        after = "not known" if layer.after is None else ", ".join(layer.after) or "-"
+        table.add_row(
+            layer.name, layer.count, layer.problem.macs, layer.problem.long_dimensions, str(layer.origin or "-"), after
+        )
+    print_tables(table, *workload.told())
+
+
+def _write_graph(workload: Workload, path: Path) -> None:
+    """Write a workload's graph to a file.
+
+    Raises:
+        InputError: The suffix of the file selects no format.
+        OutputError: The file cannot be written.
+    """
+    import json
+
+    import networkx as nx
+
+    from tilewright.errors import InputError
+    from tilewright.files import write_text
+
+    if path.suffix == ".graphml":
+        write_text(path, "\n".join(nx.generate_graphml(workload.graph)) + "\n")
+    elif path.suffix == ".json":
+        write_text(path, json.dumps(nx.node_link_data(workload.graph, edges="edges"), indent=2))
+    else:
+        raise InputError(f"cannot write a graph as {path.name}", hint="name a file .graphml or .json")
+
+
+def _architectures() -> list[dict[str, Any]]:
+    from tilewright import fit, library
+
+    rows: list[dict[str, Any]] = []
+    for name in library.names("architectures"):
+        architecture = library.architecture(name)
+        dataflow = library.default_constraints(name)
+        rows.append(
+            {
+                "name": name,
+                "compute_units": architecture.compute_instances,
+                "memories": [memory.name for memory in architecture.memories],
+                "constraints": sorted(library.constraints_for(name)),
+                "dataflow": dataflow.name if dataflow else None,
+                "models": fit(name).fitting,
+                "source": architecture.source,
+            }
+        )
+    return rows

@@ -1,0 +1,155 @@
+"""Command `tilewright map`: a network onto an accelerator."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from tilewright.application.api.keywords import settings_of
+from tilewright.application.api.settings import FrontSettings, MapSettings
+from tilewright.application.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tilewright.application.api.mapping_report import MappingReport
+    from tilewright.errors import TilewrightError
+
+
+@options.with_settings(MapSettings)
+def map_command(
+    flags: options.Flags,
+    workload: options.Workloads,
+    arch: options.Arch,
+    pareto: Annotated[int | None, options.option(settings_of(FrontSettings)["points"])] = None,
+    budget_cycles: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="with --pareto: least energy of the network within N cycles in total"),
+    ] = None,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="show the network graph with energy and cycles of each layer")
+    ] = False,
+    fuse: Annotated[
+        bool,
+        typer.Option(
+            "--fuse",
+            help="keep intermediate results on chip: of a network, or of a group file whose layers share loops",
+        ),
+    ] = False,
+) -> None:
+    """Map every distinct layer of a workload onto an architecture."""
+    import tilewright as tw
+    from tilewright.application.cli.common import print_result, print_tables
+
+    settings = flags.settings()
+    if fuse:
+        _fuse(flags, workload, arch, pareto is not None or graph or budget_cycles is not None)
+    if budget_cycles is not None and pareto is None:
+        raise tw.errors.CallError("--budget-cycles chooses among the points of --pareto N; give both")
+    if pareto is not None:
+        if settings["algorithms"] or settings["cluster"] or graph:
+            raise tw.errors.CallError("--pareto excludes --algorithms, --cluster and --graph")
+        taken = {name: settings[name] for name in settings_of(FrontSettings) if name != "points"}
+        fronts = tw.front(flags.loaded(workload), arch, points=pareto, **taken)
+        if budget_cycles is None:
+            print_result(fronts, flags.json, flags.quiet, fronts.messages())
+        else:
+            print_result(fronts.within(budget_cycles), flags.json, flags.quiet, fronts.messages())
+        raise typer.Exit(
+            _code(
+                fronts.complete and not fronts.stopped,
+                [fronts.unwritten, *(front.fastest.error for front in fronts.fronts)],
+            )
+        )
+    report = tw.map(flags.loaded(workload), arch, **settings)
+    print_result(report, flags.json, flags.quiet, report.messages())
+    if graph and not flags.json:
+        from tilewright.schema.workload import graph_table
+
+        print_tables("", graph_table(report.graph))
+    told = flags.json or flags.quiet or report.is_one or (report.expansion is not None and report.folder is None)
+    if not told:
+        _tell_how_to_see_one(report, workload)
+    raise typer.Exit(
+        _code(report.complete and not report.stopped, [report.unwritten, *(layer.error for layer in report.layers)])
+    )
+
+
+def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bool) -> NoReturn:
+    """Print the fused mapping of a group file or a network, and write that of a group. Raises CallError, and Exit."""
+    import tilewright as tw
+    from tilewright.application.api.load.kinds import is_group_file
+    from tilewright.application.cli.common import print_result
+
+    if others:
+        raise tw.errors.CallError("--fuse excludes --pareto, --budget-cycles and --graph")
+    settings, known = flags.settings(), settings_of(MapSettings)
+    if not any(map(is_group_file, workload)):
+        network = tw.fuse_network(flags.loaded(workload), arch, **settings)
+        print_result(network, flags.json, flags.quiet, network.messages())
+        raise typer.Exit(_code(True, [network.unwritten]))
+    used = ("objective", "model", "model_options", "seconds", "folder", "force")
+    given = [
+        name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
+    ]
+    odd = [known[name].spelled[0] for name in given if name not in used]
+    if len(workload) != 1 or len(arch) != 1 or odd:
+        what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds, --output and --force"
+        raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
+    report = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
+    print_result(report, flags.json, flags.quiet, report.messages())
+    raise typer.Exit(_code(True, [report.unwritten]))
+
+
+def _code(complete: bool, errors: Iterable[TilewrightError | None]) -> int:
+    """Return the exit code for the most severe error."""
+    return max((error.exit_code for error in errors if error is not None), default=0 if complete else 1)
+
+
+def _tell_how_to_see_one(report: MappingReport, workload: list[str]) -> None:
+    """Print the command that shows one layer.
+
+    With a folder, it evaluates the layer's file. Otherwise it repeats the call for that layer
+    alone, and the cache answers.
+    """
+    from tilewright.application.cli.common import note
+    from tilewright.application.run.artifacts.layers import layer_file
+
+    words: list[str] | None
+    for number, layer in enumerate(report.layers, start=1):
+        if layer.report is not None:
+            if report.folder is not None:
+                words = ["evaluate", str(report.folder / layer_file(number, layer))]
+            else:
+                words = _of_one(sys.argv[1:], workload, layer.name)
+            if words is None:
+                note("with -o FOLDER, the mapping of each layer is in a file")
+            else:
+                note(f"a layer with its mapping: {shlex.join(['tilewright', *words])}")
+            return
+
+
+def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | None:
+    """Return the words of a call for one layer; None if it is unknown which source has the layer.
+
+    The layer is the one that a source picks, or a part of the only source that is no folder of further files.
+    """
+    picked = [each for each in workload if each.endswith(f"/{layer}") and not os.path.exists(each)]
+    files = [each for each in workload if not os.path.isdir(each)]
+    source = [workload, picked, files][0 if len(workload) == 1 else 1 if picked else 2]
+    if len(source) != 1:
+        return None
+    dropped = {each for each in files if each != source[0]}
+    part = source[0] if picked else _of_layer(source[0], layer)
+    return [part if word == source[0] else word for word in words if word not in dropped]
+
+
+def _of_layer(workload: str, layer: str) -> str:
+    """Return the argument that selects one layer; for a folder, the name of its file."""
+    files = [path for path in Path(workload).iterdir() if path.stem == layer] if os.path.isdir(workload) else []
+    return str(files[0]) if len(files) == 1 else f"{workload}/{layer}"

@@ -1,0 +1,255 @@
+"""Command `tilewright plugins`: installed plugins, failed ones, their options, and new plugins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tilewright.application.cli import options
+from tilewright.application.scaffold import Kind
+
+if TYPE_CHECKING:
+    from tilewright.plugin.registry import Registration, Registry
+
+app = typer.Typer(help="List plugins, show the options of one, run its conformance checks, or create a new one.")
+
+Name = Annotated[str, typer.Argument(help="plugin, or distribution/plugin", show_default=False)]
+
+
+@app.callback(invoke_without_command=True)
+def plugins_command(context: typer.Context, json: options.Json = False) -> None:
+    """List plugins, show the options of one, run its conformance checks, or create a new one."""
+    if context.invoked_subcommand is None:
+        list_command(json)
+
+
+@app.command("list", cls=options.Command)
+def list_command(json: options.Json = False) -> None:
+    """List installed plugins, and those that failed to load."""
+    from tilewright.application.cli.common import print_json
+    from tilewright.plugin.registry import installed
+
+    registry = installed()
+    rows = [_row(registration) for registration in registry.registrations]
+    broken = [str(each) for each in registry.broken]
+    if json:
+        print_json({"schema_version": 1, "plugins": rows, "broken": broken})
+    else:
+        _print_list(rows, broken)
+
+
+@app.command("show", cls=options.Command)
+def show_command(name: Name, json: options.Json = False) -> None:
+    """Show the options and limits of a plugin."""
+    from tilewright.application.cli.common import print_json
+    from tilewright.plugin.registry import installed
+
+    found = _named(installed(), name)
+    if json:
+        print_json({"schema_version": 1, "plugins": [_details(each) for each in found]})
+    else:
+        for registration in found:
+            _print_details(_details(registration))
+
+
+@app.command("fit", cls=options.Command)
+def fit_command(
+    arch: Annotated[list[str], typer.Argument(help="architecture: library name, YAML file, or another tool's files")],
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", help="the work; default: a small matrix product and a small convolution"),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=options.names_of("cost model"), metavar="X,Y,...", help="cost models; default: all installed"
+        ),
+    ] = None,
+    constraints: Annotated[
+        str | None, typer.Option(help="constraints on mappings [default: the published dataflow of ARCH]")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """List the cost models that accept a workload on an architecture. Exit code 3 if none does."""
+    import tilewright as tw
+    from tilewright.application.cli.common import print_result
+
+    report = tw.fit(arch, workload, models=models, constraints=constraints)
+    print_result(report, json)
+    raise typer.Exit(0 if any(fit.fits for fit in report.fits) else 3)
+
+
+@app.command("check", cls=options.Command)
+@options.with_traceback
+def check_command(
+    name: Name,
+    option: Annotated[list[str] | None, typer.Option("--option", help="option of the plugin")] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", help="source for a frontend to load")] = None,
+    json: options.Json = False,
+) -> None:
+    """Run the conformance checks of a plugin. Exit code 3 if one fails."""
+    from tilewright.application.cli.common import key_values
+    from tilewright.plugin.registry import installed
+
+    _check(_named(installed(), name), key_values(option or [], "--option"), source or [], json)
+
+
+@app.command("new", cls=options.Command)
+def new_command(
+    kind: Annotated[Kind, typer.Argument(help="kind of plugin", show_default=False)],
+    name: Annotated[str, typer.Argument(help="name: lower-case letters, digits, - or _", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="folder for the package (default tilewright-NAME)")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Create a package with a small working plugin and its tests."""
+    from tilewright.application.cli.common import note, print_json
+    from tilewright.application.scaffold.package import new_package
+
+    package = new_package(kind, name)
+    folder = package.save(output)
+    if json:
+        print_json(
+            {
+                "schema_version": 1,
+                "kind": kind.value,
+                "name": name,
+                "distribution": package.distribution,
+                "folder": str(folder),
+                "files": list(package.files),
+                "next": package.next_steps(folder),
+            }
+        )
+        return
+    note(f"written to {folder}: {', '.join(package.files)}")
+    typer.echo("\n".join(package.next_steps(folder)))
+
+
+def _named(registry: Registry, name: str) -> list[Registration]:
+    """Return every plugin of that name, of any kind."""
+    from tilewright.errors import UnknownPluginError
+    from tilewright.plugin.specs import KINDS
+
+    found = []
+    for kind in KINDS:
+        if any(name in (registration.spec.name, registration.long_name) for registration in registry.of_kind(kind)):
+            found.append(registry.find(kind, name))
+    if not found:
+        from tilewright.schema.document import suggestion
+
+        names = sorted({registration.spec.name for registration in registry.registrations})
+        raise UnknownPluginError(
+            f"no plugin is called '{name}'{suggestion(name, names)}; installed: {', '.join(names)}"
+        )
+    return found
+
+
+def _row(registration: Registration) -> dict[str, Any]:
+    spec = registration.spec
+    return {
+        "kind": spec.kind,
+        "name": spec.name,
+        "distribution": registration.distribution,
+        "version": registration.version,
+        "summary": spec.summary,
+        "default_for": list(spec.default_for),
+        "missing": list(spec.missing()),
+        "hint": spec.hint,
+    }
+
+
+def _details(registration: Registration) -> dict[str, Any]:
+    from tilewright.plugin.guard.calls import calling
+
+    spec = registration.spec
+    with calling(registration.owner, "its options"):
+        options = spec.options.model_json_schema().get("properties", {})
+    return _row(registration) | {
+        "needs": list(spec.needs),
+        "capabilities": spec.capabilities.model_dump(mode="json"),
+        "options": options,
+        "starts_with": list(getattr(spec, "starts_with", ())),
+        "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
+    }
+
+
+def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
+    from tilewright.application.cli.common import note, print_tables
+    from tilewright.tables import Column, Table
+
+    table = Table("kind", "name", Column("from", rank=1), Column("what it does", wrapped=True))
+    for row in rows:
+        default = f" Default for: {', '.join(row['default_for'])}." if row["default_for"] else ""
+        table.add_row(row["kind"], row["name"], row["distribution"], f"{row['summary']}{default}{_lacking(row)}")
+    print_tables(table)
+    if broken:
+        note("\n".join(["failed to load:", *(f"  {line}" for line in broken)]))
+
+
+def _lacking(row: dict[str, Any]) -> str:
+    """Return the missing dependencies of a plugin, and the command that installs them."""
+    missing = ", ".join(row["missing"])
+    return f" Needs {missing}{': ' if row['hint'] else ''}{row['hint'] or ''}" if missing else ""
+
+
+def _print_details(details: dict[str, Any]) -> None:
+    from tilewright.application.cli.common import print_tables
+    from tilewright.plugin.capabilities import Capabilities
+    from tilewright.tables import Column, Table
+
+    given, unlimited = details["capabilities"], Capabilities().model_dump()
+    limits = {key: value for key, value in given.items() if value is not True and value != unlimited.get(key)}
+    lines: list[Table | str] = [
+        f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
+        f"  {details['summary']}{_lacking(details)}",
+        f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}",
+        *([f"  default for: {', '.join(details['default_for'])}"] if details["default_for"] else []),
+        *([f"  starts with: {', '.join(details['starts_with'])}"] if details["starts_with"] else []),
+        *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
+    ]
+    if details["options"]:
+        table = Table("option", "default", Column("meaning", wrapped=True))
+        for option, schema in details["options"].items():
+            table.add_row(option, _plain(schema.get("default", "required")), schema.get("description", ""))
+        lines += ["", table]
+    print_tables(*lines)
+
+
+def _plain(default: Any) -> str:
+    """Return a default as text that can follow `KEY=`."""
+    return "none" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
+    """Run the conformance kit; exit with code 3 if a contract is violated."""
+    from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.tables import Column, Table
+    from tilewright.testing import check_plugin
+
+    outcomes = [
+        (registration.spec.kind, outcome)
+        for registration in found
+        for outcome in check_plugin(registration, options=options, sources=sources)
+    ]
+    broken = sum(not outcome.ok for _, outcome in outcomes)
+    if json:
+        rows = [
+            {
+                "kind": kind,
+                "plugin": outcome.plugin,
+                "check": outcome.check,
+                "status": outcome.status,
+                "message": outcome.message,
+            }
+            for kind, outcome in outcomes
+        ]
+        print_json({"schema_version": 1, "checks": rows})
+    else:
+        table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))
+        for kind, each in outcomes:
+            table.add_row(f"{kind} {each.plugin}", each.check, each.status, " ".join(each.message.split()))
+        print_tables(table, f"{len(outcomes) - broken} of {len(outcomes)} checks passed")
+    raise typer.Exit(3 if broken else 0)

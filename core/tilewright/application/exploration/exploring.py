@@ -1,0 +1,241 @@
+"""Exploration runs: search the layers of a workload on each machine, and store each result immediately.
+
+A strategy proposes points in groups, and excludes points by the results of earlier groups only.
+So the searches do not depend on the number of processes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from tilewright.application.exploration.bounds import Least, least_of_workload
+from tilewright.application.exploration.records import (
+    ExplorationRecord,
+    ExploredPoint,
+    FoundLayer,
+    LayerRecord,
+    front,
+    machine_key,
+    method_of,
+)
+from tilewright.application.exploration.space import ArchitectureSpace, Point
+from tilewright.application.exploration.store import Store
+from tilewright.application.run.configuration import RunConfiguration
+from tilewright.application.run.network import Engine, LayerSearch, chosen, notify_observers
+from tilewright.errors import ClusterError
+from tilewright.interrupts import mark_result_found, stop_requested
+from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.workload import Workload
+
+Watch = Callable[[float, str, float | None], None]
+"""Callback with the number of finished points, a text for the current step, and the best objective so far."""
+POLL_SECONDS = 0.2
+"""Between two looks for results of another program that uses the store."""
+Task = tuple[str, str]
+"""Machine and problem, by their keys."""
+
+
+@dataclass
+class Exploration:
+    """A workload on the machines of a space. `retry`: what failed before is searched again."""
+
+    workload: Workload
+    space: ArchitectureSpace
+    configuration: RunConfiguration
+    store: Store
+    engine: Engine
+    strategy: Strategy
+    name: str
+    """Name of the strategy with its options."""
+    asked: int
+    """Number of points to try."""
+    point: Callable[[int], Point]
+    """Point of the space by its index, built once."""
+    bounded: bool = True
+    """Whether the strategy may exclude points by their bounds."""
+    retry: bool = False
+    watch: Watch | None = None
+    record: ExplorationRecord = field(init=False)
+    searched: set[Task] = field(init=False, default_factory=set)
+    """Tasks searched in this run, without those found in the store."""
+
+    def __post_init__(self) -> None:
+        self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
+        method, data = method_of(self.configuration)
+        self.record = ExplorationRecord(
+            workload=self.workload.name,
+            layers=tuple(
+                LayerRecord(
+                    problem=key,
+                    name=distinct.problem.name,
+                    count=distinct.count,
+                    macs=distinct.problem.macs,
+                    sizes=distinct.problem.long_dimensions,
+                )
+                for key, distinct in self.distinct.items()
+            ),
+            space=FrozenDict(self.space.to_data()),
+            size=len(self.space),
+            strategy=self.name,
+            asked=self.asked,
+            objective=self.configuration.objective,
+            method=method,
+            methods=FrozenDict(data),
+        )
+        self.store.begin(self.record, {key: distinct.problem for key, distinct in self.distinct.items()})
+        self.silenced: set[str] = set()
+        self.judged = 0
+        self.interrupted = False
+        """A search came back unfinished."""
+        self.failure: ClusterError | None = None
+        """The lost cluster, where that is why."""
+        self.best: list[ExploredPoint] = []
+        """The front of what was found."""
+
+    def run(self) -> bool:
+        """Search all tasks missing from the store; return whether none was left. Raises OutputError, PluginError."""
+        groups = self.strategy.explore(self._task())
+        with suppress(StopIteration):
+            group = next(groups)
+            while not stop_requested() and (judged := self._judged(group)) is not None:
+                group = groups.send([point.result for point in judged])
+            return False
+        return True
+
+    def _task(self) -> ExplorationTask:
+        def bounds(index: int) -> Least:
+            architecture = self.point(index).architecture
+            return (
+                (0.0, 0.0)
+                if architecture is None
+                else least_of_workload(architecture, self.workload, self.configuration)
+            )
+
+        return ExplorationTask(
+            choices={name: self.space.values_of(name) for name in self.space.choices},
+            workload=self.workload,
+            objective=self.configuration.objective,
+            points=self.asked,
+            seed=self.configuration.seed,
+            architecture=lambda index: self.point(index).architecture,
+            bounds=bounds if self.bounded else None,
+            report=lambda text: self._tell(0.0, text),
+        )
+
+    def _judged(self, group: Sequence[PointProposal]) -> list[ExploredPoint] | None:
+        """Refuse points, leave them out or search them; None where a search was interrupted."""
+        judged, rest = [], []
+        for proposal in group:
+            point = self.point(proposal.index)
+            if point.architecture is None:
+                told = "; ".join(map(str, point.reasons))
+                judged.append(ExploredPoint(point.index, point.values, "refused", told))
+            elif proposal.needless is not None:
+                judged.append(ExploredPoint(point.index, point.values, "bounded", proposal.needless, self._kept(point)))
+            else:
+                rest.append(point)
+        done = self._searched(rest)
+        self.judged += len(judged) + len(done)
+        for each in (*judged, *done):
+            self.store.judge(self.record.key, each)
+        self.store.checkpoint()
+        self.best = list(front([*self.best, *done]))
+        return [*judged, *done] if len(done) == len(rest) else None
+
+    def _searched(self, wave: Sequence[Point]) -> list[ExploredPoint]:
+        """Search machines; fewer come back where a search was interrupted."""
+        machines = {point.index: self._kept(point) for point in wave}
+        known: dict[Task, FoundLayer] = {}
+        todo: dict[Task, LayerSearch] = {}
+        for point in wave:
+            if stop_requested():
+                break
+            assert point.architecture is not None
+            here = self.configuration.on_architecture(point.architecture)
+            for problem, distinct in self.distinct.items():
+                task = machines[point.index], problem
+                if (found := self._known(task)) is None:
+                    todo[task] = LayerSearch(distinct, chosen(distinct, here))
+                else:
+                    known[task] = found
+        new = len(todo)
+
+        def tell(what: str) -> None:
+            self._tell(len(wave) * (new - len(todo)) / max(1, new), what)
+
+        tell(f"{len(wave)} points")
+        while todo and not stop_requested():
+            for task, layer in self._search(todo):
+                known[task] = layer
+                del todo[task]
+                tell(self.distinct[task[1]].problem.name)
+            if not todo or self.interrupted:
+                break
+            for task in list(todo):
+                if (found := self._known(task)) is not None:
+                    known[task] = found
+                    del todo[task]
+            if todo and all(self.store.is_claimed(*task, self.record.method) for task in todo):
+                tell(f"{len(todo)} searches of another program")
+                time.sleep(POLL_SECONDS)
+        done = []
+        for point in wave:
+            machine = machines[point.index]
+            layers = tuple((layer, known[machine, layer.problem]) for layer in self.record.layers if (machine, layer.problem) in known)  # fmt: skip
+            if len(layers) == len(self.record.layers):
+                area = None if point.architecture is None else point.architecture.area_um2
+                done.append(ExploredPoint(point.index, point.values, "searched", None, machine, area, layers))
+        return done
+
+    def _search(self, todo: Mapping[Task, LayerSearch]) -> Iterator[tuple[Task, FoundLayer]]:
+        """Yield results of the searches that this program could claim, each written to the store before."""
+        tasks = list(todo)
+
+        def wanted(position: int) -> bool:
+            task = tasks[position]
+            retry = self.retry and task not in self.searched
+            return self.store.claim(*task, self.record.method, retry=retry) == "claimed"
+
+        for position, layer in self.engine(list(todo.values()), wanted=wanted):
+            if isinstance(layer.error, ClusterError):
+                self.failure, self.interrupted = layer.error, True
+                return
+            layer = notify_observers(layer, self.silenced)
+            new = FoundLayer.of(layer)
+            if new is None:
+                self.interrupted = True
+                return
+            self.store.keep(*tasks[position], self.record.method, new)
+            mark_result_found()
+            self.searched.add(tasks[position])
+            yield tasks[position], new
+
+    def _tell(self, under_way: float, what: str) -> None:
+        if self.watch is not None:
+            best = min((point.of(self.record.objective) for point in self.best), default=None)
+            self.watch(self.judged + under_way, what, best)
+
+    def _kept(self, point: Point) -> str:
+        """The key of its machine, which is in the store then."""
+        assert point.architecture is not None
+        key = machine_key(point.architecture)
+        self.store.keep_machine(key, point.architecture)
+        return key
+
+    def _known(self, task: Task) -> FoundLayer | None:
+        layer = self.store.find(*task, self.record.method, self.record.objective)
+        if layer is None or (self.retry and layer.reason is not None and task not in self.searched):
+            return None
+        mark_result_found()
+        return layer
+
+    def points(self) -> tuple[ExploredPoint, ...]:
+        """Return all points so far, with their outcomes."""
+        return tuple(
+            replace(point, cached=point.outcome == "searched" and not any(task[0] == point.machine for task in self.searched))
+            for point in self.store.points(self.record)
+        )  # fmt: skip

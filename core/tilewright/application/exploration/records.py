@@ -1,0 +1,232 @@
+"""Records of an exploration: its settings, its points, and the result of each layer on each machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from tilewright.application.exploration.space import Choice
+from tilewright.application.run.cache import KEPT, Cost
+from tilewright.application.run.configuration import RunConfiguration
+from tilewright.application.run.network import MappedLayer
+from tilewright.digests import of_data, of_search
+from tilewright.plugin.guard.figures import may_bound
+from tilewright.plugin.strategy import PointResult
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping as MappingOfLoops
+from tilewright.schema.objective import Objective
+from tilewright.schema.report.printed import limited_by
+from tilewright.values import Model
+
+Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
+"""Figure of one layer, bounded so that sums and products over a workload stay finite."""
+Whole = Annotated[int, Field(ge=0, lt=2**63)]
+"""Integer in the range of SQLite."""
+Outcome = Literal["searched", "refused", "bounded"]
+"""Outcome of a point: layers searched; no valid machine; not searched because another point beats its lower bounds."""
+
+
+class FoundLayer(Model):
+    """Result for one problem on one machine: figures of the best mapping, or the reason why there is none.
+
+    `places`: pJ by component. `binds`: the limit that binds most cycles. `mapping`: entries of the mapping file.
+    """
+
+    energy_pj: Figure | None = None
+    cycles: Annotated[int, Field(ge=0, le=2**200)] | None = None
+    utilization: Figure | None = None
+    lower_bound: Cost | None = None
+    stop: str | None = None
+    evaluated: Whole = 0
+    valid: Whole = 0
+    cpu_seconds: Figure = 0.0
+    binds: str | None = None
+    places: FrozenDict[str, Figure] = FrozenDict()
+    mapping: FrozenDict[str, Any] | None = None
+    reason: str | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.energy_pj is None or self.cycles is None) != (self.reason is not None):
+            raise ValueError("either figures or a reason are there")
+        return self
+
+    @classmethod
+    def of(cls, layer: MappedLayer) -> FoundLayer | None:
+        """Return the record of a layer; None if the search was interrupted, because such a result is not kept."""
+        result, report = layer.result, layer.report
+        if result is None or report is None or result.best is None or result.stop not in KEPT:
+            if layer.interrupted:
+                return None
+            why = layer.error or (None if result is None else result.error)
+            told = str(why) if why is not None else "not searched" if result is None else result.told
+            stop, seconds = ("failed", 0.0) if result is None else (result.stop, result.cpu_seconds)
+            return cls(reason=told, stop=stop, cpu_seconds=seconds)
+        places: dict[str, float] = {}
+        for part in report.energy_parts():
+            places[part.place] = places.get(part.place, 0.0) + part.energy_pj
+        bound = result.lower_bound
+        return cls(
+            energy_pj=report.energy_pj,
+            cycles=report.cycles,
+            utilization=report.utilization,
+            lower_bound=bound if bound is not None and math.isfinite(bound) else None,
+            stop=result.stop,
+            evaluated=result.evaluated,
+            valid=result.valid,
+            cpu_seconds=result.cpu_seconds,
+            binds=limited_by(report.slowest[0]) if report.limits else None,
+            places=FrozenDict(places),
+            mapping=FrozenDict(result.best.to_data()),
+        )
+
+    def checked(self, objective: Objective) -> FoundLayer:
+        """Return the record of a search for an objective. Raises ValueError: the bound is above the value."""
+        if self.lower_bound is not None and self.energy_pj is not None and self.cycles is not None:
+            if not may_bound(self.lower_bound, objective.value(self.energy_pj, self.cycles)):
+                raise ValueError("the bound is above the value")
+        return self
+
+    def loops(self) -> MappingOfLoops | None:
+        """Return the mapping; None if there is none. Raises ValueError: the stored data is no mapping."""
+        return None if self.mapping is None else MappingOfLoops.model_validate(dict(self.mapping))
+
+
+class StoredPoint(Model):
+    """Row of a store's points."""
+
+    index: Whole
+    values: FrozenDict[str, Choice]
+    outcome: Outcome
+    reason: str | None
+    machine: str | None
+
+
+class StoredMachine(Model):
+    """Part of a row of a store's machines that reports need."""
+
+    area_um2: Annotated[float, Field(ge=0, le=1e100, allow_inf_nan=False)] | None
+
+
+class LayerRecord(Model):
+    """Distinct problem of the workload, with its key and number of occurrences."""
+
+    problem: str
+    name: str
+    count: Annotated[int, Field(ge=1, le=2**53)]
+    macs: Annotated[int, Field(ge=0)]
+    sizes: str = ""
+    """Its dimensions longer than 1, as text."""
+
+
+class ExplorationRecord(Model):
+    """Settings of an exploration."""
+
+    workload: str
+    layers: tuple[LayerRecord, ...]
+    space: FrozenDict[str, Any]
+    size: Annotated[int, Field(ge=1)]
+    strategy: str
+    asked: Annotated[int, Field(ge=1, lt=2**63)]
+    objective: Objective
+    method: str
+    methods: FrozenDict[str, Any]
+    """Data whose digest, together with that of the code, is `method`."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if not isinstance(self.space.get("name"), str) or not isinstance(self.space.get("choices"), dict):
+            raise ValueError("its space has a name and choices")
+        return self
+
+    @cached_property
+    def key(self) -> str:
+        """Digest of all settings."""
+        return of_data(self.model_dump(mode="json"))
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.space.get("choices", ()))
+
+
+@dataclass(frozen=True)
+class ExploredPoint:
+    """Point with its choices, its machine and the result of each layer; `cached`: all results are from earlier runs."""
+
+    index: int
+    values: Mapping[str, Choice]
+    outcome: Outcome
+    reason: str | None = None
+    machine: str | None = None
+    area_um2: float | None = None
+    layers: tuple[tuple[LayerRecord, FoundLayer], ...] = ()
+    cached: bool = False
+
+    @property
+    def energy_pj(self) -> float:
+        """Energy of the whole workload; inf if some layer has no mapping."""
+        return math.fsum(
+            math.inf if found.energy_pj is None else layer.count * found.energy_pj for layer, found in self._all
+        )
+
+    @property
+    def cycles(self) -> float:
+        """Cycles of the whole workload, layers in sequence; inf if some layer has no mapping."""
+        return sum(math.inf if found.cycles is None else layer.count * found.cycles for layer, found in self._all)
+
+    @property
+    def _all(self) -> tuple[tuple[LayerRecord, FoundLayer], ...]:
+        nothing = LayerRecord(problem="", name="", count=1, macs=0), FoundLayer(reason="not searched")
+        return self.layers or (nothing,)
+
+    @property
+    def result(self) -> PointResult:
+        """Totals over the workload."""
+        return PointResult(self.index, self.energy_pj, self.cycles, self.area_um2 or 0.0)
+
+    @property
+    def costs(self) -> tuple[float, float, float]:
+        """Energy, cycles and area; an unknown area is 0."""
+        return self.result.costs
+
+    def of(self, objective: Objective | str) -> float:
+        """Return the value of the objective for the whole workload; EDP is total energy x total cycles."""
+        return self.result.of(Objective.named(objective))
+
+    @property
+    def told(self) -> str | None:
+        """Reason why there are no figures."""
+        without = [f"{layer.name}: {found.reason}" for layer, found in self.layers if found.energy_pj is None]
+        return self.reason or "; ".join(without) or None
+
+
+def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
+    """Return the Pareto-optimal points by energy, cycles and known area, in the given order."""
+    found = [point for point in points if math.isfinite(point.energy_pj)]
+    costs = np.array([point.costs for point in found]).reshape(-1, 3)
+    return tuple(
+        point
+        for point, mine in zip(found, costs, strict=True)
+        if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
+    )
+
+
+def machine_key(architecture: Architecture) -> str:
+    """Return a hex digest that is equal for equal hardware, regardless of its name."""
+    return of_data(architecture.model_dump(mode="json", exclude={"name", "source"}))
+
+
+def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
+    """Return key and data of the search settings without the machine. The key depends on the plugins' code, too."""
+    data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
+    if configuration.fallback is None:
+        return of_search(data, configuration.plugins), data
+    key, fallback = method_of(configuration.fallback)
+    return of_search(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": fallback}

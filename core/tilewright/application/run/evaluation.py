@@ -1,0 +1,286 @@
+"""Evaluation of a mapping, or of a program of directives, by a cost model.
+
+Every failure becomes an invalid report with reasons: a refusal of the model, a crash, or an error while it was built.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from collections.abc import Mapping as MappingOf
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.application.run.compilation_warm_up import compilation_notice
+from tilewright.errors import (
+    InputError,
+    InvalidMappingError,
+    NotConformableError,
+    PluginError,
+    Reason,
+    TilewrightError,
+    UnknownPluginError,
+)
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel
+from tilewright.plugin.guard.calls import Owner, calling
+from tilewright.plugin.guard.models import guarded_model
+from tilewright.plugin.guard.notations import converted
+from tilewright.plugin.program import Program, Tiles
+from tilewright.plugin.registry import Registration, check_options, installed
+from tilewright.plugin.specs import CostModelSpec
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.operands import operand_warnings
+from tilewright.schema.problem import Problem
+from tilewright.schema.report import Report
+
+FAILED = "plugin_failed"
+"""Code of the reason if a plugin crashed or could not be built."""
+BOXES = "holes"
+"""Code of the approximation of a model that counts the box around the words of a tile."""
+
+
+@dataclass(frozen=True)
+class BuiltModel:
+    """A cost model with its capabilities and its record.
+
+    If it could not be built, `model` is None and `error` is the reason.
+    """
+
+    name: str
+    record: PluginRecord
+    model: CostModel | None
+    capabilities: Capabilities = Capabilities()
+    error: PluginError | None = None
+
+
+def build_model(name: str | CostModel, options: MappingOf[str, Any] | None = None) -> BuiltModel:
+    """Return an installed cost model by name, or a cost model object from the caller.
+
+    Raises:
+        UnknownPluginError, AmbiguousPluginError: No single cost model has this name.
+        InputError: An option is unknown or invalid, or an object is not a cost model.
+    """
+    if not isinstance(name, str):
+        if not callable(getattr(name, "bind", None)) or options:
+            raise InputError(f"{name!r} is no cost model", hint="give a name, or an object with bind() and no options")
+        own = type(name).__name__
+        able = Capabilities(groups=isinstance(name, GroupModel))
+        return BuiltModel(own, PluginRecord(name=own), guarded_model(name, Owner(CostModelSpec.kind, own)), able)
+    record, capabilities = PluginRecord(name=name), Capabilities()
+    try:
+        registration = installed().find(CostModelSpec, name)
+        capabilities = registration.spec.capabilities
+        record = record_of(registration, options or {})
+        built = installed().make(CostModelSpec, name, options or {})
+        capabilities = check_options(registration, options or {}).narrowed(capabilities)
+        return BuiltModel(name, record, built, capabilities)
+    except PluginError as error:
+        return BuiltModel(name, record, None, capabilities, error)
+
+
+def executing_model(name: str | None = None) -> str:
+    """Return the name of the installed cost model that executes mappings, built-in ones first.
+
+    Args:
+        name: The requested one.
+
+    Raises:
+        UnknownPluginError, AmbiguousPluginError: No single cost model has this name, or none executes.
+        InputError: The requested one does not execute mappings.
+    """
+    specs = {registration.name: registration.spec for registration in installed().of_kind(CostModelSpec)}
+    able = [each for each, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
+    if name is None and able:
+        return able[0]
+    if name is None:
+        raise UnknownPluginError("no installed cost model executes mappings", hint="tilewright plugins lists them")
+    found = installed().find(CostModelSpec, name).name
+    if found not in able:
+        raise InputError(
+            f"cost model '{name}' does not execute mappings", hint=f"these do: {', '.join(able) or 'none'}"
+        )
+    return found
+
+
+def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:
+    """Return the record of a plugin: name, version and options.
+
+    Raises:
+        InputError: An option is unknown or invalid.
+    """
+    checked = check_options(registration, options)
+    with calling(registration.owner, "its options"):
+        dumped = checked.model_dump(mode="json")
+    return PluginRecord.model_validate(
+        {
+            "name": registration.spec.name,
+            "distribution": registration.distribution,
+            "version": registration.version,
+            "options": dumped,
+        }
+    )
+
+
+def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Evaluator:
+    """Return the model bound to one problem and one architecture.
+
+    Raises:
+        NotConformableError: It does not accept this pair.
+        PluginError: It could not be built, or crashed.
+    """
+    if model.model is None:
+        raise model.error or PluginError(f"cost model '{model.name}' was not built")
+    _check_accepted(model, problem, architecture)
+    return model.model.bind(problem, architecture)
+
+
+def _check_accepted(model: BuiltModel, problem: Problem, architecture: Architecture) -> None:
+    """Raise NotConformableError if the capabilities do not include this pair."""
+    verdict = model.capabilities.judge(problem, architecture) + model.capabilities.judge_hardware(problem, architecture)
+    if not verdict:
+        raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+
+
+def evaluate(model: BuiltModel, problem: Problem, architecture: Architecture, mapping: Mapping) -> Report:
+    """Return the model's report on one mapping. Failures are invalid reports."""
+    try:
+        evaluator = bind(model, problem, architecture)
+        verdict = model.capabilities.judge_mapping(problem, architecture, mapping)
+        if not verdict:
+            broken = legality(problem, architecture, mapping) + verdict
+            raise NotConformableError(f"cost model {model.name}", broken.reasons)
+    except TilewrightError as error:
+        return refusal(model, problem.name, problem.macs, error)
+    return explain(model, evaluator, problem, architecture, mapping)
+
+
+def explain(
+    model: BuiltModel, evaluator: Evaluator, problem: Problem, architecture: Architecture, mapping: Mapping
+) -> Report:
+    """Return the report of a bound model, like `evaluate`."""
+    try:
+        with compilation_notice(model.name):
+            report = evaluator.explain(mapping).on(architecture, problem)
+    except TilewrightError as error:
+        return refusal(model, problem.name, problem.macs, error)
+    if not report.valid:
+        return report
+    return report.model_copy(update={"warnings": (*report.warnings, *_uncounted(model, problem, architecture))})
+
+
+def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:
+    """Yield a warning for each part of the inputs that the figures leave out."""
+    ported = [memory.name for memory in architecture.memories if memory.ports]
+    if ported and not model.capabilities.memory_ports:
+        yield f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
+    if problem.sparse_tensors and not architecture.sparse_parts:
+        names = ", ".join(problem.sparse_tensors)
+        yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"
+    yield from operand_warnings([problem], architecture)
+    yield from _boxes(model, [problem])
+
+
+def _boxes(model: BuiltModel, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yield a warning for each tensor that repeats a dimension, if the model counts the box around its words."""
+    for problem in problems:
+        for tensor in problem.tensors:
+            names = Counter(name for rank in tensor.projection for name in rank.terms)
+            twice = [name for name, count in names.items() if count > 1]
+            if twice and _has_approximation(model, BOXES):
+                text = f"{', '.join(twice)} moves several coordinates of {tensor.name}, which is counted by its box"
+                yield f"{problem.name}: {text}; an execution moves the words on the diagonal only"
+
+
+def _has_approximation(model: BuiltModel, code: str) -> bool:
+    specs = [
+        registration.spec
+        for registration in installed().of_kind(CostModelSpec)
+        if registration.name == model.record.name
+    ]
+    return any(
+        isinstance(spec, CostModelSpec) and code in {approximation.code for approximation in spec.approximations}
+        for spec in specs
+    )
+
+
+def evaluate_group(model: BuiltModel, group: GroupMapping) -> Report:
+    """Return the model's report on a group mapping. Failures are invalid reports."""
+    macs = sum(problem.macs for problem in group.layers)
+    try:
+        if model.model is None:
+            raise model.error or PluginError(f"cost model '{model.name}' was not built")
+        if not model.capabilities.groups:
+            able = [
+                registration.name for registration in installed().of_kind(CostModelSpec) if _takes_groups(registration)
+            ]
+            text = f"group mappings are not accepted; these models accept them: {', '.join(able) or 'none'}"
+            reason = Reason(code="groups", where=group.name, message=text)
+            raise NotConformableError(f"cost model {model.name}", [reason])
+        for problem in group.layers:
+            _check_accepted(model, problem, group.architecture)
+        if isinstance(model.model, GroupModel):
+            return _with_warnings(model, model.model.explain_group(group), group)
+        for path in group.paths.values():
+            verdict = model.capabilities.judge_mapping(path.problem, group.architecture, path.mapping)
+            if not verdict:
+                raise NotConformableError(f"cost model {model.name}", verdict.reasons)
+        from tilewright.application.run.branches import evaluate_branches  # single mappings need none of it
+
+        with compilation_notice(model.name):
+            return _with_warnings(model, evaluate_branches(model.record.name, model.model.bind, group), group)
+    except TilewrightError as error:
+        return refusal(model, group.name, macs, error)
+
+
+def _with_warnings(model: BuiltModel, report: Report, group: GroupMapping) -> Report:
+    """Return a report with the warnings on what the figures leave out, the same as those of single layers."""
+    warnings = (*operand_warnings(group.layers, group.architecture), *_boxes(model, group.layers))
+    return report.model_copy(update={"warnings": (*report.warnings, *warnings)}) if report.valid else report
+
+
+def _takes_groups(registration: Registration) -> bool:
+    return isinstance(registration.spec, CostModelSpec) and registration.spec.capabilities.groups
+
+
+def evaluate_directives(model: BuiltModel, program: Program) -> tuple[Report, ...]:
+    """Return one report per layer.
+
+    A model that accepts only mappings evaluates the tiles, if the directives describe tiles.
+    """
+    if model.model is not None and not isinstance(model.model, DirectiveModel):
+        return tuple(_evaluate_tiles(model, program, index) for index in range(len(program.layers)))
+    try:
+        if model.model is None:
+            raise model.error or PluginError(f"cost model '{model.name}' was not built")
+        with compilation_notice(model.name):
+            return model.model.explain_directives(program)
+    except TilewrightError as error:
+        return tuple(refusal(model, layer.name, layer.macs, error) for layer in program.layers)
+
+
+def _evaluate_tiles(model: BuiltModel, program: Program, index: int) -> Report:
+    layer = program.layers[index]
+    try:
+        tiles = converted(program, Tiles, lambda: program.tiles(index))
+    except TilewrightError as error:
+        return refusal(model, layer.name, layer.macs, error)
+    report = evaluate(model, tiles.problem, tiles.architecture, tiles.mapping)
+    return report.model_copy(update={"warnings": (*tiles.warnings, *report.warnings)})
+
+
+def refusal(model: BuiltModel, problem: str, macs: int, error: TilewrightError) -> Report:
+    """Return the invalid report of a model that failed."""
+    return Report(model=model.record.name, problem=problem, valid=False, reasons=reasons_of(error), macs=macs)
+
+
+def reasons_of(error: TilewrightError) -> tuple[Reason, ...]:
+    """Return an error as reasons."""
+    if isinstance(error, NotConformableError | InvalidMappingError):
+        return error.reasons
+    message = f"{error.message}; {error.hint}" if error.hint else error.message
+    return (Reason(code=FAILED if isinstance(error, PluginError) else error.code, where="", message=message),)

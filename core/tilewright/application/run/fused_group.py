@@ -1,0 +1,324 @@
+"""Optimal group mapping of layers on two memories: what is covered, the tensors that may be fused, the result's tree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.application.run import fused_inside, fused_padding
+from tilewright.application.run.fused_arrays import ArrayLayer
+from tilewright.application.run.fused_limits import Limits, OutOfTime
+from tilewright.application.run.fused_parts import FusedLayer
+from tilewright.application.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
+from tilewright.application.run.fused_tree import TreeSearch
+from tilewright.errors import NotConformableError, Reason
+from tilewright.interrupts import mark_result_found
+from tilewright.mapspace.exact import group_overflow
+from tilewright.mapspace.group_padding import existing_words
+from tilewright.mapspace.room import shared_words
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.objective import ENERGY, Objective
+from tilewright.schema.problem import Problem, Rank
+from tilewright.schema.read import shape_of
+
+FEW = (2, 4)
+"""Tiles of each dimension that are tried first on arrays."""
+
+QUICK = 10.0
+"""Time in seconds that these first searches share if there is no time limit."""
+
+SHARES = (0.2, 0.5)
+"""Shares of the time limit after which these first searches end."""
+
+
+@dataclass(frozen=True)
+class FusedGroup:
+    """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
+
+    `proved`: the search ended, so the mapping is optimal. `unfused_proved`: so is that without fusion.
+    """
+
+    group: GroupMapping
+    energy_pj: float
+    cycles: float
+    unfused: GroupMapping
+    bound: float
+    proved: bool
+    unfused_proved: bool
+
+    def of(self, objective: Objective) -> float:
+        """Return the value of an objective, in its unit."""
+        return objective.value(self.energy_pj, self.cycles)
+
+
+def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: float | None = None) -> FusedGroup:
+    """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
+
+    A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
+
+    Args:
+        seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
+
+    Raises:
+        NotConformableError: The architecture, a layer or its padding is not searched.
+    """
+    reasons = tuple(_uncovered(group))
+    if reasons:
+        raise NotConformableError("the search of fused groups", reasons)
+    shared, limits = list(_shared(group)), Limits()
+    first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
+    known = plain = first.unfused()
+    axes, limits.ends = list[Dimensions](), math.inf if seconds is None else now + seconds
+    try:
+        axes += _axes(group, shared, limits)
+    except OutOfTime:
+        pass
+    except KeyboardInterrupt:
+        mark_result_found()
+        limits.ends = -math.inf
+    if not fused_inside.has_one_unit(group.architecture):
+        for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
+            ends = now + share * (QUICK if seconds is None else seconds)
+            found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
+            known, plain = found.best, found.plain or plain
+            limits.ends = -math.inf if found.interrupted else limits.ends
+    search = _search(group, shared, axes, objective, limits)
+    found = search.best(known, limits.ends)
+    return FusedGroup(
+        group=_Built(group, search.layers, found.best.tree).group(),
+        energy_pj=found.best.energy_pj,
+        cycles=found.best.cycles,
+        unfused=_Built(group, search.layers, (found.plain or plain).tree).group(),
+        bound=found.bound,
+        proved=found.proved,
+        unfused_proved=found.plain is not None,
+    )
+
+
+def _search(
+    group: GroupMapping, shared: Sequence[Shared], axes: Sequence[Dimensions], objective: Objective, limits: Limits
+) -> TreeSearch:
+    kind = FusedLayer if fused_inside.has_one_unit(group.architecture) else ArrayLayer
+    layers = [
+        kind(_problem(group, name), group.architecture, fused_padding.padding(group, name), limits)
+        for name in _order(group)
+    ]
+    return TreeSearch(layers, shared, axes, objective, limits)
+
+
+def _uncovered(group: GroupMapping) -> Iterator[Reason]:
+    architecture = group.architecture
+    yield from fused_inside.uncovered(architecture, group.layers)
+    if any(not memory.may_hold(t) for memory in architecture.memories[:2] for p in group.layers for t in p.tensors):
+        yield Reason(code="hardware", where=architecture.name, message="a memory may not hold every tensor")
+    for name in architecture.sparse_parts:
+        yield Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
+    for problem in group.layers:
+        for tensor in problem.tensors:
+            ranks = [list(rank.terms.values()) for rank in tensor.projection]
+            windows = any(len(rank) > 1 for rank in ranks)
+            if set().union(*ranks) != {1} or max(map(len, ranks)) > 2 or len(tensor.dimensions) != sum(map(len, ranks)):
+                text = "a coordinate has a stride, a dilation or a repeated dimension; expected one or two dimensions"
+                yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
+            elif windows and (tensor.is_output or _is_shared_input(group, problem.name, tensor.name)):
+                text = "a result, or an input that several layers read, has a window"
+                yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
+    yield from fused_padding.uncovered(group)
+    values = (memory.slices_of(t) for memory in architecture.memories for p in group.layers for t in p.tensors)
+    yield from group_overflow(group.name, group.layers, max(values))
+
+
+def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
+    tensor = next(each for each, users in group.users.items() if users.get(layer) == own)
+    return len(group.users[tensor]) > 1 and group.maker(tensor) is None
+
+
+def _order(group: GroupMapping) -> list[str]:
+    return list(group.tree.layers())
+
+
+def _problem(group: GroupMapping, name: str) -> Problem:
+    return next(layer for layer in group.layers if layer.name == name)
+
+
+def _shared(group: GroupMapping) -> Iterator[Shared]:
+    """Yield the tensors that several layers use."""
+    order = _order(group)
+    for tensor, users in group.users.items():
+        if len(users) < 2:
+            continue
+        problems, exist = {layer: _problem(group, layer) for layer in users}, existing_words(group, tensor)
+        sizes, steps, halos = list[int](), list[dict[int, int]](), list[int]()
+        for number in range(len(problems[next(iter(users))].tensor(users[next(iter(users))]).projection)):
+            together = [(layer, problems[layer].tensor(own).projection[number]) for layer, own in users.items()]
+            layer, rank = together[0]
+            size = 1 + sum(problems[layer].dimensions[at] - 1 for at in rank.terms)
+            if exist is not None:
+                size = exist[number][1] - exist[number][0] + 1
+            stepped = _stepped(group, tensor, together)
+            sizes.append(size)
+            steps.append({order.index(name): list(problems[name].dimensions).index(at) for name, at in stepped})
+            halos.append(max((size - problems[name].dimensions[at] for name, at in stepped), default=0))
+        buffer = group.architecture.memories[1]
+        words = shared_words(buffer, (problems[layer].tensor(own) for layer, own in users.items()))
+        yield Shared(
+            name=tensor,
+            users={order.index(name): problems[name].tensor_names.index(user) for name, user in users.items()},
+            made=group.maker(tensor) is not None,
+            sizes=tuple(sizes),
+            steps=tuple(steps),
+            halos=tuple(halos),
+            width=round(words * buffer.slices_per_word),
+            alike=group.maker(tensor) is not None
+            or len({shape_of(problems[name], own) for name, own in users.items()}) == 1,
+        )
+
+
+Pair = tuple[int, int]
+"""Numbers of a layer and of its dimension."""
+Dimensions = frozenset[Pair]
+"""Dimensions of layers that one loop may step."""
+
+
+def _axes(group: GroupMapping, shared: Sequence[Shared], limits: Limits) -> list[Dimensions]:
+    """Return the sets of dimensions that one loop may step.
+
+    These step one coordinate of a tensor that several layers use. A layer has one dimension on an axis at most.
+    So where joining all would break this, all largest choices of coordinates are made.
+    """
+    problems = [_problem(group, name) for name in _order(group)]
+    dimensions = [(at, number) for at, problem in enumerate(problems) for number in range(len(problem.dimensions))]
+    links = list(
+        dict.fromkeys(frozenset(steps.items()) for each in shared if each.alike for steps in each.steps if steps)
+    )
+    return list(dict.fromkeys(axis for joined in _largest(dimensions, links, limits) for axis in joined.values()))
+
+
+def _largest(
+    dimensions: Sequence[Pair], links: Sequence[Dimensions], limits: Limits
+) -> Iterator[dict[Pair, Dimensions]]:
+    """Yield the ways to join dimensions by links, with each layer once on an axis, that are not part of another way."""
+    everything = _united(dimensions, links)
+    certain = [link for link in links if _is_once(everything[next(iter(link))])]
+    others = [link for link in links if link not in certain]
+    found = list[frozenset[Dimensions]]()
+    for count in range(len(others), -1, -1):
+        for chosen in map(frozenset, itertools.combinations(others, count)):
+            limits.check()
+            joined = _united(dimensions, [*certain, *chosen])
+            if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
+                found.append(chosen)
+                yield joined
+
+
+def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:
+    joined = {dimension: frozenset({dimension}) for dimension in dimensions}
+    for link in links:
+        every = frozenset[Pair]().union(*(joined[each] for each in link))
+        joined |= dict.fromkeys(every, every)
+    return joined
+
+
+def _is_once(joined: Dimensions) -> bool:
+    return len({layer for layer, _ in joined}) == len(joined)
+
+
+def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]]) -> list[tuple[str, str]]:
+    """Return layer and dimension of the rows that each user of a tensor steps along one coordinate.
+
+    A window steps the rows of its layer's result. Empty if some layer's rows differ from the tensor's.
+    """
+    problems = {problem.name: problem for problem in group.layers}
+    found, rows = list[tuple[str, str]](), set[int]()
+    for layer, rank in together:
+        sizes, result = problems[layer].dimensions, problems[layer].output.dimensions
+        able = [at for at in rank.terms if len(rank.terms) == 1 or (at in result and group.maker(tensor) != layer)]
+        rows.add(1 + sum(sizes[at] - 1 for at in rank.terms))
+        found += [(layer, at) for at in able]
+    return found if len(found) == len(together) and len(rows) == 1 else []
+
+
+class _Built:
+    """The group mapping of a tree that a search found."""
+
+    def __init__(self, group: GroupMapping, layers: Sequence[FusedLayer], tree: Tree) -> None:
+        self.before, self.layers, self.tree = group, layers, tree
+        memories = group.architecture.memories[:2]
+        self.outer, self.inner = (group.architecture.cluster_of(memory.name).name for memory in memories)
+        self.problems = [_problem(group, name) for name in _order(group)]
+        self.names = {(layer, own): t for t, users in group.users.items() for layer, own in users.items()}
+        self.axes, self.homes = dict[str, dict[str, str]](), set[str]()
+
+    def group(self) -> GroupMapping:
+        self._collect(self.tree)
+        data = self.before.to_data() | {"axes": self.axes, "tree": self._part(self.tree, root=True)}
+        return GroupMapping.model_validate(data)
+
+    def _collect(self, tree: Tree) -> None:
+        """Take note of all homes, and of the dimensions that loops step together, from the outermost in."""
+        if isinstance(tree, Level):
+            self.homes |= {*tree.homes, *tree.halo_homes}
+            for axis, _ in tree.loops:
+                self._axis(self._stepped(tree, axis))
+            self._collect(tree.inside)
+        elif isinstance(tree, Sequenced):
+            self.homes |= set(tree.homes)
+            for branch in tree.branches:
+                self._collect(branch)
+
+    def _stepped(self, level: Level, axis: Axis) -> dict[str, str]:
+        """Return layer -> dimension that a loop steps."""
+        pairs = zip(self.problems[level.first :], axis, strict=False)
+        return {problem.name: list(problem.dimensions)[dimension] for problem, dimension in pairs}
+
+    def _axis(self, stepped: dict[str, str]) -> str:
+        """Return the name of the axis that steps some dimensions; it is made if there is none."""
+        known = next((name for name, axis in self.axes.items() if axis.items() >= stepped.items()), None)
+        if known is None:
+            first = next(iter(stepped.values()))
+            known = next(n for n in (first, *(f"{first}{i}" for i in range(len(self.axes)))) if n not in self.axes)
+            self.axes[known] = stepped
+        return known
+
+    def _part(self, tree: Tree, root: bool = False) -> dict[str, Any]:
+        """Return a part of the group's tree."""
+        entries: list[dict[str, Any]] = []
+        while isinstance(tree, Sequenced) and len(tree.branches) == 1:
+            tree = tree.branches[0]
+        if isinstance(tree, Leaf):
+            problem = self.problems[tree.layer]
+            if root:
+                entries.append({"target": self.outer, "keep": list(problem.tensor_names)})
+            return {"layer": problem.name, "entries": [*entries, *self._leaf(tree)]}
+        if root:
+            users = self.before.users
+            kept = [user for user in users if user not in self.homes or self.before.maker(user) is None]
+            entries.append({"target": self.outer, "keep": kept})
+        entries.append({"target": self.inner, "keep": []})
+        while isinstance(tree, Level):
+            entries[-1]["keep"] += [*self._named(tree.kept), *tree.homes]
+            for axis, size in tree.loops:
+                name = self._axis(self._stepped(tree, axis))
+                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": {name: size}})
+            entries[-1]["keep"] += [*self._named(tree.sliding), *tree.halo_homes]
+            tree = tree.inside
+        entries[-1]["keep"] += tree.homes
+        return {"entries": entries, "branches": [self._part(branch) for branch in tree.branches]}
+
+    def _named(self, kept: Sequence[tuple[int, int]]) -> list[str]:
+        """Return the group's names of some layers' tensors."""
+        return [self.names[self.problems[at].name, self.problems[at].tensor_names[own]] for at, own in kept]
+
+    def _leaf(self, leaf: Leaf) -> Iterator[dict[str, Any]]:
+        problem = self.problems[leaf.layer]
+        dimensions = list(problem.dimensions)
+        entries: list[dict[str, Any]] = [{"target": self.inner, "keep": []}]
+        for node in leaf.branch.nodes:
+            for dimension, size in node.loops:
+                own = {dimensions[dimension]: size}
+                entries.append({"target": self.inner, "keep": [], "temporal_tile_sizes": own})
+            entries[-1]["keep"].append(problem.tensor_names[node.tensor])
+        return iter([*entries, *self.layers[leaf.layer].inner_entries(leaf.branch)])

@@ -1,0 +1,142 @@
+"""Solutions of the search of fused groups: loop trees with their costs, and the tensors that layers share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewright.application.run.fused_parts import Branch
+
+Axis = tuple[int, ...]
+"""The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """A tensor that several layers use.
+
+    `users`: layer -> the layer's number of the tensor. `made`: the first one makes it. Otherwise it is an input of
+    the group, and the first one fills it. For each coordinate, `sizes` has the whole size. `steps` has the dimension of
+    each layer that steps it; empty: no loop is shared over it. `halos` has the rows of earlier steps that a window
+    reads again. `width`: slices of a word in the buffer. `alike`: its readers use the same words, so it may be at home
+    in the buffer; otherwise each keeps tiles of its own.
+    """
+
+    name: str
+    users: dict[int, int]
+    made: bool
+    sizes: tuple[int, ...]
+    steps: tuple[dict[int, int], ...]
+    halos: tuple[int, ...]
+    width: int
+    alike: bool = True
+
+    @cached_property
+    def first(self) -> int:
+        return min(self.users)
+
+    @cached_property
+    def last(self) -> int:
+        return max(self.users)
+
+    @property
+    def words(self) -> int:
+        return math.prod(self.sizes)
+
+    def stepped(self, first: int, axis: Axis) -> int | None:
+        """Return the coordinate that an axis of layers from `first` on steps in all users among them, or None."""
+        key = first, axis
+        if key not in self._known_steps:
+            found = (
+                number
+                for number, steps in enumerate(self.steps)
+                if steps
+                and all(axis[layer - first] == steps[layer] for layer in self.users if 0 <= layer - first < len(axis))
+            )
+            self._known_steps[key] = next(found, None)
+        return self._known_steps[key]
+
+    @cached_property
+    def _known_steps(self) -> dict[tuple[int, Axis], int | None]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A branch of one layer."""
+
+    layer: int
+    branch: Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Shared loops of layers, outermost first, and the tensors kept right outside and right inside of them.
+
+    Kept tensors are (layer, tensor), and homes are tensors of several layers.
+    """
+
+    first: int
+    kept: tuple[tuple[int, int], ...]
+    homes: tuple[str, ...]
+    loops: tuple[tuple[Axis, int], ...]
+    sliding: tuple[tuple[int, int], ...]
+    halo_homes: tuple[str, ...]
+    inside: Level | Sequenced
+
+
+@dataclass(frozen=True, slots=True)
+class Sequenced:
+    """Branches in sequence, and the tensors at home right above them."""
+
+    homes: tuple[str, ...]
+    branches: tuple[Leaf | Level, ...]
+
+
+Tree = Leaf | Level | Sequenced
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A subtree with its costs, and the most slices that it keeps at one moment."""
+
+    energy_pj: float
+    cycles: float
+    slices: int
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The first branches of a sequence."""
+
+    energy_pj: float
+    cycles: float
+    slices: int
+    branches: tuple[Leaf | Level, ...]
+    homes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Outcome of a search: the best tree, a lower bound on the objective, and whether the search has ended.
+
+    `plain`: the best sequence of layers that share nothing; None if the search was cut before. `interrupted`: by the user.
+    """
+
+    best: Solution
+    bound: float
+    proved: bool
+    plain: Solution | None
+    interrupted: bool
+
+
+def in_sequence(one: Solution, other: Solution) -> Solution:
+    """Return two groups that share nothing with each other, one after the other."""
+    homes, branches = list[str](), list[Leaf | Level]()
+    for sequenced in (one.tree, other.tree):
+        homes += sequenced.homes if isinstance(sequenced, Sequenced) else ()
+        branches += sequenced.branches if isinstance(sequenced, Sequenced) else [sequenced]
+    tree = Sequenced(tuple(homes), tuple(branches))
+    return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)

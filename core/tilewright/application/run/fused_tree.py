@@ -1,0 +1,696 @@
+"""Exact search of loop trees: the least cost of layers that share loops, interval by interval.
+
+A group mapping is a tree. A *sequence* has branches. A branch is a nest of one layer, or a *level* of several layers.
+A level has tiles that the buffer keeps, loops that all its layers share, and a level or a sequence inside. What is
+best inside depends on three facts: the layers, their tiles, and the states of their tensors. Figures of a
+solution are costs, and the slices that it keeps. Those that another one beats in all figures are dropped. This is
+exact, since costs and room only grow outward.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from tilewright.application.run.fused_limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
+from tilewright.application.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile
+from tilewright.application.run.fused_solution import (
+    Axis,
+    Found,
+    Leaf,
+    Level,
+    Row,
+    Sequenced,
+    Shared,
+    Solution,
+    in_sequence,
+)
+from tilewright.interrupts import mark_result_found
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+
+OPEN = -2
+"""State of a tensor that all its layers share, before it is known whether it is fused."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Bounds:
+    """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
+
+    tiles: list[Tile]
+    energy_pj: Floats
+    cycles: Floats
+
+
+Figures = TypeVar("Figures", Solution, Row)
+
+Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
+"""First and last layer, and the tiles and the states of their tensors."""
+
+
+class TreeSearch:
+    """The best trees of layers in an order.
+
+    Args:
+        axes: sets of dimensions (layer, dimension) that one loop may step.
+        limits: those that the layers have, too.
+    """
+
+    _before: dict[int, tuple[float, float]]
+    _after: dict[int, tuple[float, float]]
+    most: float
+    nested: bool
+    known: Solution
+    proved: float
+    end: float
+    is_cut: bool
+    alone: dict[tuple[int, int], Solution]
+
+    def __init__(
+        self,
+        layers: Sequence[FusedLayer],
+        shared: Sequence[Shared],
+        axes: Sequence[frozenset[tuple[int, int]]],
+        objective: Objective,
+        limits: Limits,
+    ) -> None:
+        self.layers, self.shared, self.axes, self.limits = layers, shared, axes, limits
+        self.objective = objective
+        self.capacity = layers[0].buffer.usable_slices
+        self.kinds = [
+            next(at for at, other in enumerate(layers) if other.signature == each.signature) for each in layers
+        ]
+        self.users = {(at, own): [at] for at, each in enumerate(layers) for own in range(len(each.widths))}
+        self.users |= {pair: list(each.users) for each in shared for pair in each.users.items()}
+        self._leaves: dict[tuple[int, Tile, States, Objective], list[Branch]] = {}
+        self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
+        self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
+        self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
+        self.home_is_least = [each.home_is_least(objective) for each in layers]
+        self.floor = dict[tuple[int, int], tuple[float, float]]()
+
+    def unfused(self) -> Solution:
+        """Return the best sequence of layers that share nothing."""
+        return self._unfused(0, len(self.layers) - 1, FAR)
+
+    def best(self, known: Solution, end: float = math.inf) -> Found:
+        """Return the best tree of all layers, with a lower bound.
+
+        If the time ends, or the user interrupts, it is the best tree so far.
+
+        Args:
+            known: some sequence of layers, or some tree.
+            end: time limit on the clock of the limits.
+        """
+        last, objective = len(self.layers) - 1, self.objective
+        self.known, self.proved, self.alone, is_cut, plain, interrupted = known, 0.0, {}, True, None, False
+        self.end = self.limits.ends = end
+        seconds = None if end == math.inf else max(0.0, end - self.limits.now())
+        slices = math.inf if seconds is None else seconds * SLICE
+        whole = self._whole(0, last, HOME)
+        for at, (tile, states) in enumerate(zip(*whole[2:], strict=True)):
+            energy, cycles = self._least_of(at, np.array([tile], dtype=np.int64), states)
+            self.floor[at, at] = float(energy[0]), float(cycles[0])
+        try:
+            plain = self.unfused()
+            self.known = self._best([self.known, plain])
+            for at in range(last + 1):
+                self.floor[at, at] = self._least(at, self.shared)
+            for length in range(1, last + 1):
+                if length <= ALONE and (seconds is not None or last >= FEW):
+                    self._join(length, 2 * slices)
+                if length > 1 and all(self.home_is_least):  # else homes may cost more
+                    self._bound_all(length, slices)
+            self.limits.check()
+            self.known, self.proved = self._solved(0, last, HOME, self.known, math.inf)
+            is_cut = self.is_cut
+        except OutOfTime:
+            self.objective = objective
+        except KeyboardInterrupt:
+            mark_result_found()
+            self.objective, interrupted = objective, True
+        self._sum_floors(0, last, self.floor)
+        least = max(self.proved, self._value(*self._after[-1]))
+        bound = min(least, self._value(self.known.energy_pj, self.known.cycles))
+        return Found(self.known, bound, not is_cut, plain, interrupted or self.end == -math.inf)
+
+    def _join(self, length: int, slices: float) -> None:
+        """Solve the intervals of some length as groups of their own, and find the best sequence of all solved ones.
+
+        Args:
+            slices: time limit for each.
+        """
+        count = len(self.layers)
+        with suppress(OutOfTime):
+            for first in range(count + 1 - length):
+                self.limits.check()
+                last = first + length - 1
+                parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
+                best = self._best([self._unfused(first, last, FAR), *parts])
+                if self._within(first, last):
+                    best, _ = self._solved(first, last, FAR, best, slices)
+                self.alone[first, last] = best
+        self.limits.ends = math.inf  # a sequence of what is solved takes no time
+        rows = {-1: [Solution(0.0, 0.0, 0, Sequenced((), ()))]}
+        for at in range(count):
+            starts = [start for start in range(at + 1) if (start, at) in self.alone]
+            rows[at] = self._thinned(
+                [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
+            )
+        self.known = self._best([self.known, *rows[count - 1]])
+        self.limits.ends = self.end
+
+    def _bound_all(self, length: int, slices: float) -> None:
+        """Bound the least energy and cycles of the intervals of some length, wherever the tensors of others are at home.
+
+        Args:
+            slices: time limit for each.
+        """
+        objective = self.objective
+        for first in range(len(self.layers) + 1 - length):
+            last = first + length - 1
+            self.limits.check()
+            if self._within(first, last):
+                found = [0.0, 0.0]
+                for at, alone in enumerate((ENERGY, CYCLES)):
+                    if objective.powers[at]:
+                        self.objective = alone
+                        _, found[at] = self._solved(first, last, HOME, self._unfused(first, last, HOME), slices)
+                self.objective = objective
+                self.floor[first, last] = found[0], found[1]
+
+    def _solved(self, first: int, last: int, others: int, known: Solution, seconds: float) -> tuple[Solution, float]:
+        """Return the best tree of some layers, or a known one that is no worse, and a lower bound on its objective.
+
+        Args:
+            others: state of the tensors of other layers. At home they take no room.
+            seconds: time limit. The bound is lower then.
+        """
+        floors = self.floor
+        if others == FAR:
+            inside = self._within(first, last)
+            floors = floors | {(at, at): self._least(at, inside) for at in range(first, last + 1)}
+        self._sum_floors(first, last, floors)
+        found = known, self._value(*self._after[first - 1])
+        self.limits.ends, self.is_cut = min(self.end, self.limits.now() + seconds), True
+        try:
+            for better in self._better(self._whole(first, last, others), *found):
+                found = better
+            self.is_cut = False
+        except OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            mark_result_found()
+            self.end = -math.inf
+        self.limits.ends = self.end
+        return found
+
+    def _better(self, place: Place, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
+        """Yield better trees and bounds until they are equal.
+
+        The first bounds on costs are low. They grow until there is a tree. Simple trees are tried first: their costs
+        are bounds, too.
+        """
+        top = least = self._value(best.energy_pj, best.cycles)
+        proved = floor
+        for share in SHARES:
+            most = min(least, floor + (top - floor) * share)
+            for nested in (False, True):
+                found = self._found(place, most, nested)
+                if found:
+                    best = self._best([best, *found])
+                    most = least = self._value(best.energy_pj, best.cycles)
+                    yield best, proved
+                if least <= floor * (1 + 1e-9) or (nested and found):
+                    yield best, least
+                    return
+            proved = most
+            yield best, proved
+
+    def _found(self, place: Place, most: float, nested: bool) -> list[Solution]:
+        """Return the best trees that cost no more than a bound.
+
+        Args:
+            nested: whether branches inside shared loops may have shared loops, too.
+        """
+        self.most, self.nested = most * (1 + 1e-9), nested
+        self._known.clear()
+        return [*self._sequence(place, needs_home=False, root=True), *self._deeper(place, entry=True)]
+
+    def _whole(self, first: int, last: int, others: int) -> Place:
+        """Return some layers with whole tiles; the tensors of other layers, too, have one state."""
+        states = [[FAR] * len(each.widths) for each in self.layers]
+        for each in self.shared:
+            inside = first <= each.first and each.last <= last
+            for layer, own in each.users.items():
+                states[layer][own] = FAR if not each.alike else OPEN if inside else others
+        tiles = tuple(each.whole for each in self.layers[first : last + 1])
+        return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
+
+    def _unfused(self, first: int, last: int, others: int) -> Solution:
+        """Return the best sequence of branches, given the state of the tensors of other layers."""
+        _, _, tiles, states = self._whole(first, last, others)
+        rows = [Row(0.0, 0.0, 0, (), ())]
+        for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
+            own = tuple(FAR if each == OPEN else each for each in opened)
+            found = [Solution(each.energy_pj, each.cycles, 0, Leaf(at, each)) for each in self._leaf(at, tile, own)]
+            rows = self._thinned(list(self._extended(rows, self._thinned(found), 0, ())))
+        return self._best([Solution(each.energy_pj, each.cycles, 0, Sequenced((), each.branches)) for each in rows])
+
+    def _sum_floors(self, first: int, last: int, floor: dict[tuple[int, int], tuple[float, float]]) -> None:
+        """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
+        self._before, self._after = {first: (0.0, 0.0)}, {last: (0.0, 0.0)}
+        for at in range(first, last + 1):
+            ends = [(self._before[start], floor[start, at]) for start in range(first, at + 1) if (start, at) in floor]
+            self._before[at + 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
+        for at in range(last, first - 1, -1):
+            ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
+            self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
+
+    def _best(self, found: Sequence[Solution]) -> Solution:
+        return min(found, key=lambda each: self._value(each.energy_pj, each.cycles))
+
+    def _value(self, energy: float, cycles: float) -> float:
+        """Return the objective."""
+        return self.objective.value(energy, cycles)
+
+    def _may(self, first: int, last: int, energy: float, cycles: float) -> bool:
+        """Return whether some layers with these costs may be part of a solution."""
+        others = self._others(first, last)
+        return self._value(energy + others[0], cycles + others[1]) <= self.most
+
+    def _others(self, first: int, last: int) -> tuple[float, float]:
+        """Return the least energy and cycles of all layers outside of an interval."""
+        before, after = self._before[first], self._after[last]
+        return before[0] + after[0], before[1] + after[1]
+
+    def _least(self, number: int, shared: Sequence[Shared]) -> tuple[float, float]:
+        """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
+        layer = self.layers[number]
+        opened = {each.users[number] for each in shared if number in each.users and each.alike}
+        states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
+        if any(layer.windows):
+            energy, cycles = self._least_of(number, np.array([layer.whole]), states)
+            return float(energy[0]), float(cycles[0])
+        found = [each for closed in self._closed(number, states) for each in self._leaf(number, layer.whole, closed)]
+        return min(each.energy_pj for each in found), min(each.cycles for each in found)
+
+    def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
+        key = self.kinds[number], tile, states, self.objective
+        self.limits.check()
+        if key not in self._leaves:
+            self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
+        return self._leaves[key]
+
+    def _branch(self, place: Place) -> list[Solution]:
+        """Return the best branches of an interval."""
+        key = "branch", place, True
+        if key not in self._known:
+            first, last, (tile, *_), (states, *_) = place
+            if first < last:
+                self._known[key] = self._deeper(place, entry=True)
+            else:
+                found = [
+                    Solution(each.energy_pj, each.cycles, each.slices, Leaf(first, each))
+                    for each in self._leaf(first, tile, states)
+                ]
+                self._known[key] = [each for each in found if self._may(first, last, each.energy_pj, each.cycles)]
+        return self._known[key]
+
+    def _inside(self, place: Place, homed: bool) -> list[Solution]:
+        """Return the best trees inside the loops of a level; `homed`: a tensor is at home there."""
+        key = "inside", place, homed
+        if key not in self._known:
+            found = self._sequence(place, needs_home=not homed)
+            self._known[key] = self._thinned([*found, *self._deeper(place, entry=homed)])
+        return self._known[key]
+
+    def _sequence(self, place: Place, needs_home: bool, root: bool = False) -> list[Solution]:
+        """Return the best sequences of branches.
+
+        Args:
+            needs_home: whether some tensor has to be at home right above them. Otherwise nothing would be lost
+                if the loops outside were in the branches.
+        """
+        first, last, tiles, states = place
+        able = [
+            each for each in self._within(first, last) if states[each.first - first][each.users[each.first]] == OPEN
+        ]
+        rows: list[dict[tuple[tuple[tuple[Shared, bool], ...], bool], list[Row]]] = [
+            {} for _ in range(last - first + 2)
+        ]
+        rows[0][(), not needs_home] = [Row(0.0, 0.0, 0, (), ())]
+        alone = first == last
+        for start in range(first, last + 1):
+            for (chosen, homed), before in rows[start - first].items():
+                before = self._thinned(before)
+                known = dict(chosen)
+                spent = min(each.energy_pj for each in before), min(each.cycles for each in before)
+                for end in range(start, last + 1):
+                    if (start, end) == (first, last) and not alone:
+                        continue
+                    if start < end and not root and not self.nested:
+                        continue
+                    new = [each for each in able if start <= each.first <= end < each.last]
+                    for fused in itertools.product((False, True), repeat=len(new)):
+                        now = known | dict(zip(new, fused, strict=True))
+                        homes = tuple(each.name for each, is_fused in zip(new, fused, strict=True) if is_fused)
+                        kept = sum(self._home_slices(each, place) for each, is_fused in now.items() if is_fused)
+                        if kept > self.capacity:
+                            continue
+                        there = self._narrowed(place, start, end, now)
+                        least = self._least_inside(there, kept)
+                        if not self._may(first, end, spent[0] + least[0], spent[1] + least[1]):
+                            continue
+                        branches = self._branch(there)
+                        later = tuple((each, is_fused) for each, is_fused in now.items() if each.last > end)
+                        found = [
+                            each
+                            for each in self._extended(before, branches, kept, homes)
+                            if self._may(first, end, each.energy_pj, each.cycles)
+                        ]
+                        if found:
+                            rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(found)
+        ends = self._thinned(rows[-1].get(((), True), []))
+        return [
+            Solution(each.energy_pj, each.cycles, each.slices, Sequenced(each.homes, each.branches)) for each in ends
+        ]
+
+    def _extended(
+        self, rows: Iterable[Row], branches: Iterable[Solution], kept: int, homes: tuple[str, ...]
+    ) -> Iterator[Row]:
+        """Yield rows with one more branch that fits beside kept slices."""
+        for row in rows:
+            self.limits.check()
+            for branch in branches:
+                slices = max(row.slices, branch.slices + kept)
+                if slices <= self.capacity:
+                    assert not isinstance(branch.tree, Sequenced)
+                    costs = row.energy_pj + branch.energy_pj, row.cycles + branch.cycles
+                    yield Row(*costs, slices, (*row.branches, branch.tree), (*row.homes, *homes))
+
+    def _narrowed(self, place: Place, start: int, end: int, fused: dict[Shared, bool]) -> Place:
+        """Return some layers of a place, given which tensors of several branches are fused."""
+        first, _, tiles, states = place
+        found = [list(each) for each in states[start - first : end - first + 1]]
+        for each, is_fused in fused.items():
+            for layer, own in each.users.items():
+                if start <= layer <= end:
+                    filled = is_fused and layer == each.first and not each.made
+                    found[layer - start][own] = each.words if filled else HOME if is_fused else FAR
+        return start, end, tiles[start - first : end - first + 1], tuple(map(tuple, found))
+
+    def _within(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors all of whose layers are in an interval."""
+        return [each for each in self.shared if first <= each.first and each.last <= last]
+
+    def _made_and_read(self, first: int, last: int) -> list[Shared]:
+        """Return the tensors that a layer of an interval makes, and another one there reads, wherever they are at home."""
+        return [
+            each
+            for each in self.shared
+            if each.made and first <= each.first and any(each.first < user <= last for user in each.users)
+        ]
+
+    def _home_slices(self, tensor: Shared, place: Place) -> int:
+        """Return the slices of a tensor's tile at home, with the rows that stay."""
+        first, _, tiles, _ = place
+        found = tensor.width
+        for size, steps, halo in zip(tensor.sizes, tensor.steps, tensor.halos, strict=True):
+            dimension = steps.get(tensor.first)
+            tile = size if dimension is None else tiles[tensor.first - first][dimension]
+            whole = size if dimension is None else self.layers[tensor.first].whole[dimension]
+            found *= tile + halo if tile < whole else size
+        return found
+
+    def _deeper(self, place: Place, entry: bool) -> list[Solution]:
+        """Return the best levels of an interval.
+
+        Args:
+            entry: whether no loops are right outside. Otherwise the level has to keep some tensor outside its loops, since
+                they could be one level.
+        """
+        key = "deeper", place, entry
+        if key not in self._known:
+            self._known[key] = self._thinned(list(self._levels(place, entry)))
+        return self._known[key]
+
+    def _levels(self, place: Place, entry: bool) -> Iterator[Solution]:
+        first, last, _, _ = place
+        if first == last:
+            return
+        for homes, inner in self._committed(place):
+            able = [each for each in self._within(first, last) if self._is_open(each, inner)]
+            if not able:
+                continue  # nothing would be at home inside the loops
+            axes = self._axes_of(
+                first, last, [*self._made_and_read(first, last), *(each for each in able if not each.made)]
+            )
+            for chosen in (each for n in range(1, len(axes) + 1) for each in itertools.combinations(axes, n)):
+                uneven = [axis for axis in chosen if any(self._has_halo(first, axis, each) for each in able)]
+                if len(uneven) > 1:
+                    continue  # homes are right inside each of these loops
+                free = [axis for axis in chosen if axis not in uneven] or chosen  # they may be outermost
+                if any(each.stepped(first, axis) is not None for each in homes for axis in free):
+                    continue  # its home can move in
+                kept_homes = sum(self._home_slices(each, place) for each in homes)
+                still = [each for each in self._keepable(inner) if not self._moves_in(first, free, *each)]
+                for kept in (each for n in range(len(still) + 1) for each in itertools.combinations(still, n)):
+                    self.limits.check()
+                    slices = kept_homes + sum(self._slices(place, *each) for each in kept)
+                    if (kept or homes or entry) and slices <= self.capacity:
+                        names = tuple(each.name for each in homes)
+                        yield from self._looped(inner, chosen, uneven, kept, names, slices)
+
+    def _keepable(self, place: Place) -> Iterator[tuple[int, int]]:
+        """Yield the tensors of layers that the buffer may keep for one of them.
+
+        A tensor of several layers inside would be kept for all of them.
+        """
+        first, last, _, states = place
+        for layer in range(first, last + 1):
+            for own, state in enumerate(states[layer - first]):
+                if state == FAR and sum(first <= user <= last for user in self.users[layer, own]) == 1:
+                    yield layer, own
+
+    def _is_open(self, tensor: Shared, place: Place) -> bool:
+        first, _, _, states = place
+        return states[tensor.first - first][tensor.users[tensor.first]] == OPEN
+
+    def _committed(self, place: Place) -> Iterator[tuple[tuple[Shared, ...], Place]]:
+        """Yield inputs that are at home here, and the place where these and some others are not open any more.
+
+        Results stay open until branches part them: their homes can move in that far.
+        """
+        first, last, _, _ = place
+        able = [each for each in self._within(first, last) if not each.made and self._is_open(each, place)]
+        for choice in itertools.product((None, False, True), repeat=len(able)):
+            known = {each: is_fused for each, is_fused in zip(able, choice, strict=True) if is_fused is not None}
+            homes = tuple(each for each, is_fused in known.items() if is_fused)
+            yield homes, self._narrowed(place, first, last, known)
+
+    def _moves_in(self, first: int, axes: Sequence[Axis], layer: int, own: int) -> bool:
+        """Return whether a tensor could be kept inside some of the loops at no cost."""
+        moving = self.layers[layer].moving[own] - self.layers[layer].sliding[own]
+        return any(axis[layer - first] in moving for axis in axes)
+
+    def _slices(self, place: Place, layer: int, own: int) -> int:
+        found = self.layers[layer]
+        return found.words(own, place[2][layer - place[0]]) * found.widths[own]
+
+    def _axes_of(self, first: int, last: int, linking: Sequence[Shared]) -> list[Axis]:
+        """Return the axes over which some layers can share a loop.
+
+        Each layer has one dimension there, and every linking tensor is stepped alike by all its layers.
+        """
+        key = first, last, tuple(each.name for each in linking)
+        if key not in self._known_axes:
+            joined = {
+                (at, d): frozenset({(at, d)})
+                for at in range(first, last + 1)
+                for d in range(len(self.layers[at].whole))
+            }
+            for each in linking:
+                for steps in each.steps:
+                    pairs = [pair for pair in steps.items() if first <= pair[0] <= last]
+                    together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in pairs))
+                    joined |= dict.fromkeys(together, together)
+            found: list[Axis] = []
+            for every in dict.fromkeys((*joined.values(), *self.axes)):
+                own = sorted(pair for pair in every if first <= pair[0] <= last)
+                axis = tuple(dimension for _, dimension in own)
+                if (
+                    [layer for layer, _ in own] == list(range(first, last + 1))
+                    and axis not in found
+                    and all(tensor.stepped(first, axis) is not None for tensor in linking)
+                ):
+                    found.append(axis)
+            self._known_axes[key] = found
+        return self._known_axes[key]
+
+    def _looped(
+        self,
+        place: Place,
+        axes: Sequence[Axis],
+        uneven: Sequence[Axis],
+        kept: tuple[tuple[int, int], ...],
+        homes: tuple[str, ...],
+        slices: int,
+    ) -> Iterator[Solution]:
+        """Yield the levels with loops over all axes inside some kept tensors.
+
+        Args:
+            uneven: the axis, if any, along which homes keep a halo. It is the last one.
+            homes: tensors at home outside the loops.
+            slices: those of kept tensors and homes.
+        """
+        first, last, tiles, states = place
+        homed = [
+            each
+            for axis in uneven
+            for each in self._within(first, last)
+            if self._is_open(each, place) and self._has_halo(first, axis, each)
+        ]
+        filled = [list(each) for each in states]
+        for layer, own in kept:
+            tile = tiles[layer - first]
+            filled[layer - first][own] = self.layers[layer].filling(own, tile)
+        new_states = tuple(map(tuple, filled))
+        lasts = uneven or list(axes)
+        for sizes, inner in self._tilings(place, axes, new_states, slices):
+            for last_axis in lasts:
+                loops = tuple((axis, size) for axis, size in zip(axes, sizes, strict=True) if axis != last_axis) + (
+                    (last_axis, sizes[list(axes).index(last_axis)]),
+                )
+                able = list(self._slidable(first, tiles, inner, new_states, last_axis))
+                for sliding in (each for n in range(len(able) + 1) for each in itertools.combinations(able, n)):
+                    if not sliding and last_axis != lasts[0]:
+                        continue
+                    slid = [list(each) for each in new_states]
+                    more = 0
+                    for layer, own in sliding:
+                        at, dimension = layer - first, last_axis[layer - first]
+                        slid[at][own] = self.layers[layer].slid(own, tiles[at][dimension], inner[at], dimension)
+                        more += self.layers[layer].words(own, inner[at]) * self.layers[layer].widths[own]
+                    there: Place = first, last, inner, tuple(map(tuple, slid))
+                    for choice in itertools.product((False, True), repeat=len(homed)):
+                        self.limits.check()
+                        known = dict(zip(homed, choice, strict=True))
+                        names = tuple(each.name for each, is_fused in known.items() if is_fused)
+                        room = slices + more + sum(self._home_slices(each, there) for each in homed if known[each])
+                        if room > self.capacity:
+                            continue
+                        for each in self._inside(self._narrowed(there, first, last, known), bool(names)):
+                            if each.slices + room <= self.capacity:
+                                assert not isinstance(each.tree, Leaf)
+                                level = Level(first, kept, homes, loops, sliding, names, each.tree)
+                                yield Solution(each.energy_pj, each.cycles, each.slices + room, level)
+
+    def _has_halo(self, first: int, axis: Axis, tensor: Shared) -> bool:
+        number = tensor.stepped(first, axis)
+        return number is not None and tensor.halos[number] > 0
+
+    def _slidable(
+        self, first: int, outer: tuple[Tile, ...], inner: tuple[Tile, ...], states: tuple[States, ...], axis: Axis
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the windows that the last loop slides, if no other dimension of the window has loops."""
+        for at, dimension in enumerate(axis):
+            layer = self.layers[first + at]
+            for own, state in enumerate(states[at]):
+                windows = [each for each in layer.windows[own] if dimension in each]
+                if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in each) == 1 for each in windows):
+                    yield first + at, own
+
+    def _tilings(
+        self, place: Place, axes: Sequence[Axis], states: tuple[States, ...], slices: int
+    ) -> Iterator[tuple[tuple[int, ...], tuple[Tile, ...]]]:
+        """Yield the tile of each axis, and the tiles of all layers inside loops over them, where the costs may be optimal."""
+        first, last, tiles, _ = place
+        options = []
+        for axis in axes:
+            sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
+            options.append([each for each in self.limits.divisors(math.gcd(*sizes)) if each < min(sizes)])
+        every = tuple(itertools.product(*options))
+        if not every:
+            return
+        bounds = [
+            self._bounds(first + at, tile, tuple(axis[at] for axis in axes), every, states[at])
+            for at, tile in enumerate(tiles)
+        ]
+        before, after = self._before[first], self._after[last]
+        energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
+        cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
+        for row in np.flatnonzero(self.objective.value(energy, cycles) <= self.most):
+            self.limits.check()
+            found = tuple(each.tiles[row] for each in bounds)
+            if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
+                yield every[row], found
+
+    def _bounds(
+        self, number: int, tile: Tile, dimensions: tuple[int, ...], every: tuple[tuple[int, ...], ...], states: States
+    ) -> _Bounds:
+        """Return a layer's tiles inside loops over some dimensions, with every choice of their sizes, and their bounds."""
+        key = self.kinds[number], tile, dimensions, every, states
+        if key not in self._known_bounds:
+            inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
+            inside[:, dimensions] = np.array(every, dtype=np.int64)
+            least = self._least_of(number, inside, states)
+            self._known_bounds[key] = _Bounds([tuple(each) for each in inside.tolist()], *least)
+        return self._known_bounds[key]
+
+    def _least_inside(self, place: Place, slices: int) -> tuple[float, float]:
+        """Return a lower bound on energy and cycles of layers, beside kept slices."""
+        first, last, tiles, states = place
+        energy, cycles = 0.0, 0.0
+        for at, (tile, own) in enumerate(zip(tiles, states, strict=True), first):
+            if any(self.layers[at].windows):
+                key = self.kinds[at], tile, (), ((),), own
+                if key not in self._known_bounds:
+                    least = self._least_of(at, np.array([tile], dtype=np.int64), own)
+                    self._known_bounds[key] = _Bounds([tile], *least)
+                known = self._known_bounds[key]
+                energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
+            else:  # loops inside, shared or not, are those of a nest inside the tile
+                found = [
+                    each
+                    for closed in self._closed(at, own)
+                    for each in self._leaf(at, tile, closed)
+                    if each.slices + slices <= self.capacity
+                ]
+                if not found:
+                    return math.inf, math.inf
+                energy += min([each.energy_pj for each in found])
+                cycles += min([each.cycles for each in found])
+        floor = self.floor.get((first, last), (0.0, 0.0))
+        return max(energy, floor[0]), max(cycles, floor[1])
+
+    def _closed(self, number: int, states: States) -> list[States]:
+        """Return states without open tensors. The least costs are among theirs; at home suffices if the buffer is cheaper."""
+        choices = (HOME,) if self.home_is_least[number] else (HOME, FAR)
+        return list(itertools.product(*(choices if state == OPEN else (state,) for state in states)))
+
+    def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
+        found = [self.layers[number].least(tiles, each) for each in self._closed(number, states)]
+        return np.min([each for each, _ in found], axis=0), np.min([each for _, each in found], axis=0)
+
+    def _thinned(self, found: list[Figures]) -> list[Figures]:
+        """Return the solutions that no other one beats in all figures."""
+        if len(found) < 2:
+            return found
+        a, b = map(bool, self.objective.powers)
+        rows = sorted(((each.energy_pj * a, each.cycles * b, each.slices, at) for at, each in enumerate(found)))
+        kept: list[Figures] = []
+        front: list[tuple[float, int]] = []
+        for _, cycles, slices, at in rows:
+            self.limits.check()
+            if not any(other[0] <= cycles and other[1] <= slices for other in front):
+                front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
+                front.append((cycles, slices))
+                kept.append(found[at])
+        return kept

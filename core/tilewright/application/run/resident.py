@@ -1,0 +1,629 @@
+"""Networks whose intermediate results stay in an on-chip memory between layers.
+
+A *resident* result stays whole in one memory, from the layer that makes it to the last layer that reads it. Each layer
+is an ordinary mapping: resident tensors start at that memory instead of the outermost one, and what is alive there
+takes its capacity. So the least cost of a network follows from dynamic programming over its layers. The state is the
+set of live residents. Layers are searched only where a bound cannot decide (docs/fusion.md, "Networks").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from tilewright.application.run.configuration import RunConfiguration
+from tilewright.application.run.evaluation import evaluate
+from tilewright.application.run.network import LayerSearch, MappedLayer, space_of
+from tilewright.application.run.resident_cases import Case, counted, on_chip, priced_by_port, shared_port
+from tilewright.application.run.resident_group import resident_group
+from tilewright.errors import InputError, NotConformableError, Reason, TilewrightError
+from tilewright.mapspace.legality import legality
+from tilewright.mapspace.room import slices_of_each
+from tilewright.plugin.result import PROOF_TOLERANCE
+from tilewright.prices import price_of
+from tilewright.schema.architecture import Architecture, Memory, Network
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright.schema.problem import Problem, Tensor
+from tilewright.schema.read import shape_of
+from tilewright.schema.report import Limit, Report
+from tilewright.schema.workload import DistinctProblem, Layer, Workload
+
+Item = TypeVar("Item")
+Search = Callable[[Sequence[LayerSearch]], Iterator[MappedLayer]]
+"""Maps problems, each with a configuration of its own, in order."""
+
+
+@dataclass(frozen=True)
+class Intermediate:
+    """A result that may be resident.
+
+    Attributes:
+        first, last: positions of the maker and of the last reader.
+        operands: reader -> its names of the tensor.
+        words, bits: capacity that it takes in the home.
+    """
+
+    maker: str
+    result: str
+    first: int
+    last: int
+    operands: dict[str, tuple[str, ...]]
+    words: float
+    bits: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Cost of a layer in a case.
+
+    `value` and `cycles` are those found, `bound` is a lower bound of the objective. All are inf if nothing fits.
+    """
+
+    value: float
+    bound: float
+    energy_pj: float = math.inf
+    cycles: float = math.inf
+    layer: MappedLayer | None = None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Chosen residents, with the cost of each layer in order.
+
+    `bound` is a lower bound of the network over all choices of residents.
+    """
+
+    residents: tuple[Intermediate, ...]
+    costs: tuple[Cost, ...]
+    energy_pj: float
+    cycles: float
+    value: float
+    bound: float
+
+
+def home_of(architecture: Architecture) -> Memory | None:
+    """Return the memory for resident tensors: the outermost single one, inside the outermost cluster, for all roles but weights."""
+    for number, cluster in enumerate(architecture.clusters):
+        if architecture.instances[number] > 1 or (
+            number and architecture.clusters[number - 1].fanout.network != Network()
+        ):
+            return None
+        for memory in cluster.memories if number else ():
+            if memory.holds is None or {"input", "output"} <= set(memory.holds):
+                return memory
+    return None
+
+
+def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Tensor], int]) -> list[Intermediate]:
+    """Return the results that may be resident.
+
+    All readers must be known, and read nothing else in that operand but padding. The home must hold the result in the
+    roles that it has for maker and readers. The maker, the readers and the layers between must be repeated equally often.
+    Several makers of one operand add to one sum, which the last of them completes. The sum before lives until then.
+    A value takes the bits of the layer for which it is widest.
+
+    Args:
+        width: bits of one value in the home, by layer and tensor.
+    """
+    order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    sums, unknown = _sums(workload)
+    completed = Counter(max(makers, key=order.__getitem__) for makers in sums)
+    found = []
+    for makers, readers in sums.items():
+        maker = workload.layer(max(makers, key=order.__getitem__))
+        later = [each for each in sums if makers < each and each - makers == {max(each, key=order.__getitem__)}]
+        first = order[maker.name]
+        uses = [order[reader] for reader in readers] + [order[max(each, key=order.__getitem__)] for each in later]
+        if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
+            continue
+        uses_of = [(problem, problem.output) for problem in (workload.layer(name).problem for name in makers)]
+        uses_of += [
+            (layer.problem, layer.problem.tensor(name))
+            for layer, operands in ((workload.layer(reader), operands) for reader, operands in readers.items())
+            for name in operands
+        ]
+        if not all(home.may_hold(tensor) for _, tensor in uses_of):
+            continue
+        if any(layer.count != maker.count for layer in workload.layers[first : max(uses) + 1]):
+            continue
+        values = maker.problem.tensor_words(maker.problem.output)
+        bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
+        operands = {reader: tuple(each) for reader, each in readers.items()}
+        size = bits / home.word_bits, bits
+        found.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size))
+    return found
+
+
+def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]], set[str]]:
+    """Return the makers of each sum -> its readers, with their operands; and the layers whose results have other uses.
+
+    A single result is a sum of one. A result that only a later sum reads has no readers.
+    """
+    sums = dict[frozenset[str], dict[str, list[str]]]()
+    unknown = {layer.name for layer in workload.layers if layer.returned}
+    for number, layer in enumerate(workload.layers):
+        before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
+        unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}
+        for operand, reads in layer.reads.items():
+            makers = frozenset(read.maker for read in reads)
+            if not makers:
+                continue
+            if len(makers) < len(reads) or not all(_whole(workload, layer, operand, maker) for maker in makers):
+                unknown |= makers
+            else:
+                sums.setdefault(makers, {}).setdefault(layer.name, []).append(operand)
+    order = {layer.name: number for number, layer in enumerate(workload.layers)}
+    for makers in list(sums):
+        first = frozenset({min(makers, key=order.__getitem__)})
+        if len(makers) == 2:
+            sums.setdefault(first, {})
+        rest = makers - {max(makers, key=order.__getitem__)}
+        if rest and rest not in sums:
+            unknown |= makers
+    return sums, unknown
+
+
+def exchanged(workload: Workload) -> list[frozenset[str]]:
+    """Return the tensors of each layer whose words other layers make or read, whether it is known which words or not.
+
+    A layer that is executed several times may read its own earlier results. Only for workloads without `unknown` layers.
+    """
+    used = {name for layer in workload.layers for name in layer.after or ()}
+    found = []
+    for layer in workload.layers:
+        lost = set(layer.after or ()) - {read.maker for reads in layer.reads.values() for read in reads}
+        repeated = layer.count > 1
+        names = {
+            operand.name
+            for operand in layer.problem.operands
+            if layer.reads.get(operand.name) or (operand.name not in layer.reads and (lost or repeated))
+        }
+        if repeated or layer.name in used:
+            names.add(layer.problem.output.name)
+        found.append(frozenset(names))
+    return found
+
+
+def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
+    """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
+    read = next(each for name, t, each in workload.edges if (name, t, each.maker) == (layer.name, operand, maker))
+    if read.cut is not None:
+        return False
+    ranks = layer.problem.tensor(operand).projection
+    for index, size, rank in zip(read.read or (), shape_of(layer.problem, operand), ranks, strict=True):
+        padded = len(rank.terms) > 1 or set(rank.terms.values()) != {1}
+        if not padded and math.prod(read.sizes[name] for name in index.terms) != size:
+            return False
+    return True
+
+
+@dataclass
+class ResidentNetwork:
+    """Costs of a network's layers by case, searched when they are needed."""
+
+    workload: Workload
+    configuration: RunConfiguration
+    search: Search
+    costs: dict[Case, Cost] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raise NotConformableError if the objective or the hardware is not covered."""
+        architecture, objective = self.configuration.architecture, self.configuration.objective
+        reasons = [
+            Reason(code="sparse", where=name, message="sparse hardware is not counted in groups")
+            for name in architecture.sparse_parts
+        ]
+        if not objective.is_additive:
+            text = f"the {objective.title} of a network is not the sum of its layers'; expected energy or cycles"
+            reasons.append(Reason(code="objective", where="objective", message=text))
+        if not self.configuration.model.capabilities.groups:
+            name = self.configuration.model.name
+            reasons.append(Reason(code="groups", where=f"cost model {name}", message="group mappings are not accepted"))
+        if reasons:
+            hint = "`map` without --fuse searches each layer on its own"
+            if not objective.is_additive:
+                hint = "give --objective energy or --objective cycles"
+            elif reasons[-1].code == "groups":
+                hint = f"leave --model out, or name one that accepts groups; {hint}"
+            raise NotConformableError("the mapper of fused networks", tuple(reasons), hint=hint)
+        self.home = home_of(architecture)
+        if self.home is not None:
+            self.configuration = self.configuration.with_optional(self.home.name)
+        self.distinct = {distinct.problem.content_key: distinct for distinct in self.workload.distinct()}
+        self.may_stay = [] if self.home is None else intermediates(self.workload, self.home, self._width)
+        self.exchanged = [
+            frozenset(
+                name for name in names if self.home is not None and self.home.may_hold(layer.problem.tensor(name))
+            )
+            for layer, names in zip(self.workload.layers, exchanged(self.workload), strict=True)
+        ]
+        timed = objective.cycle_power > 0 or any(memory.leakage_pj_per_cycle for memory in architecture.memories)
+        self.shrinks = self.home is not None and _is_cheaper(self.home, architecture, timed)
+
+    def _width(self, problem: Problem, tensor: Tensor) -> int:
+        return self._home_for(problem).bits_of(tensor)
+
+    def _home_for(self, problem: Problem) -> Memory:
+        """Return the home, with the widths of a layer's values."""
+        assert self.home is not None
+        name = self.home.name
+        return next(memory for memory in self.configuration.architecture_for(problem).memories if memory.name == name)
+
+    def case(self, number: int, live: frozenset[int]) -> Case:
+        """Return the case of a layer while some intermediates, by position in `may_stay`, are alive."""
+        layer = self.workload.layers[number]
+        alive = [self.may_stay[at] for at in live]
+        own = {name for intermediate in alive for name in intermediate.operands.get(layer.name, ())}
+        own |= {intermediate.result for intermediate in alive if intermediate.first == number}
+        return Case(layer.problem.content_key, frozenset(own), sum(intermediate.bits for intermediate in alive))
+
+    def free(self, number: int) -> Case:
+        """Return the case of most freedom: all tensors of other layers are resident, and take no capacity."""
+        return Case(self.workload.layers[number].problem.content_key, self.exchanged[number], 0)
+
+    def ask(self, cases: Sequence[Case]) -> None:
+        """Search the cases that are not known."""
+        todo = []
+        for case in dict.fromkeys(cases):
+            if case in self.costs:
+                continue
+            architecture = self._architecture(case)
+            if architecture is None:
+                self.costs[case] = Cost(math.inf, math.inf)
+            else:
+                search = LayerSearch(self.distinct[case.problem], self.configuration.on_architecture(architecture))
+                todo.append((case, search))
+        for (case, _), layer in zip(todo, self.search([each for _, each in todo]), strict=False):
+            self.costs[case] = self._cost(layer)
+        self._share_ports([case for case, _ in todo if case in self.costs])
+
+    def _share_ports(self, cases: Sequence[Case]) -> None:
+        """Search further for cases that ports of the home slow down, which their searches counted apart.
+
+        Bisection finds the fewest cycles (docs/fusion.md, Lemma 5). Where a gap is left, mappings of the other objective
+        are tried, too.
+        """
+        slow = [case for case in cases if self._is_slowed(case)]
+        if self.configuration.objective == CYCLES:
+            limits = {
+                case: int(cost.layer.result.value)
+                for case in slow
+                if (cost := self.costs[case]).layer and cost.layer.result
+            }
+            while limits:
+                better = self._with_fewer_words(limits)
+                limits = {case: int(self.costs[case].bound + self.costs[case].value) // 2 for case in better}
+        others: tuple[tuple[Objective, bool], ...] = ((ENERGY, True), (ENERGY, False), (CYCLES, False))
+        tried = [
+            (case, self._search(case).with_objective(objective, self.costs[case].cycles - 1 if faster else math.inf))
+            for case in slow
+            for objective, faster in others
+            if self._has_gap(case) and (faster or objective != self.configuration.objective)
+        ]
+        searches = [LayerSearch(self.distinct[case.problem], configuration) for case, configuration in tried]
+        for (case, _), layer in zip(tried, self.search(searches), strict=False):
+            self._improve(case, layer)
+
+    def _has_gap(self, case: Case) -> bool:
+        cost = self.costs[case]
+        return math.isfinite(cost.value) and cost.bound < cost.value * (1 - PROOF_TOLERANCE)
+
+    def _is_slowed(self, case: Case) -> bool:
+        """Return whether a gap is left, and a port of the home takes all cycles of the mapping found."""
+        port = self._port(case)
+        return self._has_gap(case) and port is not None and port.cycles >= self.costs[case].cycles
+
+    def _port(self, case: Case) -> Limit | None:
+        """Return the slowest port of the home in the mapping found; None if there is none."""
+        cost, problem = self.costs[case], self.distinct[case.problem].problem
+        if self.home is None or cost.layer is None or cost.layer.report is None:
+            return None
+        return shared_port(self._home_for(problem), problem, cost.layer.report)
+
+    def _search(self, case: Case) -> RunConfiguration:
+        architecture = self._architecture(case)
+        assert architecture is not None, "a mapping is known"
+        return self.configuration.on_architecture(architecture)
+
+    def _with_fewer_words(self, limits: dict[Case, int]) -> list[Case]:
+        """Search mappings with the least words at the slowest port, within the limits on cycles of other parts.
+
+        Return the cases for which that helped, and which have a gap left.
+        """
+        asked = []
+        for case, most in limits.items():
+            port, distinct, plain = self._port(case), self.distinct[case.problem], self._search(case)
+            if port is not None:
+                home = self._home_for(distinct.problem)
+                priced = plain.on_architecture(priced_by_port(plain.architecture, home, port.action))
+                asked.append((case, port, most, LayerSearch(distinct, priced.with_objective(ENERGY, most))))
+        better = []
+        for (case, port, most, _), layer in zip(asked, self.search([each[-1] for each in asked]), strict=False):
+            before = self.costs[case]
+            if layer.result is not None and layer.result.lower_bound is not None:
+                at_once = (port.words_per_cycle or math.inf) * self._home_for(layer.problem).slices_per_word
+                least = min(most + 1, math.ceil(layer.result.lower_bound / at_once * (1 - 1e-9)))
+                self.costs[case] = dataclasses.replace(before, bound=min(max(before.bound, least), before.value))
+            self._improve(case, layer)
+            now = self.costs[case]
+            if (now.bound, now.value) != (before.bound, before.value) and self._has_gap(case):
+                better.append(case)
+        return better
+
+    def _improve(self, case: Case, other: MappedLayer) -> None:
+        """Take the mapping of another search of a case if it costs less."""
+        cost = self.costs[case]
+        if other.result is None or other.result.best is None or cost.layer is None or cost.layer.result is None:
+            return
+        mapping, space = other.result.best, space_of(other.distinct, self._search(case))[0]
+        report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
+        found = self._counted(space.problem, report)
+        if found is None:
+            return
+        value = self.configuration.objective.value(*found)
+        if (value, *found) < (cost.value, cost.energy_pj, cost.cycles):
+            result = dataclasses.replace(
+                cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
+            )
+            layer = dataclasses.replace(cost.layer, result=result, report=report)
+            self.costs[case] = Cost(value, min(cost.bound, value), *found, layer)
+
+    def _architecture(self, case: Case) -> Architecture | None:
+        """Return the architecture on which a case is searched; None if it has no mapping."""
+        if self.home is None or not (case.resident or case.reserved):
+            return self.configuration.architecture
+        distinct = self.distinct[case.problem]
+        home = self._home_for(distinct.problem)
+        architecture = on_chip(self.configuration.architecture_for(distinct.problem), distinct.problem, home, case)
+        if architecture is None or self._must_keep_more(distinct, architecture):
+            return None
+        # a capacity of 0 is no valid one; a memory without capacity holds nothing
+        return architecture.with_memories(
+            lambda memory: (
+                memory
+                if memory.capacity_words != 0
+                else memory.model_copy(update={"holds": (), "capacity_words": None})
+            )
+        )
+
+    def _must_keep_more(self, distinct: DistinctProblem, architecture: Architecture) -> bool:
+        """Return whether the rules keep tensors in the home that it has no room for."""
+        assert self.home is not None
+        with suppress(TilewrightError):  # the search reports it
+            space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
+            left = next(memory for memory in space.architecture.memories if memory.name == self.home.name)
+            here = [at for at, entry in enumerate(space.skeleton.entries) if left.name in entry.memories]
+            kept = [t for number, t in enumerate(space.problem.tensors) if space.keeps[0][here, number].any()]
+            return slices_of_each(left, kept) > left.usable_slices
+        return False
+
+    def _cost(self, layer: MappedLayer) -> Cost:
+        """Return the cost of a mapped layer."""
+        report, result = layer.report, layer.result
+        found = None if report is None else self._counted(layer.problem, report)
+        if result is None or found is None:
+            return Cost(
+                math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
+            )
+        value = self.configuration.objective.value(*found)
+        bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
+        return Cost(value, bound, *found, layer)
+
+    def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
+        return counted(None if self.home is None else self._home_for(problem), problem, report)
+
+    def lives(self, residents: Iterable[str]) -> list[frozenset[int]]:
+        """Return the intermediates alive during each layer, by position in `may_stay`.
+
+        Raises:
+            InputError: A resident may not stay, is named twice, or they do not fit the home at some layer.
+        """
+        known = {intermediate.maker: at for at, intermediate in enumerate(self.may_stay)}
+        named = Counter(residents)
+        twice = sorted(name for name, count in named.items() if count > 1)
+        if twice:
+            raise InputError(f"these results are named twice: {', '.join(twice)}")
+        strange = sorted(named.keys() - known.keys())
+        if strange:
+            raise InputError(f"these results may not stay: {', '.join(strange)}")
+        own = [(known[name], self.may_stay[known[name]]) for name in named]
+        found = [
+            frozenset(at for at, intermediate in own if intermediate.first <= number <= intermediate.last)
+            for number in range(len(self.workload.layers))
+        ]
+        for layer, live in zip(self.workload.layers, found, strict=True):
+            if sum(self.may_stay[at].bits for at in live) > self._limit:
+                raise InputError(f"the results alive during {layer.name} do not fit {self.home and self.home.name}")
+        return found
+
+    def priced(self, number: int, live: frozenset[int], mapping: Mapping) -> tuple[float, float]:
+        """Return energy in pJ and cycles of one mapping of a layer.
+
+        Raises:
+            TilewrightError: It is no mapping of the layer's space, or the cost model does not accept it.
+        """
+        case = self.case(number, live)
+        architecture, distinct = self._architecture(case), self.distinct[case.problem]
+        if architecture is None:
+            raise InputError(f"nothing is left of the home for {distinct.problem.name}")
+        space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
+        verdict = legality(space.problem, space.architecture, mapping) + space.contains(mapping)
+        report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
+        found = self._counted(space.problem, report)
+        if not verdict or found is None:
+            raise NotConformableError(f"layer {self.workload.layers[number].name}", (*verdict.reasons, *report.reasons))
+        return found
+
+    @property
+    def _limit(self) -> float:
+        """Bits that residents may take in the home."""
+        if self.home is None or self.home.usable_words is None:
+            return math.inf
+        return self.home.usable_words * self.home.word_bits
+
+    def bound(self, number: int, live: frozenset[int]) -> float:
+        """Return a lower bound of a layer, known or not (docs/fusion.md, Lemmas 2 and 3)."""
+        case = self.case(number, live)
+        if case in self.costs:
+            return self.costs[case].bound
+        known = [
+            cost.bound
+            for other, cost in self.costs.items()
+            if (other.problem, other.resident) == (case.problem, case.resident) and other.reserved <= case.reserved
+        ]
+        if self.shrinks:
+            known += [cost.bound for cost in (self.costs.get(self.free(number)),) if cost is not None]
+        return max([0.0, *known])
+
+    def gain(self) -> tuple[float, float]:
+        """Return the cost without fusion, and a lower bound on that of all mappings with residents, whole or in tiles.
+
+        The bound is meaningless if the workload has `unknown` layers.
+        """
+        asked = [(self.case(at, frozenset()), *self._freest(at)) for at in range(len(self.workload.layers))]
+        self.ask([case for cases in asked for case in cases])
+        plain, least = 0.0, 0.0
+        for layer, cases in zip(self.workload.layers, asked, strict=True):
+            costs = [self.costs.get(case, Cost(math.inf, 0.0)) for case in cases]
+            plain += layer.count * costs[0].value
+            least += layer.count * min(cost.bound for cost in costs)
+        return plain, least
+
+    def _freest(self, number: int) -> list[Case]:
+        """Return cases such that every other one of the layer costs no less than one of them (docs/fusion.md, Lemma 4)."""
+        free = self.free(number)
+        if self.shrinks:
+            return [free]
+        return [dataclasses.replace(free, resident=subset) for subset in _subsets(sorted(free.resident)) if subset]
+
+    def place(self) -> Placement:
+        """Return the residents of least cost.
+
+        Cases are searched until the least bound, and the least cost that unknown cases might allow, have known ones only.
+        """
+        self.gain()
+        while missing := self._missing(self.bound) or self._missing(self._hoped):
+            self.ask(missing)
+            if any(case not in self.costs for case in missing):
+                break  # interrupted
+        bound, _ = self._least(lambda at, live: (self.bound(at, live), 0.0))
+        value, lives = self._least(self._known)
+        if self.configuration.objective == CYCLES:
+            self._save_energy([self.case(at, live) for at, live in enumerate(lives)])
+        costs = tuple(self.costs.get(self.case(at, live), Cost(math.inf, 0.0)) for at, live in enumerate(lives))
+        counts = [layer.count for layer in self.workload.layers]
+        return Placement(
+            tuple(self.may_stay[at] for at in sorted(frozenset().union(*lives))),
+            costs,
+            math.fsum(count * cost.energy_pj for count, cost in zip(counts, costs, strict=True)),
+            math.fsum(count * cost.cycles for count, cost in zip(counts, costs, strict=True)),
+            value,
+            min(bound, value),
+        )
+
+    def _save_energy(self, cases: Sequence[Case]) -> None:
+        """Take mappings of less energy that are as fast."""
+        known = [
+            case for case in dict.fromkeys(cases) if math.isfinite(getattr(self.costs.get(case), "value", math.inf))
+        ]
+        searches = [
+            LayerSearch(self.distinct[case.problem], self._search(case).with_objective(ENERGY, self.costs[case].cycles))
+            for case in known
+        ]
+        for case, layer in zip(known, self.search(searches), strict=False):
+            self._improve(case, layer)
+
+    def _missing(self, cost: Callable[[int, frozenset[int]], float]) -> list[Case]:
+        """Return the unknown cases of the choice of least cost."""
+        _, lives = self._least(lambda at, live: (cost(at, live), 0.0))
+        return [case for at, live in enumerate(lives) if (case := self.case(at, live)) not in self.costs]
+
+    def _hoped(self, number: int, live: frozenset[int]) -> float:
+        """Return the cost of a layer if it is known, and a lower bound otherwise."""
+        known = self.costs.get(self.case(number, live))
+        return self.bound(number, live) if known is None else known.value
+
+    def _known(self, number: int, live: frozenset[int]) -> tuple[float, float]:
+        """Return the cost of a layer and, to decide between equals, the other metric; inf if it is not known."""
+        known = self.costs.get(self.case(number, live))
+        if known is None:
+            return math.inf, math.inf
+        return known.value, known.cycles if self.configuration.objective == ENERGY else known.energy_pj
+
+    def _least(self, cost: Callable[[int, frozenset[int]], tuple[float, float]]) -> tuple[float, list[frozenset[int]]]:
+        """Return the least sum over the layers, and the intermediates alive during each, by position in `may_stay`.
+
+        The second number of a cost decides between equal sums.
+        """
+        states: dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]] = {frozenset(): (0.0, 0.0, ())}
+        for number, layer in enumerate(self.workload.layers):
+            starts = [frozenset[int]()]
+            starts += [frozenset({at}) for at, intermediate in enumerate(self.may_stay) if intermediate.first == number]
+            new = dict[frozenset[int], tuple[float, float, tuple[frozenset[int], ...]]]()
+            for before, (total, second, lives) in states.items():
+                for start in starts:
+                    live = before | start
+                    if sum(self.may_stay[at].bits for at in live) > self._limit:
+                        continue
+                    after = frozenset(at for at in live if self.may_stay[at].last > number)
+                    more = cost(number, live)
+                    found = total + layer.count * more[0], second + layer.count * more[1]
+                    if after not in new or found < new[after][:2]:
+                        new[after] = *found, (*lives, live)
+            states = new
+        value, _, lives = states[frozenset()]
+        return value, list(lives)
+
+
+def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None:
+    """Return the group mapping of a network: residents are at home above all layers.
+
+    None if no result is resident, a layer has no mapping, or a group cannot express which words are read, or how wide
+    values are.
+    """
+    mappings = dict[str, Mapping]()
+    for layer, cost in zip(network.workload.layers, placed.costs, strict=True):
+        if cost.layer is None or cost.layer.result is None or cost.layer.result.best is None:
+            return None
+        mappings[layer.name] = cost.layer.result.best
+    first, *others = [network.configuration.architecture_for(each.problem) for each in network.workload.layers]
+    if network.home is None or not placed.residents or any(other != first for other in others):
+        return None
+    makers = [resident.maker for resident in placed.residents]
+    return resident_group(network.workload, first, network.home, makers, mappings)
+
+
+def _subsets(items: Sequence[Item]) -> list[frozenset[Item]]:
+    return [
+        frozenset(combination)
+        for count in range(len(items) + 1)
+        for combination in itertools.combinations(items, count)
+    ]
+
+
+def _is_cheaper(home: Memory, architecture: Architecture, timed: bool) -> bool:
+    """Return whether a tensor costs no more if it starts at the home instead of the outermost memories.
+
+    Accesses to the home cost no more energy. If time counts (`timed`), no port limits the home: it serves all tensors
+    that start there, and outermost memories serve others at the same time.
+    """
+    near = price_of(home)
+    if home.block_words > 1 or (timed and any(map(math.isfinite, near.bandwidths))):
+        return False
+    for outer in architecture.clusters[0].memories:
+        far = price_of(outer)
+        if (home.word_bits, home.bits_per_value) != (outer.word_bits, outer.bits_per_value):
+            return False
+        if any(
+            mine / near.block > theirs / far.block for mine, theirs in zip(near.energies, far.energies, strict=True)
+        ):
+            return False
+    return True

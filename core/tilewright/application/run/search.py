@@ -1,0 +1,257 @@
+"""The driver loop of every search: evaluation, counting, best mapping, budget, progress and Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from tilewright.application.run.compilation_warm_up import new_run, warm_up
+from tilewright.application.run.parallel import Incumbent, SearchBegan, SearchEnded, report
+from tilewright.application.run.rejections import RejectionSample
+from tilewright.errors import TilewrightError
+from tilewright.interrupts import mark_result_found, preserving_results, raising, stop_requested
+from tilewright.mapspace.batch import MappingBatch
+from tilewright.mapspace.candidates import Candidates
+from tilewright.mapspace.legality import legality
+from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
+from tilewright.plugin.guard.calls import fault
+from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
+from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
+from tilewright.plugin.mapper import Budget, Mapper, Task
+from tilewright.plugin.result import Progress, Result, Stop, Watcher
+from tilewright.schema.mapping import Mapping
+
+PIECE_SECONDS = 0.1
+"""Approximate time per piece of a batch."""
+FIRST_PIECE = 10
+"""Mappings in the first piece, while the speed of the model is unknown."""
+
+
+def search(
+    mapper: Mapper,
+    task: Task,
+    evaluator: Evaluator,
+    budget: Budget,
+    *,
+    seed: int = 0,
+    on_progress: Watcher | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    known: float = math.inf,
+) -> Result:
+    """Run a mapper until it is done or the budget is used up, and return the best mapping so far.
+
+    Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C ends the search
+    (`cancelled`), not the program. A plugin that violates its contract ends it with `failed` and a PluginError in
+    `error`. Third-party plugins that never answer are ended by the parent process (`tilewright.application.run.parallel`).
+
+    Args:
+        known: Objective of a mapping from outside the space; only better ones are recorded.
+    """
+    guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
+    loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known)
+    cpu = time.process_time()
+    with preserving_results():
+        stop, error = loop.run_through()
+        cpu_seconds, wall_seconds = time.process_time() - cpu, loop.own.elapsed_seconds
+        rejections = None
+        if math.isinf(loop.value) and error is None and stop != "cancelled":
+            try:
+                rejections = loop.sample.explained(task, guarded)
+            except KeyboardInterrupt:
+                stop = "cancelled"
+        return Result(
+            best=loop.best,
+            value=loop.own_value,
+            evaluated=loop.own.evaluated,
+            valid=loop.valid,
+            rejected=loop.rejected,
+            stop="cancelled" if stop_requested() and error is None else stop,
+            cpu_seconds=cpu_seconds,
+            wall_seconds=wall_seconds,
+            seed=seed,
+            lower_bound=loop.lower_bound,
+            figures=loop.figures,
+            rejections=rejections,
+            history=tuple(loop.history),
+            objective=task.objective,
+            error=error,
+        )
+
+
+class _Loop:
+    """State of the loop. `own` holds the driver's counts, and `run` the copy that the mapper may change."""
+
+    def __init__(
+        self,
+        mapper: GuardedMapper,
+        task: Task,
+        evaluator: GuardedEvaluator,
+        budget: Budget,
+        seed: int,
+        on_progress: Watcher | None,
+        clock: Callable[[], float],
+        known: float,
+    ) -> None:
+        self.mapper, self.task, self.evaluator, self.on_progress = mapper, task, evaluator, on_progress
+        self.takes_candidates = evaluator if isinstance(evaluator, CandidateEvaluator) else None
+        self.own, self.run = (new_run(evaluator, budget, seed, clock) for _ in range(2))
+        self.run.starters, self.run.known = mapper.starters, known
+        self.lower_bound: float | None = None
+        self.figures: dict[str, float] = {}
+        self.best: Mapping | None = None
+        self.value = known
+        self.history: list[tuple[int, float]] = []
+        self.valid = self.rejected = 0
+        self.improved_at = self.batch_began = 0
+        self.piece = FIRST_PIECE
+        self.sample = RejectionSample()
+
+    @property
+    def own_value(self) -> float:
+        """Objective of the best mapping; inf without one."""
+        return math.inf if self.best is None else self.value
+
+    def run_through(self) -> tuple[Stop, TilewrightError | None]:
+        proposals: GuardedProposals | None = None
+        ended: tuple[Stop, TilewrightError | None]
+        try:
+            with raising():
+                warm_up(self.evaluator, self.task, self.mapper)
+                report(SearchBegan(self.own.budget.seconds))
+                proposals = self.mapper.search(self.task, self.run)
+            self.own.started = self.run.started = self.own.clock()
+            report(SearchBegan(self.own.budget.seconds))
+            ended = self._drive(proposals), None
+        except KeyboardInterrupt:
+            mark_result_found()  # even without a mapping: the result says that it was interrupted
+            ended = "cancelled", None
+        except TilewrightError as error:
+            ended = "failed", error
+        try:
+            if proposals is not None:
+                proposals.close()
+                self._record_figures()
+        except TilewrightError as error:  # a mapper that continues after `close` loses no result
+            ended = "failed", ended[1] or error
+        report(SearchEnded())
+        return ended
+
+    def _drive(self, proposals: GuardedProposals) -> Stop:
+        try:
+            with raising():
+                batch = next(proposals)
+            while True:
+                costs = self._evaluate(batch)
+                reason = self._over()
+                self.run.evaluated = self.own.evaluated
+                if reason == "evaluations" and len(costs) == len(batch):
+                    with raising():
+                        proposals.send(costs)  # a mapper that is done now may have proved a bound
+                if reason:
+                    return reason
+                with raising():
+                    batch = proposals.send(costs)
+        except StopIteration:  # done, or out of time or evaluations
+            self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
+            if self.lower_bound is not None:
+                return "finished"
+            late = self.run.short_of_time or self.own.remaining_seconds <= 0
+            return "deadline" if late else "evaluations" if self.own.exhausted and self.run.curtailed else "finished"
+
+    def _record_figures(self) -> None:
+        """Copy the mapper's bound and figures.
+
+        Raises:
+            PluginError: They are invalid.
+        """
+        self.lower_bound = self.mapper.lower_bound(self.run, self.own_value)
+        self.figures = self.mapper.run_figures(self.task, self.run, self.best)
+
+    def _evaluate(self, batch: Candidates | MappingBatch) -> Costs:
+        """Evaluate a batch in pieces, so that a slow model exceeds the deadline only slightly."""
+        left = self.own.remaining_evaluations
+        if left is not None and left < len(batch):
+            batch = batch.take(slice(0, left))
+        self.batch_began = self.own.evaluated
+        pieces = [self._price(batch.take(slice(0, self.piece)))]
+        done = len(pieces[0])
+        while done < len(batch) and self.own.remaining_seconds > 0 and not stop_requested():
+            pieces.append(self._price(batch.take(slice(done, done + self.piece))))
+            done += len(pieces[-1])
+        return Costs.join(pieces)
+
+    def _price(self, batch: Candidates | MappingBatch) -> Costs:
+        started = time.perf_counter()
+        with raising():
+            if isinstance(batch, MappingBatch):
+                costs = self.evaluator.evaluate_batch(batch)
+            elif self.takes_candidates is not None:
+                costs = self.takes_candidates.evaluate_candidates(batch)
+            else:
+                costs = self.evaluator.evaluate_batch(batch.batch())
+        costs = costs.within(self.task.most_cycles)
+        if len(batch):
+            per_second = len(batch) / max(1e-9, time.perf_counter() - started)
+            self.piece = max(1, min(8 * self.piece, int(PIECE_SECONDS * per_second)))
+        self._keep_best(batch, costs)
+        if math.isinf(self.value):
+            self.sample.add(batch)
+        self.own.evaluated += len(batch)
+        self.valid += int(costs.valid.sum())
+        if self.on_progress:
+            self.on_progress(
+                Progress(self.own.evaluated, self.valid, self.value, self.own.elapsed_seconds, self.own.budget)
+            )
+        return costs
+
+    def _keep_best(self, batch: Candidates | MappingBatch, costs: Costs) -> None:
+        values = np.where(costs.valid, costs.of(self.task.objective), np.inf)
+        while len(values) and values.min() < self.value:
+            index = int(values.argmin())
+            mapping = batch[index]
+            if legality(self.task.problem, self.task.architecture, mapping):
+                self._check_constraints(mapping)
+                self._record_improvements(values[: index + 1])
+                self.best, self.value = mapping, float(values[index])
+                self.improved_at = self.batch_began
+                energy_pj, cycles = float(costs.energy_pj[index]), float(costs.cycles[index])
+                report(Incumbent(mapping, self.value, energy_pj, cycles, self.rejected, tuple(self.history)))
+                mark_result_found()
+                return
+            self.rejected += 1  # a model may accept mappings that break the rules
+            values[index] = np.inf
+
+    def _record_improvements(self, values: np.ndarray) -> None:
+        """Add each improvement of a piece to the history, so that it does not depend on how long a piece is.
+
+        Args:
+            values: Objective of the mappings up to the new best one, which is the last.
+        """
+        before = np.minimum.accumulate(np.concatenate(([self.value], values[:-1])))
+        for index in np.flatnonzero(values < before):
+            self.history.append((self.own.evaluated + int(index) + 1, float(values[index])))
+
+    def _check_constraints(self, mapping: Mapping) -> None:
+        """Check a new best mapping.
+
+        Raises:
+            PluginError: It violates the constraints.
+        """
+        broken = self.task.space.obeyed(mapping).reasons
+        if broken:
+            raise fault(self.mapper.owner, f"it proposed a mapping that breaks the constraints: {broken[0]}")
+
+    def _over(self) -> Stop | None:
+        budget = self.own.budget
+        if stop_requested():
+            return "cancelled"
+        if self.own.remaining_seconds <= 0:
+            return "deadline"
+        if budget.evaluations is not None and self.own.evaluated >= budget.evaluations:
+            return "evaluations"
+        if budget.patience is not None and self.own.evaluated - self.improved_at >= budget.patience:
+            return "patience"
+        return None

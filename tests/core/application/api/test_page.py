@@ -1,0 +1,175 @@
+"""Pages: self-contained, of bounded size, no name is markup, and figures are those of the reports."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+from support.pages import made_up
+from tilewright.application.api.page.exploration import exploration_page
+from tilewright.errors import InputError, OutputError
+
+HOSTILE = "</script><script>alert(1)</script>&<img src=x onerror=alert(2)>$x^{2"
+
+
+class Tables(HTMLParser):
+    """Rows of the tables of a page, by identifier."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.rows: dict[str, list[list[str]]] = {}
+        self.name = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "table":
+            self.name = dict(attrs).get("id") or ""
+        if tag == "tr" and self.name:
+            self.rows.setdefault(self.name, []).append([])
+        if tag in ("td", "th") and self.name:
+            self.rows[self.name][-1].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.name and self.rows.get(self.name):
+            self.rows[self.name][-1][-1] += data.strip()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "table":
+            self.name = ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("mapped") / "run"
+    tw.map("nk,km->nm; n=8 k=8 m=8", "eyeriss", evaluations=60, folder=path, cache=False, progress=False)
+    return path
+
+
+def test_a_page_loads_nothing_from_elsewhere(folder: Path) -> None:
+    for page in (exploration_page(made_up(20)), (folder / "report.html").read_text(encoding="utf-8")):
+        assert "default-src 'none'" in page and re.search(r"script-src 'sha256-[^']+'", page)
+        assert set(re.findall(r"https?://[^\"']*", page)) == {
+            "http://www.w3.org/2000/svg",
+            "http://www.w3.org/1999/xlink",
+        }
+        assert not re.search(r"<(link|img|iframe|script)[^>]*(src|href)=", page)
+        assert "<metadata" not in page and page.count("<style") == 1
+
+
+def test_identifiers_are_unique_and_every_reference_leads_somewhere(folder: Path) -> None:
+    for page in (exploration_page(made_up(20)), (folder / "report.html").read_text(encoding="utf-8")):
+        names = re.findall(r'\bid="([^"]+)"', page)
+        used = (
+            re.findall(r'(?:href="#|url\(#)([\w-]+)', page)
+            + " ".join(re.findall(r'aria-labelledby="([^"]+)"', page)).split()
+        )
+
+        assert len(names) == len(set(names)) and used and set(used) <= set(names)
+
+
+@pytest.mark.exhaustive
+def test_two_thousand_points_stay_below_two_megabytes() -> None:
+    report = made_up(2000, layers=24)
+    page = exploration_page(report)
+
+    assert len(page.encode()) < 2_000_000
+    assert len(Tables(page).rows["points"]) - 1 == len(report.found) == 1800
+
+
+def test_names_are_never_markup() -> None:
+    page = exploration_page(made_up(20, name=HOSTILE))
+
+    assert page.count("<script") == page.count("</script>") == 1 and "<img" not in page
+    assert "&lt;img src=x" in page and "$x^{2" in page
+
+
+def test_the_points_are_those_of_the_report() -> None:
+    report = made_up(50)
+    page = exploration_page(report)
+    rows = Tables(page).rows["points"]
+    front = {row[0] for row in rows[1:] if row[-1] == "front"}
+
+    assert front == {str(each.index) for each in report.front}
+    assert [row[0] for row in rows[1:]] == [str(each.index) for each in report.found]
+    assert rows[0][4:6] == ["energy, uJ", "cycles"] and float(rows[1][4]) == pytest.approx(
+        report.found[0].energy_pj / 1e6, rel=1e-3
+    )
+    assert Tables(page).rows["without"][1][:2] == ["words < 4", "5"]
+
+
+def test_marks_of_a_chart_belong_to_rows() -> None:
+    report = made_up(50)
+    page = exploration_page(report)
+    marks = re.findall(r'<tr data-mark="(\w+)-(\d+)"', page)
+    chart = page[page.index("<svg") : page.index("</svg>")]
+
+    assert sorted(int(at) for group, at in marks if group == "chosen") == list(range(len(report.front)))
+    assert len(marks) == len(report.found)
+    assert (
+        sum(chart.count(f'id="front-marks-{panel}-{group}"') for panel in range(3) for group in ("chosen", "others"))
+        == 6
+    )
+
+
+def test_a_mapped_network_has_a_page(folder: Path, tmp_path: Path) -> None:
+    page = tw.page(folder, tmp_path / "page.html").read_text(encoding="utf-8")
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    (layer,) = written["layers"]
+    head, row = Tables(page).rows["layers"]
+    shown = dict(zip(head, row, strict=True))
+
+    assert shown["layer"] == layer["name"] and shown["sizes"] == "n=8 k=8 m=8"
+    assert shown["cycles"] == f"{layer['best']['cycles']:,}" and shown["proved"] == "no"
+    unit = next(name for name in head if name.startswith("energy, "))
+    chart = page[page.index("<svg") : page.index("</svg>")]
+    assert f">{unit.partition(', ')[2]}</text>" in chart  # the chart has the unit of the table
+    assert all(text in page for text in ("GlobalBuffer", "stationary for", "<dt>EDP</dt>", tw.__version__))
+    assert page == (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_two_networks_have_a_page_side_by_side(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    tw.map("nk,km->nm; n=8 k=8 m=16", "eyeriss", evaluations=60, folder=other, cache=False, progress=False)
+    page = tw.page([folder, other], tmp_path / "page.html").read_text(encoding="utf-8")
+    totals = {row[0]: row[1:] for row in Tables(page).rows["totals"]}
+    energies = [
+        json.loads((each / "summary.json").read_text(encoding="utf-8"))["totals"]["energy_pj"]
+        for each in (folder, other)
+    ]
+
+    assert totals["MACs"] == ["512", "1,024", "2.000"]
+    assert float(totals["energy"][2]) == pytest.approx(energies[1] / energies[0], abs=1e-3)
+    assert totals["figure"][:2] == ["A: run", "B: other"]
+
+
+def test_a_store_has_a_page(tmp_path: Path) -> None:
+    space = {"kind": "space", "name": "s", "base": "eyeriss", "choices": {"GlobalBuffer.capacity_words": [64, 4096]}}
+    tw.explore("nk,km->nm; n=8 k=8 m=8", space, evaluations=40, store=tmp_path / "s.sqlite", progress=False)
+    page = tw.page(tmp_path / "s.sqlite", tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert len(Tables(page).rows["points"]) == 3 and "for k in" in page
+    assert all(text in page for text in ('<div class="nest">', "<strong>GlobalBuffer</strong>", "k=8 m=8", "mac: "))
+
+
+def test_what_has_no_page_is_told(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"has no summary.json"):
+        tw.page(tmp_path)
+    with pytest.raises(InputError, match="there is no file or folder"):
+        tw.page(tmp_path / "none.sqlite")
+    with pytest.raises(InputError, match="has no explorations"):
+        tw.page(folder, exploration="a")
+    with pytest.raises(InputError, match="two runs must be folders"):
+        tw.page([folder, folder / "summary.json"])
+    with pytest.raises(InputError, match="one or two runs, not 3"):
+        tw.page([folder] * 3)
+    with pytest.raises(OutputError):
+        tw.page(folder, tmp_path / "none" / "page.html")
+    written = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    written["layers"][0]["best"]["energy_pj"] = float("inf")
+    for text in ("[]", "{", '{"layers": [{}]}', "[" * 100_000, json.dumps(written)):
+        (tmp_path / "summary.json").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError, match="was not written by|is damaged"):
+            tw.page(tmp_path)

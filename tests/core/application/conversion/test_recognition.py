@@ -1,0 +1,158 @@
+"""Detection: the notation whose keys a file has explains what is wrong, and other plugins do not undo built-in ones."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright.application.conversion.signs import keys_in, owners
+from tilewright.errors import InputError, Verdict
+from tilewright.plugin import AdapterSpec, FrontendSpec, InputSet, installed
+from tilewright.plugin.specs import PluginSpec
+
+TIMELOOP = """\
+architecture:
+  version: 0.3
+  subtree:
+  - name: system
+    local:
+    - {name: DRAM, class: DRAM, attributes: {width: 64, block-size: 4, word-bits: 16}}
+    - {name: MAC, class: intmac, attributes: {datawidth: 16, instances: 2.5}}
+problem:
+  shape:
+    name: dot
+    dimensions: [K]
+    data-spaces:
+    - {name: A, projection: [[[K]]]}
+    - {name: Z, projection: [], read-write: true}
+  instance: {K: 4}
+mapping:
+- {target: DRAM, type: temporal, factors: K=4}
+"""
+TEMPLATE = """\
+workload:
+  rank_sizes:
+    {% set B = B | default(2) %}
+    B: {{B}}
+    K: 4
+  bits_per_value: {All: 8}
+  einsums:
+  - "Y[b] = X[b, k] * W[k]"
+  - "Z[b] = Y[b] * V[b]"
+"""
+
+
+class Nests:
+    """An adapter that reads one file, and complains of its number without a location."""
+
+    answer: Any = None
+
+    def __init__(self, options: object = None) -> None: ...
+
+    def parse(self, files: list[Path]) -> InputSet:
+        if self.answer is not None:
+            return InputSet(warnings=("nests read it",), problem=self.answer)
+        raise InputError(f"{len(files)} files are given; expected one", hint="such as nest.json")
+
+    def render(self, inputs: InputSet) -> dict[str, str]:
+        return {}
+
+    def expressible(self, inputs: InputSet) -> Verdict:
+        return Verdict()
+
+
+class Tables:
+    """A frontend for files that end in .csv and .yaml."""
+
+    def __init__(self, options: object) -> None: ...
+
+    def recognises(self, source: str) -> bool:
+        return False
+
+    def load(self, source: str) -> tw.Workload:
+        return tw.Workload.of(tw.load("mk,kn->mn; m=2 k=3 n=4", "problem"))
+
+
+@pytest.fixture
+def added() -> Iterator[Callable[[PluginSpec[Any]], None]]:
+    """`added(spec)` installs a plugin for a test."""
+    registry = installed()
+    before = list(registry.registrations)
+    yield lambda spec: registry.add(spec, "other-distribution", "1")
+    registry.registrations[:] = before
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_keys_are_those_of_the_text_whatever_yaml_says() -> None:
+    assert keys_in(TEMPLATE) == {
+        "workload",
+        *(f"workload.{key}" for key in ("rank_sizes", "bits_per_value", "einsums")),
+    }
+    assert {"architecture.subtree", "problem.shape", "-.target"} <= keys_in(TIMELOOP) | keys_in("- target: DRAM\n")
+    assert keys_in('{"arch": {"nodes": []}}') == {"arch", "nodes"} and "arch" in keys_in("{{include('x')}}\narch: 3\n")
+    assert keys_in("a: {b: 1, c: {d: 2}}\n'e' : 1\n# f: 2\n") == {"a", "a.b", "a.c", "a.d", "e"}
+
+
+@pytest.mark.parametrize("call", [tw.evaluate, lambda file: tw.convert([file], target="union")])
+def test_a_file_of_timeloop_has_the_complaint_of_timeloop(call: Callable[[Path], object], tmp_path: Path) -> None:
+    with pytest.raises(InputError) as raised:
+        call(written(tmp_path, "set.yaml", TIMELOOP))
+    assert "read as timeloop and timeloop_v4" in raised.value.message and "instances" in raised.value.message
+    assert "'name' is missing" not in str(raised.value)
+
+
+@pytest.mark.parametrize("call", [tw.evaluate, lambda file: tw.convert([file], target="union")])
+def test_a_template_is_rendered_before_its_yaml_is_judged(call: Callable[[Path], object], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the file has 2 einsums; select one \(read as accelforge\)"):
+        call(written(tmp_path, "work.yaml", TEMPLATE))
+
+
+def test_a_template_may_be_fused(tmp_path: Path) -> None:
+    from tilewright.application.api.load.kinds import is_group_file
+
+    assert not is_group_file(str(written(tmp_path, "work.yaml", TEMPLATE)))
+    assert [layer.after for layer in tw.load(tmp_path / "work.yaml", "workload").layers] == [(), ("Y",)]
+
+
+def test_another_adapter_does_not_take_over_complaints(
+    added: Callable[[PluginSpec[Any]], None], tmp_path: Path
+) -> None:
+    added(AdapterSpec(name="nests", summary="Nests.", factory=Nests))  # type: ignore[arg-type]
+    for name in ("accelforge", "zigzag"):
+        files = sorted((Path(__file__).parents[4] / "examples" / name).glob("*.yaml"))
+        with pytest.raises(InputError, match=f"read as {name}"):
+            tw.evaluate(files)
+
+
+def test_an_adapter_that_reads_everything_does_not_hide_the_one_with_the_keys(
+    added: Callable[[PluginSpec[Any]], None], tmp_path: Path
+) -> None:
+    before = tw.load(written(tmp_path, "work.yaml", TEMPLATE), "workload")
+
+    class Eager(Nests):
+        answer = tw.load("mk,kn->mn; m=2 k=3 n=4", "problem")
+
+    added(AdapterSpec(name="eager", summary="Reads everything.", factory=Eager))  # type: ignore[arg-type]
+    assert tw.load(tmp_path / "work.yaml", "workload") == before
+    known = [each.spec.name for each in owners([tmp_path / "work.yaml"], installed().of_kind(AdapterSpec))]
+    assert known == ["accelforge"]
+
+
+def test_a_frontend_s_suffixes_do_not_hide_notations(added: Callable[[PluginSpec[Any]], None], tmp_path: Path) -> None:
+    added(FrontendSpec(name="tables", summary="Tables.", factory=Tables, suffixes=(".csv", ".yaml")))
+    folder = Path(__file__).parents[4] / "examples" / "zigzag"
+    files = [folder / "accelerator.yaml", folder / "workload.yaml" / "fc", folder / "mapping.yaml"]
+    report = tw.evaluate(files, notation="zigzag")
+    assert report.reports[0].valid and tw.evaluate(files).reports == report.reports
+    assert [layer.name for layer in tw.load(folder / "workload.yaml", "workload").layers] == ["conv1", "fc"]
+    own = written(tmp_path, "own.yaml", tw.load("mk,kn->mn; m=5 k=3 n=4", "problem").to_yaml())
+    assert tw.load(own, "problem").macs == 60
+    for name, text in (("table.csv", "a,b\n1,2\n"), ("table.yaml", "rows: [1, 2]\n")):
+        assert tw.load(written(tmp_path, name, text), "workload").macs == 24

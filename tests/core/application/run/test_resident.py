@@ -1,0 +1,282 @@
+"""Networks whose results stay on chip: counts are those of executed groups, and no other choice costs less."""
+
+import dataclasses
+import itertools
+import math
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewright as tw
+from support.fused_networks import compared, prepared, random_net
+from support.groups import figures
+from support.products import products
+from support.profiles import scaled
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.application.run.resident import ResidentNetwork, group_of
+from tilewright.errors import InputError, NotConformableError
+from tilewright.schema.objective import ED2P, EDP, Objective
+
+TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+LINKLESS = build_model("timeloop", {"link_transfers": False})
+
+
+def random_network(random: Random, visits: int = 1) -> tw.Workload:
+    """Return products one after another, with the rows of one of several visits; a later one may read an earlier result."""
+    sizes = [random.choice([1, 2, 4]) for _ in range(random.choice([3, 4, 5]))]
+    makers = []
+    for number in range(1, len(sizes) - 1):
+        able = [at for at in range(number) if sizes[at + 1] == sizes[number]]
+        makers.append(random.choice(able) if random.random() < 0.4 else number - 1)
+    return tw.Workload.model_validate(products(random.choice([2, 4, 6]) // visits, sizes, makers))
+
+
+def random_architecture(random: Random) -> tw.Architecture:
+    def memory(name: str, **more: Any) -> dict[str, Any]:
+        energies = {"read_energy_pj": random.choice([1, 2, 8]), "write_energy_pj": random.choice([1, 2, 8])}
+        ports = {f"{each}_bandwidth_words_per_cycle": random.choice([None, 0.5, 1, 2]) for each in ("read", "write")}
+        return {"name": name} | energies | ports | more
+
+    fanout = random.choice([1, 2, 4])
+    leakage = random.choice([0.0, 0.5]) if fanout == 1 else 0.0
+    clusters: list[dict[str, Any]] = [
+        {"name": "DRAM", "memories": [memory("DRAM", read_energy_pj=random.choice([4, 100]), write_energy_pj=50)]},
+        {
+            "name": "Buffer",
+            "memories": [memory("Buffer", capacity_words=random.choice([8, 12, 20, 40]), leakage_pj_per_cycle=leakage)],
+            "fanout": {"size": fanout},
+        },
+        {"name": "Reg", "memories": [memory("Reg", capacity_words=random.choice([3, 4, 8]))]},
+    ]
+    return tw.Architecture.model_validate(
+        {"name": "small", "clusters": clusters[: random.choice([2, 3, 3])], "compute": {"energy_per_operation_pj": 0.5}}
+    )
+
+
+@pytest.mark.exhaustive
+@scaled(1)
+@given(st.integers(0, 2**32), st.sampled_from(["energy", "cycles"]))
+def test_no_other_choice_of_residents_costs_less_and_groups_cost_the_same(seed: int, objective: str) -> None:
+    random = Random(seed)
+    network = prepared(random_network(random), random_architecture(random), objective)
+    plain, least = network.gain()
+    if not math.isfinite(plain):
+        return
+    random = Random(seed)
+    tiled = prepared(random_network(random, visits=2), random_architecture(random), objective)
+    assert 2 * tiled.gain()[1] >= least * (1 - 1e-9)  # all layers on one half of the rows, then on the other
+    placed = network.place()
+    assert placed.bound <= placed.value * (1 + 1e-9) and placed.value <= plain * (1 + 1e-9)
+    for count in range(len(network.may_stay) + 1):
+        for chosen in itertools.combinations(range(len(network.may_stay)), count):
+            lives = [
+                frozenset(at for at in chosen if network.may_stay[at].first <= number <= network.may_stay[at].last)
+                for number in range(len(network.workload.layers))
+            ]
+            cases = [network.case(number, live) for number, live in enumerate(lives)]
+            network.ask(cases)
+            value = sum(network.costs[case].value for case in cases)
+            assert placed.bound <= value * (1 + 1e-9) and least <= value * (1 + 1e-9)
+            assert placed.value <= value * (1 + 1e-9) or placed.bound < placed.value * (1 - 1e-9)
+    group = group_of(network, placed)
+    if not placed.residents:
+        return
+    assert group is not None
+    counted, executed = evaluate_group(TIMELOOP, group), evaluate_group(ORACLE, group)
+    assert counted.valid and executed.valid, (counted.reasons, executed.reasons)
+    assert counted.energy_pj == pytest.approx(placed.energy_pj, rel=1e-9)
+    assert counted.cycles == pytest.approx(placed.cycles, abs=len(placed.costs))  # each layer alone rounds up
+    assert figures(evaluate_group(LINKLESS, group)) == figures(executed)  # execution does not forward words
+    if group.architecture.compute_instances == 1:
+        assert (executed.energy_pj, executed.cycles) == pytest.approx((placed.energy_pj, placed.cycles), rel=1e-9)
+
+
+def machine(home: dict[str, Any], beside: bool = False, **more: Any) -> dict[str, Any]:
+    """Return an outermost memory of 100 pJ, and a home of 1 pJ, perhaps with a memory of weights beside it."""
+    dram = {"name": "DRAM", "technology": "dram", "read_energy_pj": 100, "write_energy_pj": 100} | more
+    memories = [{"name": "Buffer", "read_energy_pj": 1, "write_energy_pj": 1} | more | home]
+    if beside:
+        memories[0]["holds"] = ["input", "output"]
+        weights = {"name": "Weights", "holds": ["weight"], "capacity_words": 16}
+        memories.append(weights | {"read_energy_pj": 1, "write_energy_pj": 1})
+    clusters = [{"name": "DRAM", "memories": [dram]}, {"name": "Buffer", "memories": memories}]
+    return {"name": "small", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.5}}
+
+
+BYTES: dict[str, Any] = {"word_bits": 16, "bits_per_value": {"input": 8, "output": 8}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "arch", "least", "stay"),
+    [
+        (4, (4, 4, 4, 4), machine({"capacity_words": 32}, beside=True), 8880.0, ["L0", "L1"]),
+        (3, (2, 3, 2), machine({"capacity_words": 6}, **BYTES), 3680.0, ["L0"]),
+        (3, (2, 3, 2), machine({"capacity_words": 10}), 4917.0, ["L0"]),
+    ],
+    ids=["results fill the home exactly", "half words", "less than a word of each is left"],
+)
+def test_room_is_exact(rows: int, sizes: tuple[int, ...], arch: Any, least: float, stay: list[str]) -> None:
+    network = prepared(products(rows, sizes), arch, "energy")
+    placed = network.place()
+    assert placed.value == pytest.approx(least, rel=1e-9) == pytest.approx(placed.bound, rel=1e-8)
+    assert [each.maker for each in placed.residents] == stay
+    group = group_of(network, placed)
+    assert group is not None
+    for model in (TIMELOOP, ORACLE):
+        assert evaluate_group(model, group).energy_pj == pytest.approx(least, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [7, 1011])
+def test_networks_cost_what_a_brute_force_finds(seed: int) -> None:
+    assert "equal" in compared(seed)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_more_networks_cost_what_a_brute_force_finds(seed: int) -> None:
+    assert "equal" in compared(seed)
+
+
+@pytest.mark.exhaustive
+def test_a_network_costs_what_a_brute_force_finds_with_every_size_of_its_home() -> None:
+    assert compared(14, every=True).endswith("sizes, all proved")
+
+
+def test_a_layer_costs_no_more_with_more_room() -> None:
+    """The home is dear, so all tensors bypass it, wherever there is room for them."""
+    arch = machine({"capacity_words": 100, "read_energy_pj": 90, "write_energy_pj": 90})
+    network = prepared(products(4, (2, 6, 2)), arch, "energy")
+    network.gain()
+    costs = []
+    for left in (0, 1, 2, 3, 4, 30, 100):
+        case = dataclasses.replace(network.case(0, frozenset()), reserved=(100 - left) * 16)
+        network.ask([case])
+        costs.append(network.costs[case].value)
+    assert costs == sorted(costs, reverse=True)
+
+
+@pytest.mark.parametrize("capacity", [[35, 36, 37, 38], [2, 3, 4]])
+def test_a_larger_home_never_costs_more(capacity: list[int]) -> None:
+    """Results fill 34 words of the home, so the other tensors have room for a value of each or not."""
+    least = math.inf
+    for words in capacity:
+        arch = machine({"capacity_words": words, "read_energy_pj": 30, "write_energy_pj": 30})
+        network = prepared(products(17, (2, 2, 3)), arch, "energy")
+        placed = network.place()
+        assert placed.value <= least * (1 + 1e-9) and placed.bound <= least * (1 + 1e-9)
+        least = placed.value
+
+
+def test_a_rule_that_keeps_a_tensor_needs_room_for_it() -> None:
+    arch = machine({"capacity_words": 32}, beside=True)
+    for words, stay in ((["weight"], ["L0", "L1"]), (["input"], ["L0", "L1"]), (["output"], ["L0", "L1"])):
+        keep = [{"memory": "Buffer", "keep": words}]
+        rules = {"kind": "constraints", "name": "rules", "variants": [{"keep": keep}]}
+        network = prepared(products(4, (4, 4, 4, 4)), arch, "energy", rules)
+        placed = network.place()
+        assert [each.maker for each in placed.residents] == stay and placed.bound >= placed.value * (1 - 1e-8)
+    network = prepared(products(4, (4, 4, 4, 4, 4)), arch, "energy", rules)
+    network.gain()
+    case = dataclasses.replace(network.case(0, frozenset()), reserved=32 * 16)
+    network.ask([case])
+    assert math.isinf(network.costs[case].bound)  # the result must be kept, and nothing is left
+
+
+def test_rules_on_the_loops_of_the_outermost_memory_hold_for_layers_with_residents() -> None:
+    temporal = [{"memory": "DRAM", "factors": {"M": 1, "N": 1, "K": 1}}]
+    rules = {"kind": "constraints", "name": "rules", "variants": [{"temporal": temporal}]}
+    network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 60}), "energy", rules)
+    placed = network.place()
+    assert [each.maker for each in placed.residents] == ["L0"]
+    for cost in placed.costs:
+        assert cost.layer is not None and cost.layer.mapping is not None
+        factors = cost.layer.mapping.factors()
+        assert set(factors[1][0].values()) == {1}, cost.layer.mapping
+
+
+def test_values_as_wide_as_the_network_states_take_their_own_room() -> None:
+    data = products(3, (2, 3, 2))
+    for layer in data["layers"]:
+        for tensor in layer["problem"]["tensors"]:
+            tensor["bits"] = {"input": 8, "output": 8, "weight": 16}[tensor["role"]]
+    network = prepared(data, machine({"capacity_words": 6}), "energy", value_bits="network")
+    placed = network.place()
+    assert placed.value == pytest.approx(3680.0, rel=1e-9) and placed.residents[0].words == 4.5
+    group = group_of(network, placed)
+    assert group is not None and evaluate_group(ORACLE, group).energy_pj == pytest.approx(3680.0, rel=1e-9)
+    data["layers"][0]["problem"]["tensors"][1]["bits"] = 8  # layers whose values differ under one name
+    other = prepared(data, machine({"capacity_words": 6}), "energy", value_bits="network")
+    assert group_of(other, other.place()) is None
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 6))
+def test_a_memory_in_slices_has_equal_counts(seed: int) -> None:
+    net, random = random_net(seed), Random(seed)
+    problem = tw.Problem.model_validate(net.workload()["layers"][0]["problem"])
+    arch = tw.Architecture.model_validate(net.machine(200))
+    sliced = arch.with_memories(lambda each: each.in_slices())
+    assert tw.Architecture.model_validate(sliced.to_data()) == sliced
+    start = {"target": "Out", "keep": ["X", "W", "Y"]}
+    entries = net.entries(0, random.choice(net.rows(0, frozenset())), start)
+    mapping = tw.Mapping.model_validate({"entries": entries})
+    report, other = (tw.evaluate(mapping, problem, each, models="timeloop").reports[0] for each in (arch, sliced))
+    assert report.valid and other.valid, (report.reasons, other.reasons)
+    assert report.energy_pj == pytest.approx(other.energy_pj, rel=1e-9)
+    assert report.cycles == pytest.approx(other.cycles, abs=1)
+
+
+def npu(**ports: float) -> dict[str, Any]:
+    """Return an array on one buffer, whose ports are counted once for residents and for tiles of other tensors."""
+    dram = {"name": "DRAM", "technology": "dram", "read_energy_pj": 100, "write_energy_pj": 100}
+    sram = {"name": "SRAM", "capacity_words": 1024, "read_energy_pj": 2, "write_energy_pj": 2} | ports
+    registers = {"name": "RF", "capacity_words": 8, "read_energy_pj": 0.05, "write_energy_pj": 0.05}
+    clusters = [
+        {"name": "DRAM", "memories": [dram | {"shared_bandwidth_words_per_cycle": 2}]},
+        {"name": "SRAM", "memories": [sram], "fanout": {"size": 4, "axis": "Y"}},
+        {"name": "Row", "fanout": {"size": 4, "axis": "X"}},
+        {"name": "PE", "memories": [registers]},
+    ]
+    return {"name": "npu", "clusters": clusters, "compute": {"energy_per_operation_pj": 0.2}}
+
+
+@pytest.mark.parametrize(
+    ("ports", "cycles"),
+    [
+        ({"read_bandwidth_words_per_cycle": 4, "write_bandwidth_words_per_cycle": 4}, 640),
+        ({"shared_bandwidth_words_per_cycle": 3}, 640),
+    ],
+)
+def test_an_objective_never_loses_to_the_mapping_of_another(ports: dict[str, float], cycles: int) -> None:
+    found = {each: prepared(products(8, (16, 32, 16)), npu(**ports), each).place() for each in ("cycles", "energy")}
+    fast, frugal = found["cycles"], found["energy"]
+    assert fast.cycles == cycles <= frugal.cycles and frugal.energy_pj <= fast.energy_pj * (1 + 1e-9)
+    assert fast.bound <= fast.cycles and fast.bound >= fast.cycles * (1 - 1e-8)  # one port limits both layers
+    if fast.cycles == frugal.cycles:  # of equally fast mappings, the one of less energy
+        assert fast.energy_pj == pytest.approx(frugal.energy_pj, rel=1e-9)
+
+
+def test_networks_refuse_objectives_that_do_not_add_up_over_layers() -> None:
+    network = prepared(products(4, (4, 4, 4)), machine({"capacity_words": 20}), "energy")
+    for objective in (EDP, ED2P, Objective(2, 1)):
+        product = network.configuration.with_objective(objective, math.inf)
+        with pytest.raises(NotConformableError, match=f"the {objective.title} of a network is not the sum") as raised:
+            ResidentNetwork(network.workload, product, network.search)
+        assert raised.value.hint == "give --objective energy or --objective cycles"
+    group = group_of(network, network.place())
+    assert group is not None
+    with pytest.raises(InputError, match="objective is 'latency'; expected edp, ed2p, energy or cycles"):
+        tw.fuse(group, objective="latency")
+
+
+def test_a_result_that_the_network_returns_does_not_stay() -> None:
+    """The first result has to reach the outermost memory, so the network costs as much as its two parts apart."""
+    arch, data = machine({"capacity_words": 32}, beside=True), products(4, (4, 4, 4, 4))
+    first, others = (prepared(products(4, (4,) * count), arch, "energy").place() for count in (2, 3))
+    assert prepared(data, arch, "energy").place().value == 8880
+    data["layers"][0]["returned"] = True
+    placed = prepared(data, arch, "energy").place()
+    assert [each.maker for each in placed.residents] == ["L1"]
+    assert placed.value == 12096 == first.value + others.value
