@@ -189,6 +189,4 @@ class Sections:
             raise given.error(f"optimization_metrics is repeated: {names[0]} after {self.objective}")
         self.objective = names[0]
         ties = f"; {', '.join(names[1:])} would decide ties: --pareto N shows energy and cycles" if names[1:] else ""
-        self.warnings.append(
-            f"{told}, except its objective: searches minimise {names[0]} unless --objective is given{ties}"
-        )
+        self.warnings.append(f"{told}, except its objective: {names[0]}, unless --objective is given{ties}")

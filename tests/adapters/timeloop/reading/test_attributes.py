@@ -189,11 +189,11 @@ def mapper_file(folder: Path, metrics: str) -> Path:
         (
             "optimization-metrics: [delay, energy]",
             "cycles",
-            "searches minimise cycles unless --objective is given; energy",
+            "objective: cycles, unless --objective is given; energy",
         ),
-        ("optimization_metric: energy", "energy", "searches minimise energy"),
-        ("optimization-metrics: [edp]", "edp", "searches minimise edp"),
-        ("optimization-metrics: [last-level-accesses]", "last-level-accesses", "searches minimise last-level-accesses"),
+        ("optimization_metric: energy", "energy", "objective: energy"),
+        ("optimization-metrics: [edp]", "edp", "objective: edp"),
+        ("optimization-metrics: [last-level-accesses]", "last-level-accesses", "objective: last-level-accesses"),
     ],
 )
 def test_the_first_metric_of_a_mapper_is_the_objective(
@@ -225,6 +225,6 @@ def test_map_takes_the_objective_of_the_files_unless_one_is_given(tmp_path: Path
     mapper_file(tmp_path, "optimization-metrics: [last-level-accesses]")
     with pytest.raises(InputError, match="minimise last-level-accesses, which is no objective") as raised:
         tw.map([path], [path], **settings)
-    assert raised.value.hint == "give --objective edp, energy or cycles"
+    assert raised.value.hint == "give --objective with one of edp, ed2p, energy, cycles"
     mapper_file(tmp_path, "timeout: 1")
     assert tw.map([path], [path], **settings).configuration.objective == EDP
