@@ -49,8 +49,9 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(?!tilewright).*"),  # types of other libraries have no links
     (r"py:.*", r".*\.([A-Z](_co)?|_\w+)"),  # nor have type variables and number constraints
     # nor have private types in signatures
-    (r"py:.*", r"tilewright\.(api|files|run|tables)\..*"),
-    (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy)|mapspace\.rules\..*|schema\.frozen\.Annotated)"),
+    (r"py:.*", r"tilewright\.(application\.(api|run)|files|tables)\..*"),
+    (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator)|mapspace\.rules\..*)"),
+    (r"py:.*", r"tilewright\.schema\.(frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
 ]
 
 html_theme = "furo"

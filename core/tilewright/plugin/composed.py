@@ -40,14 +40,14 @@ class ComposedModel(ABC):
 
     Attributes:
         name: name in reports.
-        counted_by: installed cost model that counts.
+        counted_by: installed cost model that counts. Empty: the default of searches.
         monotone: declares that `limits` depend on counts alone, and never fall when counts rise. Mappers then try one of the
             loop orders that need the same words.
         counting_options: options of the counting model.
     """
 
     name: ClassVar[str]
-    counted_by: ClassVar[str] = "timeloop"
+    counted_by: ClassVar[str] = ""
     monotone: ClassVar[bool] = False
     counting_options: Mapping[str, Any] = MappingProxyType({})
 
@@ -66,10 +66,11 @@ class ComposedModel(ABC):
             NotConformableError: the counting model refuses them, or offers no counts for such hardware.
             UnknownPluginError: the counting model is not installed.
         """
-        model = installed().make(CostModelSpec, self.counted_by, self.counting_options)
+        name = self.counted_by or installed().default(CostModelSpec, "search")
+        model = installed().make(CostModelSpec, name, self.counting_options)
         evaluator = model.bind(problem, self.priced(architecture))
         if not isinstance(evaluator, CountingEvaluator):
-            text = f"{self.counted_by} offers no counts for such hardware"
+            text = f"{name} offers no counts for such hardware"
             raise NotConformableError(
                 f"cost model {self.name}", (Reason(code="counts", where=architecture.name, message=text),)
             )

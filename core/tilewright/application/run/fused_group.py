@@ -17,6 +17,7 @@ from tilewright.application.run.fused_tree import TreeSearch
 from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.exact import group_overflow
+from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
 from tilewright.schema.group import GroupMapping
@@ -63,7 +64,8 @@ def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: fl
         seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
 
     Raises:
-        NotConformableError: The architecture, a layer or its padding is not searched.
+        NotConformableError: The architecture, a layer or its padding is not searched, or the mapping without fusion
+            does not fit.
     """
     reasons = tuple(_uncovered(group))
     if reasons:
@@ -71,6 +73,9 @@ def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: fl
     shared, limits = list(_shared(group)), Limits()
     first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
     known = plain = first.unfused()
+    unfit = group_legality(_Built(group, first.layers, plain.tree).group()).reasons
+    if unfit:  # such as an outermost memory that is too small, which no tree changes
+        raise NotConformableError(f"architecture {group.architecture.name}", unfit)
     axes, limits.ends = list[Dimensions](), math.inf if seconds is None else now + seconds
     try:
         axes += _axes(group, shared, limits)

@@ -20,6 +20,7 @@ class PipelinedModel(ComposedModel):
     """
 
     name = "pipelined"
+    counted_by = "timeloop"
     monotone = True
 
     def __init__(self, options: TimeloopOptions) -> None:

@@ -57,6 +57,15 @@ def test_fusion_saves_words_of_the_outermost_memory() -> None:
     assert fused["energy_pj"] < unfused["energy_pj"]
 
 
+def test_an_outermost_memory_that_is_too_small_is_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
+    outermost = group.architecture.memories[0].name
+    small = group.architecture.replace({f"{outermost}.capacity_words": 10})
+    monkeypatch.setattr(fused_tree.TreeSearch, "best", None)  # the search is never asked
+    with pytest.raises(NotConformableError, match=f"{outermost}: tiles alive at one moment need [0-9]+ words, 10 fit"):
+        tw.fuse(GroupMapping.model_validate(group.to_data() | {"architecture": small.to_data()}))
+
+
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("chain", [False, True])
 @pytest.mark.parametrize("windows", [False, True])
