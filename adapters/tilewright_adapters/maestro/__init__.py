@@ -127,7 +127,7 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
     Raises:
         InputError: a file is empty, or two are of one kind.
     """
-    wordses: dict[str, Words] = {}
+    files: dict[str, Words] = {}
     named = None
     for path in paths:
         file, layer = file_and_member(path)
@@ -136,10 +136,10 @@ def _files(paths: Sequence[Path]) -> tuple[dict[str, Words], str | None]:
         if not words.next:
             raise InputError(f"{path} is empty", hint="MAESTRO reads a mapping file and a hardware file")
         kind = kind_of(words)
-        if kind in wordses:
-            raise words.error(f"{kind} file is repeated; the first is {wordses[kind].source}")
-        wordses[kind] = words
-    return wordses, named
+        if kind in files:
+            raise words.error(f"{kind} file is repeated; the first is {files[kind].source}")
+        files[kind] = words
+    return files, named
 
 
 def _dataflows(given: Words | None) -> dict[str, Words]:

@@ -85,24 +85,24 @@ def report_of(stats: Stats, problem: Problem, architecture: Architecture, mappin
 
 
 def _level(name: str, section: Section, tensors: tuple[str, ...], cycles: int) -> LevelReport:
-    countses: dict[str, TensorCounts] = {}
+    tensor_counts: dict[str, TensorCounts] = {}
     for tensor in tensors:
         fields = section.tensors.get(tensor)
         if fields is None:
             raise Unreadable(f"nothing about {tensor} in {name}")
         try:
-            countses[tensor] = _counts(fields, section.ranks.get(tensor, {}))
+            tensor_counts[tensor] = _counts(fields, section.ranks.get(tensor, {}))
         except Unreadable as error:
             line = section.lines.get(tensor) if error.line is None else error.line
             raise Unreadable(f"{tensor} in {name}: {error}", line) from None
     leakage_pj = leakage(section)
     return LevelReport(
         name=name,
-        instances=max((counts.instances for counts in countses.values()), default=0),
+        instances=max((counts.instances for counts in tensor_counts.values()), default=0),
         cycles=count(section.fields, "Cycles") if "Cycles" in section.fields else cycles,
-        energy_pj=sum(counts.energy_pj for counts in countses.values()) + leakage_pj,
+        energy_pj=sum(counts.energy_pj for counts in tensor_counts.values()) + leakage_pj,
         leakage_pj=leakage_pj,
-        tensors=FrozenDict(countses),
+        tensors=FrozenDict(tensor_counts),
     )
 
 

@@ -137,7 +137,7 @@ def neighbours(name: str, value: Value, ratio: float) -> list[Value]:
         found = [least + step for step in (1, 8, 64)]
     else:
         found = [least, min(int(value) - 1, round(value / ratio)), max(int(value) + 1, round(value * ratio))]
-    return [fromkey for fromkey in dict.fromkeys(found) if least <= fromkey <= LARGEST and fromkey != value]
+    return [number for number in dict.fromkeys(found) if least <= number <= LARGEST and number != value]
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,8 @@ class Found:
 def in_sequence(one: Solution, other: Solution) -> Solution:
     """Return two groups that share nothing with each other, one after the other."""
     homes, branches = list[str](), list[Leaf | Level]()
-    for sequenced in (one.tree, other.tree):
-        homes += sequenced.homes if isinstance(sequenced, Sequenced) else ()
-        branches += sequenced.branches if isinstance(sequenced, Sequenced) else [sequenced]
+    for part in (one.tree, other.tree):
+        homes += part.homes if isinstance(part, Sequenced) else ()
+        branches += part.branches if isinstance(part, Sequenced) else [part]
     tree = Sequenced(tuple(homes), tuple(branches))
     return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)

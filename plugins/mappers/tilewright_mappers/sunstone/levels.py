@@ -33,7 +33,7 @@ class Decision:
 
 def levels_of(space: MapSpace) -> list[MemorySlots]:
     """Return the levels, innermost first; the last one has the outermost loops."""
-    slotses: list[MemorySlots] = []
+    levels: list[MemorySlots] = []
     loops: int | None = None
     spatial: list[int] = []
     for index in range(len(space.slots) - 1, -1, -1):
@@ -43,10 +43,10 @@ def levels_of(space: MapSpace) -> list[MemorySlots]:
                 spatial.append(index)
             continue
         if loops is not None or spatial:
-            slotses.append(MemorySlots(loops, tuple(spatial)))
+            levels.append(MemorySlots(loops, tuple(spatial)))
         loops, spatial = index, []
-    slotses.append(MemorySlots(loops, tuple(spatial)))
-    return slotses
+    levels.append(MemorySlots(loops, tuple(spatial)))
+    return levels
 
 
 def decisions(space: MapSpace, inter: Inter, intra: Intra) -> list[Decision]:

@@ -99,7 +99,7 @@ def placed(nest: Nest, formats: dict[tuple[int, str], TensorFormat]) -> dict[tup
     Raises:
         RefusedError: a format has too few ranks, or not those of the level inside.
     """
-    storeds: dict[tuple[int, str], Stored] = {}
+    contents: dict[tuple[int, str], Stored] = {}
     ranks: dict[tuple[int, str], tuple[Rank, ...]] = {}
     for tensor in nest.problem.tensors:
         for level in reversed(nest.kept(tensor)):
@@ -107,8 +107,8 @@ def placed(nest: Nest, formats: dict[tuple[int, str], TensorFormat]) -> dict[tup
             inner = (nest.child(tensor, level), tensor.name)
             ranks[here] = tuple(_ranks(nest, tensor, level, spec, ranks.get(inner, ())))
             kept = ranks[here] if spec is not None else ()
-            storeds[here] = Stored(nest.tile(tensor, level), kept, spec is not None and spec.fill == "inner")
-    return storeds
+            contents[here] = Stored(nest.tile(tensor, level), kept, spec is not None and spec.fill == "inner")
+    return contents
 
 
 def _ranks(nest: Nest, tensor: Tensor, level: int, spec: TensorFormat | None, inner: Sequence[Rank]) -> Iterator[Rank]:

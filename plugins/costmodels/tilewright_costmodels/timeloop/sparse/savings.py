@@ -47,15 +47,15 @@ def savings(
     Args:
         expected: see `_best`.
     """
-    saveds: dict[tuple[int, str], Saved] = {}
+    shares: dict[tuple[int, str], Saved] = {}
     for gates in (True, False):
         for level in range(len(nest.levels)):
             for saving in actions(nest, level):
                 if saving.kind == ("gate" if gates else "skip"):
                     at, name, share = _best(nest, densities, expected, level, saving)
-                    if (at, name) not in saveds or share > saveds[at, name].share:
-                        saveds[at, name] = Saved(share, gates)
-    return saveds
+                    if (at, name) not in shares or share > shares[at, name].share:
+                        shares[at, name] = Saved(share, gates)
+    return shares
 
 
 def actions(nest: Nest, level: int) -> Iterator[Saving]:
