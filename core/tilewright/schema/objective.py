@@ -107,6 +107,12 @@ class Objective:
     def __str__(self) -> str:
         return self.name
 
+    def __eq__(self, other: object) -> bool:
+        """Raise TypeError for a text: a plugin that compares names would otherwise silently take another branch."""
+        if isinstance(other, str):
+            raise TypeError(f"an objective is no text; compare its name with {other!r}: objective.name")
+        return isinstance(other, Objective) and self.powers == other.powers
+
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> core_schema.CoreSchema:
         """Return how models check and write an objective: by its name."""

@@ -112,3 +112,9 @@ def test_a_product_of_other_powers_serves_a_whole_run(tmp_path: Path) -> None:
     assert again.result is not None and again.result.value == layer.result.value
     compared = tw.compare(problem, "union_edge", mappers=["quickflow", "random"], evaluations=50, **words)
     assert "E2DP by each model" in str(compared)
+
+
+def test_a_comparison_with_a_text_names_what_to_compare() -> None:
+    with pytest.raises(TypeError, match="no text; compare its name with 'edp': objective.name"):
+        assert Objective(1, 1) == "edp"
+    assert Objective(1, 1) == Objective.named("edp") and Objective(1, 1) != Objective(1, 2)
