@@ -53,6 +53,16 @@ def test_library_files_are_among_them() -> None:
     assert {"eyeriss.yaml", "eyeriss.row_stationary.yaml", "quickflow_convs.yaml"} <= set(found)
 
 
+def test_templates_of_pages_are_among_them() -> None:
+    pages = importlib.resources.files("tilewright.application.api.page") / "templates"
+    notebooks = importlib.resources.files("tilewright") / "templates"
+
+    assert {"document.html.jinja", "network.html.jinja", "page.css", "page.js"} <= {
+        path.name for path in pages.iterdir()
+    }
+    assert {path.name for path in notebooks.iterdir()} == {"table.html.jinja", "text.html.jinja"}
+
+
 def test_entry_points_are_those_of_pyproject_and_resolve() -> None:
     written = PROJECT["project"]["entry-points"]["tilewright"]
     installed = importlib.metadata.distribution("tilewright").entry_points

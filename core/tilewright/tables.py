@@ -8,7 +8,6 @@ order that the table declares. Names and digits are never cut.
 from __future__ import annotations
 
 import csv
-import html
 import io
 import itertools
 import math
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import InputError, printable
+from tilewright.markup import rendered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,17 +311,15 @@ def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str
 def as_html(part: Table | str) -> str:
     """Return one table or line as HTML."""
     if isinstance(part, str):
-        return f"<pre>{html.escape(part)}</pre>"
+        return rendered("tilewright", "text.html.jinja", text=part)
     units, rows = part.written()
-    names = [f"{column.name} {unit}".rstrip() for column, unit in zip(part.columns, units, strict=True)]
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-    style = [f' style="text-align: {"right" if column.right else "left"}"' for column in part.columns]
-    body = "".join(
-        "<tr>" + "".join(f"<td{how}>{html.escape(cell)}</td>" for how, cell in zip(style, row, strict=True)) + "</tr>"
-        for row in rows
+    return rendered(
+        "tilewright",
+        "table.html.jinja",
+        title=part.title,
+        columns=list(zip(part.columns, units, strict=True)),
+        rows=rows,
     )
-    caption = f"<caption>{html.escape(part.title)}</caption>" if part.title else ""
-    return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def figure(value: float | None, digits: int = 4) -> str:

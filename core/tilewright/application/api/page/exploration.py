@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from tilewright.application.api.hardware.exploration_report import ExplorationReport
 from tilewright.application.api.hardware.spaces import choice_column
-from tilewright.application.api.page.document import document
-from tilewright.application.api.page.parts import FORM, chart, escaped, facts, nest, section, table, totals
+from tilewright.application.api.page.parts import FORM, NestRow, chart, document, facts, nest, table
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord
@@ -31,20 +31,19 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
     """Return the page of an exploration; it shows loop nests if `store` has their problems and machines."""
     record, best = report.record, sorted(report.front, key=lambda point: point.of(report.record.objective))
     return document(
+        "exploration.html.jinja",
         f"{record.workload} on {record.space['name']}",
-        totals(_totals(report)),
-        section(
-            "Pareto front", chart(report.plot.pareto, "front"),
-            note="Large red points are on the front of all quantities: no other point is at least as good in all and better in one. "
-            "Each line is the front of the two quantities of its chart, so a red point may lie above it.",
-        ),
-        section("Points", points_table(report)),
-        section("Best point", chart(lambda: _energies(report), "energy"), note=f"Energy of the point with the least {record.objective.title}, all executions of each layer."),
-        section("Best point and baseline", _beside(report), note="The baseline is the first architecture of the space that was searched."),
-        section("Layers of the points on the front", *_details(best, store)),
-        section("Points without figures", _without(report.points)),
-        section("Provenance", facts(_provenance(report))),
-    )  # fmt: skip
+        objective=record.objective.title,
+        figures=list(_totals(report)),
+        front=chart(report.plot.pareto, "front"),
+        points=points_table(report),
+        energy=chart(lambda: _energies(report), "energy"),
+        best=_beside(report),
+        is_baseline=bool(report.found) and report.found[0] is _baseline(report),
+        details=[_detail(point, store if number < NESTED else None) for number, point in enumerate(best[:DETAILED])],
+        without=_without(report.points),
+        provenance=facts(_provenance(report)),
+    )
 
 
 def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
@@ -58,8 +57,8 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
         yield f"least {record.objective.title}", quantity(value, record.objective.unit)
 
 
-def points_table(report: ExplorationReport) -> str:
-    """Return the table of all points with figures, the best first, connected to the marks of the chart."""
+def points_table(report: ExplorationReport) -> dict[str, Any] | None:
+    """Return the table of all points with figures, the best first, connected to the marks of the chart; None without any."""
     rows = [each for each in report.rows() if each["energy_pj"] is not None]
     marks, counts = {}, Counter[str]()
     for row in rows:  # the order in which the chart draws them
@@ -77,7 +76,7 @@ def points_table(report: ExplorationReport) -> str:
         area = [None if point.area_um2 is None else point.area_um2 * 1e-6] if sized else []
         is_best = "front" if point.index in front else ""
         made.add_row(point.index, *values, point.energy_pj, point.cycles, point.of(EDP), *area, is_best)
-    return table(made, "points", marks=[marks[point.index] for point in report.found]) if rows else ""
+    return table(made, "points", marks=[marks[point.index] for point in report.found]) if rows else None
 
 
 def _energies(report: ExplorationReport) -> Drawing:
@@ -89,12 +88,16 @@ def _energies(report: ExplorationReport) -> Drawing:
     return bars("energy of the best point", names, places, [[each / step for each in row] for row in values], unit)
 
 
-def _beside(report: ExplorationReport) -> str:
-    if not report.found:
-        return ""
-    best, base = report.found[0], min(report.found, key=lambda point: point.index)
-    if best is base:
-        return "<p>The first architecture is the best one.</p>"
+def _baseline(report: ExplorationReport) -> ExploredPoint:
+    """Return the first point that has figures."""
+    return min(report.found, key=lambda point: point.index)
+
+
+def _beside(report: ExplorationReport) -> dict[str, Any] | None:
+    """Return the table of the best point and the baseline; None if they are one point."""
+    if not report.found or report.found[0] is _baseline(report):
+        return None
+    best, base = report.found[0], _baseline(report)
     made = Table(
         "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
     )
@@ -119,54 +122,43 @@ def _choice(value: Choice) -> str:
     return value if isinstance(value, str) else f"{value:,.10g}"
 
 
-def _details(points: Sequence[ExploredPoint], store: Store | None) -> Iterator[str]:
-    """Yield the layers of each point: energies by component, limits and, for some points, loop nests."""
-    for number, point in enumerate(points[:DETAILED]):
-        places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
-        made = Table(
-            "layer",
-            SIZES,
-            numbers("count"),
-            *(numbers(place, "pJ", like="energy") for place in places),
-            numbers("cycles"),
-            Column("limited by"),
-        )
-        for layer, found in point.layers:
-            made.add_row(
-                layer.name,
-                layer.sizes,
-                layer.count,
-                *(found.places.get(place, 0.0) for place in places),
-                found.cycles,
-                found.binds or "-",
-            )
-        choices = ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items())
-        nests = (
-            "" if store is None or number >= NESTED else "".join(_nest(store, point, *each) for each in point.layers)
-        )
-        yield (
-            f"<details><summary>point {point.index} <small>{escaped(choices)}</small></summary>"
-            f"{table(made, f'point-{point.index}')}{nests}</details>"
-        )
+def _detail(point: ExploredPoint, store: Store | None) -> dict[str, Any]:
+    """Return the layers of a point: energies by component, limits and, with a store, loop nests."""
+    places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
+    made = Table(
+        "layer",
+        SIZES,
+        numbers("count"),
+        *(numbers(place, "pJ", like="energy") for place in places),
+        numbers("cycles"),
+        Column("limited by"),
+    )
+    for layer, found in point.layers:
+        energies = (found.places.get(place, 0.0) for place in places)
+        made.add_row(layer.name, layer.sizes, layer.count, *energies, found.cycles, found.binds or "-")
+    nests = [] if store is None else [(layer, _nest(store, point, layer, found)) for layer, found in point.layers]
+    return {
+        "index": point.index,
+        "choices": ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items()),
+        "layers": table(made, f"point-{point.index}"),
+        "nests": [(layer, rows) for layer, rows in nests if rows],
+    }
 
 
-def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> str:
-    """Return the drawn loop nest of a layer; empty without a mapping, or if the stored data is no mapping."""
+def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> list[NestRow]:
+    """Return the loop nest of a layer; empty without a mapping, or if the stored data is no mapping."""
     try:
         loops = found.loops()
         if loops is None or point.machine is None:
-            return ""
+            return []
         mapping = BoundMapping.of(loops, store.problem(layer.problem), store.architecture(point.machine))
-        drawn = nest(
-            [level.model_dump(mode="json") for level in mapping.levels()], str(mapping).splitlines()[-1].strip()
-        )
+        return list(nest(mapping.levels(), str(mapping).splitlines()[-1].strip()))
     except (ValueError, InputError):
-        return ""
-    return f"<h3>{escaped(layer.name)} <small>{escaped(layer.sizes)}</small></h3>{drawn}"
+        return []
 
 
-def _without(points: Sequence[ExploredPoint]) -> str:
-    """Return the reasons for missing figures, the most frequent first; empty without any."""
+def _without(points: Sequence[ExploredPoint]) -> dict[str, Any] | None:
+    """Return the reasons for missing figures, the most frequent first; None without any."""
     lacking = [point for point in points if not math.isfinite(point.energy_pj)]
     kinds = {point.index: (point.told or "").partition(": ")[0] for point in lacking}
     made = Table("reason", numbers("points"), "example")
@@ -174,7 +166,7 @@ def _without(points: Sequence[ExploredPoint]) -> str:
         made.add_row(
             kind, count, next(f"point {point.index}: {point.told}" for point in lacking if kinds[point.index] == kind)
         )
-    return table(made, "without") if lacking else ""
+    return table(made, "without") if lacking else None
 
 
 def _provenance(report: ExplorationReport) -> Iterator[tuple[str, object]]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tilewright.application.api.page.document import document
-from tilewright.application.api.page.parts import chart, escaped, facts, nest, readable, section, table, totals
+from tilewright.application.api.page.parts import chart, document, facts, nest, table
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.plugin.result import proof
 from tilewright.schema.mapped import MappedProblem, read_mapping
+from tilewright.schema.mapping.levels import Level
 from tilewright.schema.origin import Origin
 from tilewright.schema.report.printed import ACTIONS
 from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
@@ -25,27 +26,19 @@ SETTINGS = ("arch", "constraints", "mapper", "model", "objective", "seed")
 
 def network_page(data: Mapping[str, Any], folder: Path) -> str:
     """Return the page of a mapped network, from its `summary.json` and the mapping files next to it."""
-    plots = NetworkPlots(data)
-    layers = data["layers"]
+    plots, layers = NetworkPlots(data), data["layers"]
+    links = [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)]
     return document(
-        f"{data['workload']} on {data['arch']}",
-        totals(_totals(data)),
-        section("Energy", chart(plots.energy, "energy"), note="All executions of each layer, by component."),
-        section("Latency", chart(plots.latency, "latency"), note="All executions of each layer, by what the cycles wait for."),
-        section(
-            "Roofline", chart(plots.roofline, "roofline"),
-            note="MACs per cycle over MACs per word that passes the outermost memory's busiest port. Lines are the limits of the units and of that port.",
-        ),
-        section("Layers", table(_layer_table(data, plots), "layers", [f"nest-{at}" if layer["levels"] else "" for at, layer in enumerate(layers)])),
-        section("Not mapped", _unmapped(data)),
-        section("Figures of the mapper", _figures(data), note="Figures that the mapper reports of each search, in its own units."),
-        section(
-            "Mappings", *_nests(layers),
-            note="Each loop nest next to the memories. Loops at the left of a memory are outside it. A stationary tile stays in its memory for that many steps.",
-        ),
-        section("Convergence", chart(plots.convergence, "convergence"), note="Best value of each search over the number of evaluated mappings."),
-        section("Provenance", facts(_provenance(data, folder))),
-    )  # fmt: skip
+        "network.html.jinja",
+        _title(data),
+        figures=list(_totals(data)),
+        charts={kind: chart(getattr(plots, kind), kind) for kind in plots.kinds},
+        layers=table(_layer_table(data), "layers", links),
+        unmapped=_unmapped(data),
+        mapper_figures=_figures(data),
+        mappings=[_mapping(layer, link, len(layers) == 1) for layer, link in zip(layers, links, strict=True) if link],
+        provenance=facts(_provenance(data, folder)),
+    )
 
 
 def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
@@ -57,21 +50,23 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     ratios = {name: _ratio(one["totals"].get(key), other["totals"].get(key)) for name, key in TOTALS.items()}
     for name in dict.fromkeys([*found[0], *found[1]]):
         whole.add_row(name, found[0].get(name, "-"), found[1].get(name, "-"), ratios.get(name))
-    settings = [dict(_provenance(each, folder)) for folder, each in runs]
+    settings = [dict(facts(_provenance(each, folder))) for folder, each in runs]
     differing = Table("setting", *(Column(name, wrapped=True) for name in names))
     for name in dict.fromkeys([*settings[0], *settings[1]]):
-        texts = [readable(setting.get(name, "-")) for setting in settings]
+        texts = [setting.get(name, "-") for setting in settings]
         if texts[0] != texts[1]:
             differing.add_row(name, *texts)
+    drawn = {"energy": ("energy_pj", "pJ"), "latency": ("cycles", "cycles")}
     return document(
+        "two_networks.html.jinja",
         f"{_title(one)} and {_title(other)}",
-        f"<p>A is {escaped(first)}, B is {escaped(second)}.</p>",
-        section("Totals", table(whole, "totals")),
-        section("Energy", chart(lambda: _both(runs, names, "energy_pj", "pJ"), "energy"), note="All executions of each layer."),
-        section("Latency", chart(lambda: _both(runs, names, "cycles", "cycles"), "latency"), note="All executions of each layer."),
-        section("Layers", table(_both_table(one, other), "layers")),
-        section("What differs", table(differing, "differences")),
-    )  # fmt: skip
+        first=first,
+        second=second,
+        totals=table(whole, "totals"),
+        charts={kind: chart(partial(_both, runs, names, *figure), kind) for kind, figure in drawn.items()},
+        layers=table(_both_table(one, other), "layers"),
+        differences=table(differing, "differences"),
+    )
 
 
 def _title(data: Mapping[str, Any]) -> str:
@@ -107,7 +102,7 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "operators not mapped", f"{len(data['unmapped']):,}"
 
 
-def _layer_table(data: Mapping[str, Any], plots: NetworkPlots) -> Table:
+def _layer_table(data: Mapping[str, Any]) -> Table:
     named = any(layer.get("origins") for layer in data["layers"])
     made = Table(
         "layer", *(["origin"] if named else []), SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
@@ -146,38 +141,34 @@ def _limit(layer: Layer) -> str:
     return f"{layer['limits'][0]['name']} {ACTIONS[layer['limits'][0]['action']]}".rstrip()
 
 
-def _unmapped(data: Mapping[str, Any]) -> str:
-    """Return the unmapped operators by kind and reason, or an empty text."""
+def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the unmapped operators by kind and reason; None if there are none."""
     found = Counter((each["operator"], each["reason"]) for each in data["unmapped"])
-    if not found:
-        return ""
     work = Counter[tuple[str, str]]()
     for each in data["unmapped"]:
         work[each["operator"], each["reason"]] += each["operations"] or 0
     made = Table("operator", numbers("count"), numbers("scalar operations"), "reason")
     for (operator, reason), count in sorted(found.items(), key=lambda each: (-work[each[0]], -each[1])):
         made.add_row(operator, count, work[operator, reason], reason)
-    return table(made, "unmapped")
+    return table(made, "unmapped") if found else None
 
 
-def _figures(data: Mapping[str, Any]) -> str:
-    """Return the table of the mapper's figures, or an empty text."""
+def _figures(data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the table of the mapper's figures; None if it reports none."""
     found = {layer["name"]: layer["search"]["figures"] for layer in data["layers"]}
     names = list(dict.fromkeys(name for figures in found.values() for name in figures))
     made = Table("layer", *(numbers(name) for name in names))
     for layer, figures in found.items():
         made.add_row(layer, *(figures.get(name) for name in names))
-    return table(made, "figures") if names else ""
+    return table(made, "figures") if names else None
 
 
-def _nests(layers: Sequence[Layer]) -> Iterator[str]:
-    for at, layer in enumerate(layers):
-        if layer["levels"]:
-            file = layer["best"]["mapping_file"]
-            summary = f"<summary>{escaped(layer['name'])} <small>{escaped(_shape(layer))}</small></summary>"
-            told = f"<p>File <code>{escaped(file)}</code></p>" if file else ""
-            is_open = " open" if len(layers) == 1 else ""
-            yield f'<details id="nest-{at}"{is_open}>{summary}{told}{nest(layer["levels"], layer["nest"][-1].strip())}</details>'
+def _mapping(layer: Layer, link: str, is_open: bool) -> dict[str, Any]:
+    """Return the loop nest of a layer, and where its file is."""
+    levels = [Level.model_validate(level) for level in layer["levels"]]
+    drawn = list(nest(levels, layer["nest"][-1].strip()))
+    names = {"link": link, "open": is_open, "name": layer["name"], "sizes": _shape(layer)}
+    return names | {"file": layer["best"]["mapping_file"], "nest": drawn}
 
 
 def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, object]]:

@@ -1,0 +1,33 @@
+"""HTML from Jinja templates, for pages and notebooks. Texts are escaped, never markup."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import printable
+
+if TYPE_CHECKING:
+    import jinja2
+
+
+def rendered(package: str, template: str, **contents: Any) -> str:
+    """Return a template from the folder `templates` of a package, filled with contents.
+
+    Control characters in texts are escaped, too. Only what a template marks as `safe` is inserted as it is.
+    """
+    return _environment(package).get_template(template).render(contents)
+
+
+@cache
+def _environment(package: str) -> jinja2.Environment:
+    import jinja2  # most commands write no HTML
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value if hasattr(value, "__html__") else printable(str(value)),
+    )
