@@ -24,6 +24,7 @@ import pytest
 import yaml
 
 import tilewright as tw
+from support.caches import entries
 from tilewright.application.exploration.cluster import search_there
 from tilewright.errors import ClusterError
 
@@ -217,7 +218,7 @@ def test_map_keeps_what_was_found_before_the_scheduler_was_lost(cluster: Local, 
     over = threading.Event()
 
     def lose() -> None:
-        while not list((tmp_path / "cache").rglob("*.json")) and not over.wait(0.01):
+        while not entries(tmp_path / "cache") and not over.wait(0.01):
             pass
         cluster.scheduler.kill()
 

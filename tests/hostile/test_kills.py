@@ -15,6 +15,7 @@ from random import Random
 import pytest
 
 import tilewright as tw
+from support.caches import entries
 from support.command import INTERRUPTIBLE
 from support.processes import runs, soon
 
@@ -41,7 +42,7 @@ class Run:
     @property
     def kept(self) -> int:
         """Layers in the cache."""
-        return len(list((self.place / "cache").rglob("*.json")))
+        return len(entries(self.place / "cache"))
 
     def gone_through(self) -> tuple[tw.MappingReport, str]:
         """The run to its end, in this process, from where it is; its table and its CSV."""

@@ -11,6 +11,7 @@ import pytest
 
 import tilewright as tw
 from support.stores import Trials, explored
+from tilewright.application.run.cache import FILE
 from tilewright.errors import InputError, TilewrightError
 
 pytestmark = pytest.mark.hostile
@@ -77,6 +78,28 @@ def test_only_the_known_schema_is_read(change: str, trials: Trials, tmp_path: Pa
         ):
             read(store)
     assert store.read_bytes() == before
+
+
+CACHES = {
+    "results that never end": "ALTER TABLE results RENAME TO r2; CREATE VIEW results AS "
+    f"{ENDLESS} SELECT x key, '' entry, '' checksum FROM n",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON results BEGIN DELETE FROM results; END",
+    "a further column": "ALTER TABLE results ADD COLUMN more TEXT",
+    "no results": "DROP TABLE results",
+}
+
+
+@pytest.mark.parametrize("change", CACHES.values(), ids=CACHES)
+def test_a_cache_with_another_schema_is_told_and_replaced(change: str, tmp_path: Path) -> None:
+    def mapped() -> tw.MappingReport:
+        return tw.map("nk,km->nm; n=4 k=4 m=4", "eyeriss", evaluations=20, cache=tmp_path, progress=False)
+
+    first = mapped()
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as base:
+        base.executescript(change)
+    second, third = mapped(), mapped()
+    assert "cache entry ignored and rebuilt: " in str(second) and not second.layers[0].cached
+    assert third.layers[0].cached and third.layers[0].edp == second.layers[0].edp == first.layers[0].edp
 
 
 HEADERS = {

@@ -1,8 +1,9 @@
-"""Whether other processes still run."""
+"""Whether other processes still run, and folders that this one cannot write to."""
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -24,3 +25,20 @@ def soon(reached: Callable[[], bool], seconds: float = 5.0) -> bool:
             return False
         time.sleep(0.02)
     return True
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """A folder that this process cannot write to; root could, so it becomes another user."""
+    for parent in folder.parents:
+        if any(part.startswith("pytest-of-") for part in parent.parts):
+            parent.chmod(0o755)
+    folder.chmod(0o555)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(0o755)

@@ -14,8 +14,8 @@ from unittest import mock
 import tilewright as tw
 from support.readers import Reader, complaint
 from tilewright.application.api.page.exploration import exploration_page
-from tilewright.application.exploration.database import TABLES
 from tilewright.application.exploration.records import ExplorationRecord
+from tilewright.application.exploration.store import SCHEMA
 
 FORMULA = "nk,km->nm; n=8 k=8 m=8"
 SPACE: dict[str, Any] = {
@@ -93,7 +93,7 @@ def with_other_value(random: Random, store: Path, checksum: bool) -> None:
         base.execute("PRAGMA synchronous = OFF")
         base.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         for _ in range(random.choice((1, 1, 2))):
-            table = TABLES[random.choice(list(TABLES))]
+            table = SCHEMA.tables[random.choice(list(SCHEMA.tables))]
             columns = ", ".join(table.columns)
             rows = base.execute(f"SELECT {columns} FROM {table.name} ORDER BY {', '.join(table.key)}").fetchall()
             if not rows:
@@ -149,7 +149,7 @@ def _json(value: Any) -> Any:
 
 
 def _set(base: sqlite3.Connection, table: str, row: dict[str, Any], changes: dict[str, Any]) -> None:
-    key = TABLES[table].key
+    key = SCHEMA.tables[table].key
     values = _bound([*changes.values(), *(row[name] for name in key)])
     try:
         base.execute(f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in changes)} WHERE {_is(key)}", values)
@@ -184,7 +184,7 @@ def _rekey(base: sqlite3.Connection) -> None:
         if new == key:
             continue
         for name in ("explorations", "layers", "points"):
-            table = TABLES[name]
+            table = SCHEMA.tables[name]
             rows = base.execute(
                 f"SELECT {', '.join(table.columns)} FROM {name} WHERE exploration = ?", (key,)
             ).fetchall()

@@ -15,7 +15,7 @@ import threading
 import time
 from contextlib import suppress
 
-from tilewright.application.exploration.database import Database
+from tilewright.application.database import Database
 
 LIFETIME = 60.0
 """Seconds for which a claim holds without a renewal."""

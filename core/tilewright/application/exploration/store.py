@@ -18,8 +18,8 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import ValidationError
 
+from tilewright.application.database import Database, Schema, Table
 from tilewright.application.exploration.claims import Claims
-from tilewright.application.exploration.database import TABLES, Database
 from tilewright.application.exploration.records import (
     ExplorationRecord,
     ExploredPoint,
@@ -35,6 +35,55 @@ from tilewright.version import __version__
 
 CHECKPOINT_SECONDS = 30.0
 """Maximum time before results move from SQLite's log to the main file, while new ones arrive."""
+_TEXT, _NEEDED, _INTEGER, _REAL = "TEXT", "TEXT NOT NULL", "INTEGER NOT NULL", "REAL"
+SCHEMA = Schema(
+    "store of explorations", application=0x7411E516, version=2, stays_open=True,
+    rows=(
+        Table("machines", {"machine": _NEEDED, "name": _NEEDED, "area_um2": _REAL, "architecture": _NEEDED}, ("machine",)),
+        Table("problems", {"problem": _NEEDED, "name": _NEEDED, "macs": _INTEGER, "definition": _NEEDED}, ("problem",)),
+        Table("methods", {"method": _NEEDED, "definition": _NEEDED}, ("method",)),
+        Table(
+            "results",
+            {
+                "machine": _NEEDED, "problem": _NEEDED, "method": _NEEDED, "energy_pj": _REAL, "cycles": "INTEGER", "utilization": _REAL,
+                "lower_bound": _REAL, "stop": _TEXT, "evaluated": _INTEGER, "valid": _INTEGER, "cpu_seconds": "REAL NOT NULL", "binds": _TEXT,
+                "places": _NEEDED, "mapping": _TEXT, "reason": _TEXT, "tilewright": _NEEDED, "written": _NEEDED,
+            },
+            ("machine", "problem", "method"),
+        ),
+        Table(
+            "explorations",
+            {
+                "exploration": _NEEDED, "workload": _NEEDED, "space": _NEEDED, "strategy": _NEEDED, "objective": _NEEDED, "asked": _INTEGER,
+                "method": _NEEDED, "record": _NEEDED, "begun": _NEEDED,
+            },
+            ("exploration",),
+        ),
+        Table(
+            "layers",
+            {"exploration": _NEEDED, "position": _INTEGER, "problem": _NEEDED, "name": _NEEDED, "count": _INTEGER},
+            ("exploration", "position"),
+        ),
+        Table(
+            "points",
+            {"exploration": _NEEDED, "point": _INTEGER, "choices": _NEEDED, "outcome": _NEEDED, "machine": _TEXT, "reason": _TEXT},
+            ("exploration", "point"),
+        ),
+    ),
+    others=(
+        "CREATE TABLE claims (machine TEXT NOT NULL, problem TEXT NOT NULL, method TEXT NOT NULL, owner TEXT NOT NULL, host TEXT NOT NULL, "
+        "pid INTEGER NOT NULL, expires REAL NOT NULL, PRIMARY KEY (machine, problem, method)) WITHOUT ROWID",
+        """CREATE VIEW explored AS
+    SELECT p.exploration, e.workload, e.space, p.point, p.choices, m.area_um2,
+           sum(l.count * r.energy_pj) AS energy_pj, sum(l.count * r.cycles) AS cycles
+    FROM points p JOIN explorations e USING (exploration) JOIN machines m USING (machine) JOIN layers l USING (exploration)
+         LEFT JOIN results r ON (r.machine, r.problem, r.method) = (p.machine, l.problem, e.method)
+    WHERE p.outcome = 'searched' GROUP BY p.exploration, p.point HAVING count(r.energy_pj) = count(*)""",
+    ),
+    made="`tilewright explore --store FILE` writes a store to a new file; `report` also takes a folder of `tilewright map -o FOLDER`",
+    mended="the command that wrote it, `tilewright explore` with the same words, takes damaged rows out and searches them again",
+)  # fmt: skip
+"""Version 1 had no checksums."""
 Claimed = Literal["claimed", "claimed by another", "found"]
 _FOUND = tuple(FoundLayer.model_fields)
 _JSON = ("places", "mapping")
@@ -59,7 +108,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, make: bool = True) -> None:
         self.path = None if path is None else Path(path)
-        self._base = Database(self.path, write=make)
+        self._base = Database(self.path, SCHEMA, write=make)
         self._claims = Claims(self._base)
         self._moved = time.monotonic()
         self.repaired: tuple[str, ...] = ()
@@ -150,7 +199,7 @@ class Store:
 
     def _put_new(self, table: str, /, **row: Any) -> None:
         """Write a row unless its key is there: rows under digests never change."""
-        key = TABLES[table].key
+        key = SCHEMA.tables[table].key
         where = " AND ".join(f"{name} = ?" for name in key)
         if not self._base.run(f"SELECT 1 FROM {table} WHERE {where}", *(row[name] for name in key)):
             self._base.put(table, **row)

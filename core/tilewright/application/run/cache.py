@@ -1,29 +1,28 @@
-"""Cache of search results on disk.
+"""Cache of search results on disk: one SQLite file.
 
-An entry is one small JSON file, named by a digest of everything that determines the result. These
-are problem, architecture, rules, factors, mapper, model, options, objective, budget and seed. The
-versions and the code of Tilewright and of both plugins count, too, because an edited checkout keeps
-its version. An entry carries a checksum of its contents, as rows of a store of explorations do.
+The key of a row is a digest of everything that determines the result. These are problem, architecture, rules, factors,
+mapper, model, options, objective, budget and seed. The versions and the code of Tilewright and of both plugins count, too,
+because an edited checkout keeps its version.
 
-The checksum detects damage, not intent: whoever may write to the folder can compute it. So a cached bound is the word of
-an earlier search. The mapping's legality and cost are computed again.
+The checksum of a row detects damage, not intent: whoever may write to the folder can compute it. So a cached bound is the
+word of an earlier search. The mapping's legality and cost are computed again.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from tilewright import digests
+from tilewright.application.database import LOGS, Database, Schema, Table
 from tilewright.errors import InputError, OutputError
-from tilewright.files import MAX_NAME, made, read_bytes, write_text
+from tilewright.files import MAX_NAME
 from tilewright.plugin.guard.figures import may_bound
 from tilewright.plugin.result import Result, Stop
 from tilewright.schema.mapping import Mapping
@@ -33,8 +32,15 @@ from tilewright.values import Model
 KEPT: tuple[Stop, ...] = ("finished", "deadline", "evaluations", "patience")
 """Ends of searches whose results are stored."""
 
-CHECKSUM = "checksum"
-"""Key of the checksum in the file of an entry."""
+SCHEMA = Schema(
+    "cache of results",
+    application=0x7411CACE,
+    version=3,
+    rows=(Table("results", {"key": "TEXT NOT NULL", "entry": "TEXT NOT NULL"}, ("key",)),),
+)
+"""Versions 1 and 2 were folders of JSON files."""
+FILE = f"results-{SCHEMA.version}.sqlite"
+"""Name of the file in its folder."""
 
 
 Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -43,10 +49,8 @@ Word = Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=MAX_NAME)]
 
 
 class Entry(Model):
-    """Contents of an entry, without the checksum."""
+    """What a row says below its key, as JSON."""
 
-    schema_version: Literal[2] = 2
-    key: str
     best: Mapping
     value: Cost
     evaluated: Count
@@ -73,82 +77,90 @@ class Entry(Model):
         return self
 
     @classmethod
-    def of(cls, key: str, result: Result) -> Entry:
+    def of(cls, result: Result) -> Entry:
         """Return the entry of a result; raise ValueError if it cannot be stored."""
-        fields: dict[str, Any] = {name: getattr(result, name) for name in cls.model_fields if hasattr(result, name)}
+        fields: dict[str, Any] = {name: getattr(result, name) for name in cls.model_fields}
         if result.lower_bound is not None and not math.isfinite(result.lower_bound):
             fields["lower_bound"] = None
-        return cls(**(fields | {"key": key}))
-
-    @classmethod
-    def read(cls, data: bytes) -> Entry:
-        """Return the entry in a file's contents; raise ValueError if they are damaged or impossible."""
-        try:
-            stored = json.loads(data)
-        except RecursionError:
-            raise ValueError("too many levels") from None
-        checksum = stored.pop(CHECKSUM, None) if isinstance(stored, dict) else None
-        if checksum != digests.of_data(stored):
-            raise ValueError("its checksum does not hold")
-        try:
-            return cls.model_validate_json(json.dumps(stored))
-        except ValidationError as error:
-            raise ValueError(
-                "; ".join(f"{'.'.join(map(str, at['loc']))} {at['msg']}" for at in error.errors()[:1])
-            ) from None
-
-    def written(self) -> str:
-        """Return the text of a file, with the checksum."""
-        data = self.model_dump(mode="json")
-        return json.dumps({**data, CHECKSUM: digests.of_data(data)})
+        return cls(**fields)
 
     def result(self) -> Result:
-        figures = {name: getattr(self, name) for name in type(self).model_fields}
-        del figures["schema_version"], figures["key"]
-        return Result(**figures)
+        return Result(**{name: getattr(self, name) for name in type(self).model_fields})
 
 
-@dataclass(frozen=True)
 class ResultCache:
-    """Results of searches in one folder, which is created with the first one."""
+    """Results of searches in one file of a folder; both are created with the first result.
 
-    folder: Path
+    The file is open during a call only. What cannot be read or written once is not tried again: a lock may take a minute.
+    """
 
-    def path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.json"
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.path = folder, folder / FILE
+        self._failures: dict[bool, OutputError] = {}
 
     def find(self, key: str) -> Result | None:
         """Return the result under a key, or None.
 
         Raises:
-            ValueError: The entry is damaged.
+            ValueError: The file or the entry is damaged.
+            OutputError: Another program keeps the file locked, or it cannot be opened.
         """
-        path = self.path(key)
-        if not os.path.lexists(path):
+        if not os.path.lexists(self.path) or self._is_empty():
             return None
         try:
-            entry = Entry.read(read_bytes(path))
+            with self._opened(write=False) as base:
+                rows = base.rows("results", "key = ?", key)
+            return Entry.model_validate_json(rows[0]["entry"]).result() if rows else None
         except InputError as error:
             raise ValueError(error.message) from None
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-        if entry.key != key:
-            raise ValueError(f"{path} is damaged: it holds another entry")
-        return entry.result()
+        except ValidationError as error:
+            reasons = "; ".join(f"{'.'.join(map(str, fault['loc']))} {fault['msg']}" for fault in error.errors()[:1])
+            raise ValueError(f"{self.path} is damaged: {reasons}") from None
 
     def keep(self, key: str, result: Result) -> None:
-        """Store the result of a complete search that found a mapping.
+        """Store the result of a complete search that found a mapping. A damaged file is replaced by a new one.
 
         Raises:
             OutputError: The folder cannot be written to, or the result cannot be stored.
         """
         if result.stop not in KEPT or result.best is None:
             return
-        path = self.path(key)
         try:
-            text = Entry.of(key, result).written()
+            text = Entry.of(result).model_dump_json()
         except ValueError as error:
             reasons = error.errors() if isinstance(error, ValidationError) else []
             raise OutputError(reasons[0]["msg"] if reasons else str(error)) from None
-        made(path.parent)
-        write_text(path, text)
+        try:
+            self._put(key, text)
+        except InputError:
+            self._remove()
+            self._put(key, text)
+
+    def _is_empty(self) -> bool:
+        """Return whether another program has just begun to make the file."""
+        with suppress(OSError):
+            return self.path.is_file() and not self.path.stat().st_size
+        return False
+
+    def _put(self, key: str, text: str) -> None:
+        with self._opened(write=True) as base:
+            base.put("results", key=key, entry=text)
+
+    def _remove(self) -> None:
+        """Remove a damaged file, its logs first: SQLite would restore their pages in a new file."""
+        try:
+            for name in (*(f"{FILE}-{end}" for end in LOGS), FILE):
+                self.folder.joinpath(name).unlink(missing_ok=True)
+        except (OSError, ValueError) as error:
+            raise OutputError(f"cannot replace {self.path}: {getattr(error, 'strerror', error)}") from None
+
+    @contextmanager
+    def _opened(self, *, write: bool) -> Iterator[Database]:
+        if write in self._failures:
+            raise self._failures[write]
+        try:
+            with closing(Database(self.path, SCHEMA, write=write)) as base:
+                yield base
+        except OutputError as error:
+            self._failures[write] = error
+            raise

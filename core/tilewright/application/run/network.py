@@ -19,7 +19,7 @@ from tilewright.application.run.parallel import Incumbent, Interim, Rescue, Work
 from tilewright.application.run.union import search_union
 from tilewright.child import is_child
 from tilewright.digests import of_search
-from tilewright.errors import NotConformableError, OutputError, PluginError, Reason, TilewrightError
+from tilewright.errors import InputError, NotConformableError, OutputError, PluginError, Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.legality import legality
@@ -462,7 +462,9 @@ class _Memory:
             return None if result is None else self._checked(result)
         except ValueError as error:
             self.warnings.append(f"cache entry ignored and rebuilt: {error}")
-            return None
+        except OutputError as error:
+            self.warnings.append(f"cache not read: {error.message}")
+        return None
 
     def _checked(self, result: Result) -> MappedLayer:
         """Return a cached layer.
@@ -488,7 +490,7 @@ class _Memory:
         if self.cache is not None and self.key is not None and layer.result is not None and layer.error is None:
             try:
                 self.cache.keep(self.key, layer.result)
-            except OutputError as error:
+            except (InputError, OutputError) as error:
                 self.warnings.append(f"result not kept: {error.message}")
         return dataclasses.replace(layer, warnings=tuple(self.warnings))
 

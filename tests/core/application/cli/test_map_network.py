@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from support.caches import alter, entries
 from support.command import Command, interrupted
 from tilewright import library
 from tilewright.application.api.plan import Plan
+from tilewright.application.run.cache import FILE
 from tilewright.application.run.network import map_workload
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.registry import installed
@@ -46,8 +48,8 @@ def figures(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-def entries() -> list[Path]:
-    return sorted(Path(os.environ["TILEWRIGHT_CACHE"]).rglob("*.json"))
+def cache() -> Path:
+    return Path(os.environ["TILEWRIGHT_CACHE"])
 
 
 def test_processes_find_what_one_finds_in_the_same_order(tilewright: Command, tmp_path: Path) -> None:
@@ -143,7 +145,7 @@ def test_what_was_found_is_found_again(tilewright: Command, jobs: int) -> None:
     assert [layer["search"]["cached"] for layer in again["layers"]] == [True] * len(first["layers"])
     assert first["layers"][0]["search"]["cpu_seconds"] == again["layers"][0]["search"]["cpu_seconds"]
     assert figures(first) == figures(again)
-    assert len(entries()) == len(first["layers"])
+    assert len(entries(cache())) == len(first["layers"])
     table = tilewright(*WORDS[:-1], "--jobs", jobs)
     assert "from the cache" in table.out and "all layers" in table.out and "mappings evaluated in" not in table.out
 
@@ -173,7 +175,7 @@ def test_another_search_is_not_taken_for_the_same(tilewright: Command, change: t
 
 def test_nothing_is_kept_without_the_cache(tilewright: Command) -> None:
     tilewright(*WORDS, "--no-cache")
-    assert entries() == []
+    assert not entries(cache())
 
 
 def test_another_architecture_of_the_same_name_is_another(tilewright: Command, tmp_path: Path) -> None:
@@ -223,37 +225,45 @@ def _endless(text: str) -> str:
     return json.dumps({**json.loads(text), "cpu_seconds": float("inf")})
 
 
+@pytest.mark.parametrize("checksum", [False, True], ids=["altered", "forged"])
 @pytest.mark.parametrize(
     "damage",
     [_empty, _cut, _cheaper, _smaller, _foreign, _not_a_number, _nothing, _endless],
-    ids=lambda each: each.__name__,
+    ids=lambda change: change.__name__,
 )
-def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(tilewright: Command, damage: Any) -> None:
+def test_a_damaged_entry_is_ignored_with_a_warning_and_made_anew(
+    tilewright: Command, damage: Any, checksum: bool
+) -> None:
     words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
     first = tilewright(*words)
-    (entry,) = entries()
-    good = entry.read_text()
-    entry.write_text(damage(good))
+    good = entries(cache())
+    alter(cache(), damage, checksum=checksum)
     again = tilewright(*words)
     assert again.code == 0 and "warning: cache entry ignored and rebuilt" in again.err
     assert "Traceback" not in again.err
     assert not again.data["layers"][0]["search"]["cached"]
     assert figures(again.data)["layers"] == figures(first.data)["layers"]
-    kept, before = json.loads(entry.read_text()), json.loads(good)
+    ((kept, before),) = [(json.loads(entries(cache())[key]), json.loads(entry)) for key, entry in good.items()]
     assert (kept["best"], kept["value"]) == (before["best"], before["value"])
     third = tilewright(*words)
     assert third.data["layers"][0]["search"]["cached"] and not third.err
 
 
-def test_an_entry_that_is_a_pipe_is_not_waited_for(tilewright: Command) -> None:
+@pytest.mark.parametrize("odd", ["pipe", "text", "folder"])
+def test_what_is_no_cache_in_its_place_is_told_and_replaced(tilewright: Command, odd: str) -> None:
+    """A pipe is not waited for; a folder stays, and nothing is kept."""
     words = ("map", "quickflow_convs/XII", "--arch", "eyeriss", "--evaluations", 800, "--json")
     tilewright(*words)
-    (entry,) = entries()
-    entry.unlink()
-    os.mkfifo(entry)
+    file = cache() / FILE
+    file.unlink()
+    if odd == "text":
+        file.write_text("x" * 200)
+    else:
+        (os.mkfifo if odd == "pipe" else os.mkdir)(file)
     again = tilewright(*words)
-    assert again.code == 0 and "is a pipe" in again.err
-    assert tilewright(*words).data["layers"][0]["search"]["cached"]
+    assert again.code == 0 and ("is not a database" if odd == "text" else "is no regular file") in again.err
+    assert tilewright(*words).data["layers"][0]["search"]["cached"] == (odd != "folder")
+    assert ("result not kept: cannot replace" in again.err) == (odd == "folder")
 
 
 def test_two_runs_never_share_a_folder(tilewright: Command, tmp_path: Path) -> None:
@@ -292,9 +302,9 @@ def test_a_cache_that_cannot_be_written_is_a_warning(
 
 def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_path: Path) -> None:
     """Nothing that was interrupted goes into the cache."""
-    folder, cache = tmp_path / "out", tmp_path / "cache"
+    folder, kept = tmp_path / "out", tmp_path / "cache"
     words = ["map", "resnet50", "--arch", "eyeriss", "--mapper", "random", "--seconds", "60", "--jobs", "2", "--json"]
-    code, out, err = interrupted(2, *words, "-o", str(folder), TILEWRIGHT_CACHE=str(cache))
+    code, out, err = interrupted(2, *words, "-o", str(folder), TILEWRIGHT_CACHE=str(kept))
     assert code == 130, err
     assert "interrupted" in err and "Traceback" not in err
     data = json.loads(out)
@@ -302,4 +312,4 @@ def test_interrupting_several_processes_keeps_what_is_done_and_under_way(tmp_pat
     for layer in data["layers"]:
         assert layer["search"]["stop"] == "cancelled" and layer["best"]["valid"]
         assert (folder / layer["best"]["mapping_file"]).exists()
-    assert not list(cache.rglob("*.json"))
+    assert not entries(kept)

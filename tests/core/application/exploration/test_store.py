@@ -11,8 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import pytest
 import yaml
 
 import tilewright as tw
-from support.processes import soon
+from support.processes import soon, unwritable
 from tilewright.application.exploration.records import FoundLayer
 from tilewright.application.exploration.store import Store
 from tilewright.errors import InputError, OutputError, TilewrightError, UnknownNameError
@@ -242,23 +241,6 @@ def test_a_batch_is_in_the_file_itself(tmp_path: Path, monkeypatch: pytest.Monke
         assert len(rows(copy)) == 51
 
 
-@contextmanager
-def unwritable(folder: Path) -> Iterator[None]:
-    """A folder that this process cannot write to; root could, so it becomes another user."""
-    for parent in folder.parents:
-        if any(part.startswith("pytest-of-") for part in parent.parts):
-            parent.chmod(0o755)
-    folder.chmod(0o555)
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(user)
-        folder.chmod(0o755)
-
-
 def test_a_store_in_a_read_only_folder_is_read(tmp_path: Path) -> None:
     store = tmp_path / "all.sqlite"
     explored(store)
@@ -309,7 +291,7 @@ def test_figures_beyond_sqlites_are_told(tmp_path: Path) -> None:
 
 
 def test_a_program_that_writes_is_waited_for_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilewright.application.exploration.database.LOCK_SECONDS", 1.0)
+    monkeypatch.setattr("tilewright.application.database.LOCK_SECONDS", 1.0)
     store = tmp_path / "all.sqlite"
     explored(store, points=1)
     with closing(sqlite3.connect(store, isolation_level=None)) as base:

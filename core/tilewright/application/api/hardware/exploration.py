@@ -20,10 +20,9 @@ from tilewright.application.api.plan import Plan, Sources, warn_of_inputs
 from tilewright.application.api.progress import exploration_progress
 from tilewright.application.api.settings import ExploreSettings
 from tilewright.application.exploration.cluster import Cluster
-from tilewright.application.exploration.database import VERSION
 from tilewright.application.exploration.exploring import Exploration
 from tilewright.application.exploration.space import ArchitectureSpace, Point
-from tilewright.application.exploration.store import Store
+from tilewright.application.exploration.store import SCHEMA, Store
 from tilewright.application.run.network import Engine, map_each
 from tilewright.application.run.parallel import Workers
 from tilewright.errors import InputError
@@ -37,7 +36,7 @@ LOOKED_AT = 1000
 """Number of points among which to look for a valid architecture before the strategy starts."""
 MAX_REASONS = 5
 """Maximum number of reasons listed if no point is a valid architecture."""
-FILE = f"explorations-{VERSION}.sqlite"
+FILE = f"explorations-{SCHEMA.version}.sqlite"
 """File name of the store in the cache folder; the store of an earlier version stays unchanged."""
 
 

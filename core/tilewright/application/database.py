@@ -1,7 +1,8 @@
-"""SQLite files of explorations: opened defensively, with a checksum in every row.
+"""SQLite files of results: opened defensively, with a checksum in every row.
 
-A file from elsewhere may be damaged or hostile. It is used only if its header, its schema and SQLite's own check are as
-expected. The size of a row and the time of a statement are bounded. A row is used only if its checksum holds.
+The cache of results and the stores of explorations are such files. A file from elsewhere may be damaged or hostile. It is
+used only if its header and its schema are as expected. The size of a row and the time of a statement are bounded. A row is
+used only if its checksum holds.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import sqlite3
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,6 @@ from tilewright import digests
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import made
 
-VERSION = 2
-"""Version of the schema. Version 1 had no checksums."""
-APPLICATION = 0x7411E516
-"""SQLite's application_id of a store."""
 LOCK_SECONDS = 60.0
 """Longest wait for another program that writes."""
 STATEMENT_SECONDS = 60.0
@@ -33,7 +30,9 @@ _POLL_SECONDS = 0.5
 """Longest wait inside SQLite, which does not notice Ctrl-C."""
 _PROGRESS_STEPS = 100_000
 _HEADER = b"SQLite format 3\0"
-_BUSY, _READONLY, _INTERRUPT, _IOERR, _CORRUPT, _FULL, _CANTOPEN, _NOTADB = 5, 8, 9, 10, 11, 13, 14, 26
+LOGS = ("wal", "journal")
+"""Ends of the names of SQLite's logs, which stand beside a file."""
+_ERROR, _BUSY, _READONLY, _INTERRUPT, _IOERR, _CORRUPT, _FULL, _CANTOPEN = 1, 5, 8, 9, 10, 11, 13, 14
 """Primary result codes of SQLite."""
 _HINTS = {
     _BUSY: "another program writes to it; wait for that one, or give another store",
@@ -42,7 +41,6 @@ _HINTS = {
     _CORRUPT: "if it was copied after a kill, copy the file that ends in -wal, too; else restore a copy, or give a new store",
     _FULL: "free some space; finished results stay in the store, and the same command continues with them",
     _CANTOPEN: "check that its folder exists and can be written to",
-    _NOTADB: "`tilewright explore --store FILE` writes a store to a new file; `report` also takes a folder of `tilewright map -o FOLDER`",
 }
 
 
@@ -86,93 +84,74 @@ class Table:
         return f"table {self.name}, row with {key}"
 
 
-_TEXT, _NEEDED, _INTEGER, _REAL = "TEXT", "TEXT NOT NULL", "INTEGER NOT NULL", "REAL"
-TABLES = {
-    table.name: table
-    for table in (
-        Table("machines", {"machine": _NEEDED, "name": _NEEDED, "area_um2": _REAL, "architecture": _NEEDED}, ("machine",)),
-        Table("problems", {"problem": _NEEDED, "name": _NEEDED, "macs": _INTEGER, "definition": _NEEDED}, ("problem",)),
-        Table("methods", {"method": _NEEDED, "definition": _NEEDED}, ("method",)),
-        Table(
-            "results",
-            {
-                "machine": _NEEDED, "problem": _NEEDED, "method": _NEEDED, "energy_pj": _REAL, "cycles": "INTEGER", "utilization": _REAL,
-                "lower_bound": _REAL, "stop": _TEXT, "evaluated": _INTEGER, "valid": _INTEGER, "cpu_seconds": "REAL NOT NULL", "binds": _TEXT,
-                "places": _NEEDED, "mapping": _TEXT, "reason": _TEXT, "tilewright": _NEEDED, "written": _NEEDED,
-            },
-            ("machine", "problem", "method"),
-        ),
-        Table(
-            "explorations",
-            {
-                "exploration": _NEEDED, "workload": _NEEDED, "space": _NEEDED, "strategy": _NEEDED, "objective": _NEEDED, "asked": _INTEGER,
-                "method": _NEEDED, "record": _NEEDED, "begun": _NEEDED,
-            },
-            ("exploration",),
-        ),
-        Table(
-            "layers",
-            {"exploration": _NEEDED, "position": _INTEGER, "problem": _NEEDED, "name": _NEEDED, "count": _INTEGER},
-            ("exploration", "position"),
-        ),
-        Table(
-            "points",
-            {"exploration": _NEEDED, "point": _INTEGER, "choices": _NEEDED, "outcome": _NEEDED, "machine": _TEXT, "reason": _TEXT},
-            ("exploration", "point"),
-        ),
-    )
-}  # fmt: skip
-_OTHERS = (
-    "CREATE TABLE claims (machine TEXT NOT NULL, problem TEXT NOT NULL, method TEXT NOT NULL, owner TEXT NOT NULL, host TEXT NOT NULL, "
-    "pid INTEGER NOT NULL, expires REAL NOT NULL, PRIMARY KEY (machine, problem, method)) WITHOUT ROWID",
-    """CREATE VIEW explored AS
-    SELECT p.exploration, e.workload, e.space, p.point, p.choices, m.area_um2,
-           sum(l.count * r.energy_pj) AS energy_pj, sum(l.count * r.cycles) AS cycles
-    FROM points p JOIN explorations e USING (exploration) JOIN machines m USING (machine) JOIN layers l USING (exploration)
-         LEFT JOIN results r ON (r.machine, r.problem, r.method) = (p.machine, l.problem, e.method)
-    WHERE p.outcome = 'searched' GROUP BY p.exploration, p.point HAVING count(r.energy_pj) = count(*)""",
-)
+@dataclass(frozen=True)
+class Schema:
+    """What a kind of file has.
 
+    Attributes:
+        noun: what the user calls such a file.
+        application: SQLite's application_id.
+        version: SQLite's user_version.
+        rows: tables with checksums.
+        others: statements that create what has none.
+        made: hint of how such a file is made.
+        mended: hint of how a damaged row is searched again.
+        stays_open: a program keeps the file open while others write. It has a log (WAL), which needs a local disk, and all its
+            pages are checked first. Otherwise it is opened for each call, and no call waits for the disk: a kill leaves a whole
+            file, and a power failure may damage it.
+    """
 
-@cache
-def _schema() -> frozenset[tuple[str, str, str]]:
-    """(type, name, statement) of everything in a store, as SQLite words it."""
-    base = sqlite3.connect(":memory:")
-    try:
-        for statement in _statements():
-            base.execute(statement)
-        return frozenset(base.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
-    finally:
-        base.close()
+    noun: str
+    application: int
+    version: int
+    rows: tuple[Table, ...]
+    others: tuple[str, ...] = ()
+    made: str | None = None
+    mended: str | None = None
+    stays_open: bool = False
 
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """Tables with checksums by their names."""
+        return {table.name: table for table in self.rows}
 
-def _statements() -> Iterator[str]:
-    yield from (table.statement for table in TABLES.values())
-    yield from _OTHERS
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """The statements that create all of it."""
+        return (*(table.statement for table in self.rows), *self.others)
+
+    @cached_property
+    def parts(self) -> frozenset[tuple[str, str, str]]:
+        """(type, name, statement) of everything in such a file, as SQLite words it."""
+        with closing(sqlite3.connect(":memory:")) as base:
+            for statement in self.statements:
+                base.execute(statement)
+            return frozenset(base.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
 
 
 class Database:
-    """An open store file, or one in memory without a path.
+    """An open file of a schema, or one in memory without a path.
 
     Args:
         write: create the file if it is absent, and allow changes.
 
     Raises:
-        InputError: the file is no store, damaged, or of another version. It is left unchanged.
+        InputError: the file is of no such schema, damaged, or of another version. It is left unchanged.
         OutputError: it cannot be created, or another program keeps it locked.
     """
 
-    def __init__(self, path: Path | None, *, write: bool) -> None:
-        self.path, self.write = path, write
+    def __init__(self, path: Path | None, schema: Schema, *, write: bool) -> None:
+        self.path, self.schema, self.write = path, schema, write
         self._until = 0.0
         if path is not None:
-            _check_file(path, write)
+            _check_file(path, schema, write)
         with self.errors():
-            self._base = self._opened()
+            self._open()
             try:
                 self._protect()
                 self._check_schema()
-                self._check_pages()
+                if schema.stays_open and path is not None:
+                    self._check_pages()
             except BaseException:
                 self._base.close()
                 raise
@@ -196,12 +175,12 @@ class Database:
             raise self._told(error) from None
 
     def _told(self, error: sqlite3.Error) -> TilewrightError | KeyboardInterrupt:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = _code(error)
         if code == _INTERRUPT and time.monotonic() < self._until:
             return KeyboardInterrupt()  # in the progress handler, whose exceptions SQLite drops
         if code == _INTERRUPT:
             return self._damaged(f"a statement took longer than {STATEMENT_SECONDS:g} s")
-        if not isinstance(error, sqlite3.OperationalError):
+        if code == _ERROR or not isinstance(error, sqlite3.OperationalError):  # the statements themselves are right
             return self._damaged(str(error))
         return OutputError(f"store {self.path or 'in memory'}: {error}", hint=_HINTS.get(code))
 
@@ -210,27 +189,28 @@ class Database:
 
     # how it is opened
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> None:
         if self.path is None:
-            return _connection(":memory:")
+            self._base = _connection(":memory:")
+            return
         where = self.path.absolute().as_uri()
+        self._base = _connection(f"{where}?mode={'rwc' if self.write else 'rw'}")
         if self.write:
-            return _connection(f"{where}?mode=rwc")
-        base = _connection(f"{where}?mode=rw")
+            return
         try:
-            base.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            return base
+            self._rows("SELECT count(*) FROM sqlite_master")
+            return
         except BaseException as error:
-            base.close()
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in (_CANTOPEN, _READONLY):
+            self._base.close()
+            if _code(error) not in (_CANTOPEN, _READONLY):
                 raise
-        log = self.path.with_name(f"{self.path.name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise InputError(
-                f"store {self.path} cannot be read where it is: its latest results are in {log.name}, and its folder cannot be written to",
-                hint=f"copy {self.path.name} and {log.name} to a folder of yours",
-            )
-        return _connection(f"{where}?immutable=1")  # it cannot change meanwhile
+        for log in (self.path.with_name(f"{self.path.name}-{end}") for end in LOGS):
+            if log.exists() and log.stat().st_size:
+                raise InputError(
+                    f"store {self.path} cannot be read where it is: its latest results are in {log.name}, and its folder cannot be written to",
+                    hint=f"copy {self.path.name} and {log.name} to a folder of yours",
+                )
+        self._base = _connection(f"{where}?immutable=1")  # it cannot change meanwhile
 
     def _protect(self) -> None:
         """Bound what a hostile file can make SQLite do."""
@@ -251,35 +231,35 @@ class Database:
         return time.monotonic() > self._until
 
     def _check_schema(self) -> None:
-        """Create the tables of a new store. Raises InputError: the file has others."""
-        found = self._parts()
-        if not found and self.write:
+        """Create the tables of a new file. Raises InputError: the file has others."""
+        parts = self._parts()
+        if not parts and self.write:
             with self.changing():
                 if not self._parts():  # another program may just have created them
-                    for statement in _statements():
+                    for statement in self.schema.statements:
                         self.run(statement)
-                    self.run(f"PRAGMA application_id = {APPLICATION}")
-                    self.run(f"PRAGMA user_version = {VERSION}")
-            found = self._parts()
-        if not found:
-            raise InputError(f"store {self.path} is empty", hint="tilewright explore --store FILE writes one")
-        if found != _schema():
-            odd = sorted({(kind, name) for kind, name, _ in found ^ _schema()}, key=str)
+                    self.run(f"PRAGMA application_id = {self.schema.application}")
+                    self.run(f"PRAGMA user_version = {self.schema.version}")
+            parts = self._parts()
+        if not parts:
+            raise InputError(f"store {self.path} is empty", hint=self.schema.made)
+        if parts != self.schema.parts:
+            odd = sorted({(kind, name) for kind, name, _ in parts ^ self.schema.parts}, key=str)
             names = ", ".join(f"{kind} {name}" for kind, name in odd[:5])
             raise InputError(
                 f"{self.path} is no store as Tilewright writes it: unexpected, absent or changed: {names}",
                 hint="restore a copy, or give a new store",
             )
         if self.write and self.path is not None:
-            self.run("PRAGMA journal_mode = WAL")
-            self.run("PRAGMA synchronous = NORMAL")
+            for pragma in (
+                ("journal_mode = WAL", "synchronous = NORMAL") if self.schema.stays_open else ("synchronous = OFF",)
+            ):
+                self.run(f"PRAGMA {pragma}")
 
     def _parts(self) -> frozenset[tuple[str, str, str]]:
         return frozenset(self.run("SELECT type, name, sql FROM sqlite_master LIMIT 100"))
 
     def _check_pages(self) -> None:
-        if self.path is None:
-            return
         self._until = time.monotonic() + 10 * STATEMENT_SECONDS
         told = [str(row[0]) for row in self._base.execute("PRAGMA quick_check(3)").fetchall()]
         if told != ["ok"]:
@@ -289,16 +269,19 @@ class Database:
 
     def run(self, statement: str, *values: object) -> list[Any]:
         """Return the rows of a statement. It waits for a program that writes, and Ctrl-C ends the wait."""
+        with self.errors():
+            return self._rows(statement, *values)
+
+    def _rows(self, statement: str, *values: object) -> list[Any]:
+        """Do what `run` does. Raises sqlite3.Error."""
         end = time.monotonic() + LOCK_SECONDS
         while True:
-            with self.errors():
-                self._until = time.monotonic() + STATEMENT_SECONDS
-                try:
-                    return self._base.execute(statement, values).fetchall()
-                except sqlite3.OperationalError as error:
-                    busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == _BUSY
-                    if not busy or self._base.in_transaction or time.monotonic() > end:
-                        raise
+            self._until = time.monotonic() + STATEMENT_SECONDS
+            try:
+                return self._base.execute(statement, values).fetchall()
+            except sqlite3.OperationalError as error:
+                if _code(error) != _BUSY or self._base.in_transaction or time.monotonic() > end:
+                    raise
 
     @contextmanager
     def changing(self) -> Iterator[None]:
@@ -314,14 +297,14 @@ class Database:
 
     def put(self, table_name: str, /, **row: Any) -> None:
         """Write a row, in place of one with the same key."""
-        table = TABLES[table_name]
+        table = self.schema.tables[table_name]
         values = table.stored(row)
         columns = ", ".join((*table.columns, "checksum"))
         self.run(f"INSERT OR REPLACE INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(values))})", *values)
 
     def rows(self, name: str, where: str = "TRUE", *values: object) -> list[dict[str, Any]]:
         """Return rows of a table by column. Raises InputError: a checksum does not hold."""
-        table, found = TABLES[name], []
+        table, found = self.schema.tables[name], []
         for row in self.run(f"SELECT {', '.join(table.columns)}, checksum FROM {name} WHERE {where}", *values):
             if not table.holds(row):
                 raise self.wrong(name, row)
@@ -331,13 +314,13 @@ class Database:
     def wrong(self, name: str, row: Sequence[Any], what: str = "its checksum does not hold") -> InputError:
         """Return the error of a damaged row."""
         return InputError(
-            f"store {self.path} is damaged: {TABLES[name].told(row)}: {what}",
-            hint="the command that wrote it, `tilewright explore` with the same words, takes damaged rows out and searches them again",
+            f"store {self.path} is damaged: {self.schema.tables[name].told(row)}: {what}",
+            hint=self.schema.mended,
         )
 
     def damaged(self) -> Iterator[tuple[Table, list[Any]]]:
         """Yield (table, row) of every row whose checksum does not hold."""
-        for table in TABLES.values():
+        for table in self.schema.rows:
             with self.errors():
                 self._until = time.monotonic() + STATEMENT_SECONDS
                 for row in self._base.execute(f"SELECT {', '.join(table.columns)}, checksum FROM {table.name}"):
@@ -360,6 +343,11 @@ class Database:
         self.run("PRAGMA wal_checkpoint(PASSIVE)")
 
 
+def _code(error: BaseException) -> int:
+    """Return SQLite's primary result code of an error, or 0."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
 def _connection(where: str) -> sqlite3.Connection:
     return sqlite3.connect(where, timeout=_POLL_SECONDS, isolation_level=None, uri=True)
 
@@ -369,8 +357,8 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _check_file(path: Path, write: bool) -> None:
-    """Raises InputError: the path names no store, by its header; SQLite has not touched the file then."""
+def _check_file(path: Path, schema: Schema, write: bool) -> None:
+    """Raises InputError: the path names no such file, by its header; SQLite has not touched the file then."""
     text = str(path)
     if "\0" in text or path.name.startswith(":"):
         raise InputError(
@@ -382,7 +370,7 @@ def _check_file(path: Path, write: bool) -> None:
         if not path.exists():
             if write:
                 return
-            raise InputError(f"there is no store {path}", hint="tilewright explore --store FILE makes one")
+            raise InputError(f"there is no store {path}", hint=schema.made)
         if not path.is_file():
             raise InputError(f"store {path} is no regular file", hint="give a path such as results.sqlite")
         with open(path, "rb") as file:
@@ -393,12 +381,12 @@ def _check_file(path: Path, write: bool) -> None:
         return
     if len(header) < 100 or not header.startswith(_HEADER):
         what = "is empty" if not header else "is not a database"
-        raise InputError(f"store {path} {what}", hint=_HINTS[_NOTADB])
+        raise InputError(f"store {path} {what}", hint=schema.made)
     application, version = (int.from_bytes(header[at : at + 4]) for at in (68, 60))
-    if application != APPLICATION:
-        raise InputError(f"{path} is no store of explorations", hint=_HINTS[_NOTADB])
-    if version != VERSION:
+    if application != schema.application:
+        raise InputError(f"{path} is no {schema.noun}", hint=schema.made)
+    if version != schema.version:
         raise InputError(
-            f"{path} is a store of version {version}; this program reads version {VERSION}, whose rows have checksums",
+            f"{path} is a store of version {version}; this program reads version {schema.version}, whose rows have checksums",
             hint="export it with the Tilewright that wrote it; for new results give a new store",
         )
