@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.5
 _PROGRESS_STEPS = 100_000
 _HEADER = b"SQLite format 3\0"
 LOGS = ("wal", "journal")
-"""Ends of the names of SQLite's logs, which stand beside a file."""
+"""Ends of the names of SQLite's logs, next to a file."""
 _ERROR, _BUSY, _READONLY, _INTERRUPT, _IOERR, _CORRUPT, _FULL, _CANTOPEN = 1, 5, 8, 9, 10, 11, 13, 14
 """Primary result codes of SQLite."""
 _HINTS = {
@@ -86,7 +86,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Schema:
-    """What a kind of file has.
+    """Contents of a kind of file, and messages about it.
 
     Attributes:
         noun: what the user calls such a file.

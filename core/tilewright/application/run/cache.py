@@ -49,7 +49,7 @@ Word = Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=MAX_NAME)]
 
 
 class Entry(Model):
-    """What a row says below its key, as JSON."""
+    """Contents of a row under its key, as JSON."""
 
     best: Mapping
     value: Cost
