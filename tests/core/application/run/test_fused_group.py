@@ -12,6 +12,7 @@ import tilewright as tw
 from support import EXAMPLE_FILES
 from support.clocks import Clock, Pressed
 from support.fused_graphs import Graph, compared, least, random_graph
+from support.homes import GROUPS, resized
 from support.interrupts import heard
 from support.profiles import scaled
 from support.random_groups import random_group
@@ -23,6 +24,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
+LINKLESS = build_model("timeloop", {"link_transfers": False})
 OBJECTIVES: tuple[Objective, ...] = (ENERGY, CYCLES, EDP, ED2P)
 
 
@@ -45,6 +47,30 @@ def test_no_random_group_in_the_same_room_costs_less(seed: int, objective: Objec
         assert (executed.energy_pj, executed.cycles) == pytest.approx((chain.energy_pj, chain.cycles), rel=1e-9)
     cost, other = counted.of(objective), evaluate_group(TIMELOOP, group).of(objective)
     assert cost is not None and other is not None and cost <= other * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+@scaled(0.4)
+@given(st.integers(0, 2**32), st.integers(1, 14), st.sampled_from([1, 1, 2, 3, 8]))
+def test_no_mapping_that_is_legal_in_a_buffer_costs_less_than_the_proof_of_that_buffer(
+    kind: str, seed: int, words: int, more: int
+) -> None:
+    """A larger buffer never costs more. It may do all that the smaller one does, at the same cost."""
+    drawn = GROUPS[kind](seed)
+    small, large = (resized(drawn.group(), each) for each in (words, words + more))
+    try:
+        before = search_group(small, drawn.objective)
+    except NotConformableError:
+        assume(False)
+    after = search_group(large, drawn.objective)
+    assert after.of(drawn.objective) <= before.of(drawn.objective) * (1 + 1e-9)
+    for room, bound in ((words + more, after.bound), (words, before.bound)):
+        for found in (before, after):
+            report = evaluate_group(LINKLESS, resized(found.group, room))
+            cost = report.of(drawn.objective)
+            assert cost is not None or room == words, report.reasons
+            assert cost is None or cost == pytest.approx(found.of(drawn.objective), rel=1e-9)
+            assert cost is None or bound <= cost * (1 + 1e-9)
 
 
 def test_fusion_saves_words_of_the_outermost_memory() -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from contextlib import suppress
 from random import Random
 from typing import Any
 
@@ -11,12 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewright as tw
-from support.fused_networks import compared, prepared, random_net
+from support.fused_networks import Known, compared, prepared, random_net
 from support.groups import figures
+from support.homes import NETWORKS
+from support.homes import network as network_of
 from support.products import products
 from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.resident import ResidentNetwork, group_of
+from tilewright.application.run.resident import Placement, ResidentNetwork, group_of
 from tilewright.errors import InputError, NotConformableError
 from tilewright.schema.objective import ED2P, EDP, Objective
 
@@ -170,6 +173,39 @@ def test_a_larger_home_never_costs_more(capacity: list[int]) -> None:
         least = placed.value
 
 
+@pytest.mark.parametrize("kind", NETWORKS)
+@scaled(0.4)
+@given(st.integers(0, 2**32), st.integers(1, 16), st.sampled_from([1, 1, 2, 3, 8]))
+def test_no_mapping_that_is_legal_in_a_home_costs_less_than_the_proof_of_that_home(
+    kind: str, seed: int, words: int, more: int
+) -> None:
+    """A larger home never costs more. It may do all that the smaller one does, at the same cost."""
+    known: Known = {}
+    small, large = (network_of(kind, seed, each, known) for each in (words, words + more))
+    before, after = small.place(), large.place()
+    if not math.isfinite(before.value):
+        return
+    assert after.value <= before.value * (1 + 1e-9)
+    assert cost_in(large, before) == pytest.approx(before.value, rel=1e-9)
+    for home, bound in ((large, after.bound), (small, before.bound)):
+        for placed in (before, after):
+            assert bound <= cost_in(home, placed) * (1 + 1e-9)
+
+
+def cost_in(network: ResidentNetwork, placed: Placement) -> float:
+    """Return what a placement that was found in another home costs here; inf if it is not legal."""
+    costs = list[tuple[float, float]]()
+    with suppress(NotConformableError, InputError):
+        for number, live in enumerate(network.lives(each.maker for each in placed.residents)):
+            layer = placed.costs[number].layer
+            assert layer is not None and layer.result is not None and layer.result.best is not None
+            costs.append(network.priced(number, live, layer.result.best))
+        counts = [layer.count for layer in network.workload.layers]
+        energy, cycles = (math.fsum(n * each[at] for n, each in zip(counts, costs, strict=True)) for at in (0, 1))
+        return network.configuration.objective.value(energy, cycles)
+    return math.inf
+
+
 def test_a_rule_that_keeps_a_tensor_needs_room_for_it() -> None:
     arch = machine({"capacity_words": 32}, beside=True)
     for words, stay in ((["weight"], ["L0", "L1"]), (["input"], ["L0", "L1"]), (["output"], ["L0", "L1"])):
@@ -280,3 +316,14 @@ def test_a_result_that_the_network_returns_does_not_stay() -> None:
     placed = prepared(data, arch, "energy").place()
     assert [each.maker for each in placed.residents] == ["L1"]
     assert placed.value == 12096 == first.value + others.value
+
+
+def test_words_of_padding_count_in_a_network_and_not_in_its_group() -> None:
+    """Four of 24 operations of the second layer read padding: 2 pJ and 2 cycles of the home's port for each."""
+    network = network_of("convolutions", 126, 10, {})
+    placed, group = network.place(), group_of(network, network.place())
+    assert group is not None and placed.bound == placed.value == 156
+    assert [(cost.energy_pj, cost.cycles) for cost in placed.costs] == [(130, 48), (2602, 108)]
+    for model in (TIMELOOP, ORACLE):
+        report = evaluate_group(model, group)
+        assert (report.energy_pj, report.cycles) == (2724, 148)
