@@ -1,6 +1,25 @@
 """Pieces of one dimension at a time, for any tiles: as many sizes as there are.
 
 Files may specify such tiles, map spaces do not. This is slow, and therefore apart from `regular`.
+
+A dimension of 10 iterations. Cut 0 makes tiles of 4, and cut 1 tiles of 3, which do not divide 4.
+
+    outside cut 0    [0  1  2  3  4  5  6  7  8  9]       one size: 10
+    outside cut 1    [0  1  2  3] [4  5  6  7] [8  9]     two sizes: 4, 2
+    inside cut 1     [0  1  2][3] [4  5  6][7] [8  9]     three sizes: 3, 1, 2
+
+`Pieces.size` has a row per cut and a column per size; a cell is (iterations, full, remainder).
+`Pieces.weight` has the number of pieces of each size, here with both cuts free:
+
+    row   column 0      column 1      column 2      number of pieces
+    0     (10, 2, 1)                                1
+    1     (4, 1, 1)     (2, 0, 2)                   2, 1
+    2     (3, -, -)     (1, -, -)     (2, -, -)     2, 2, 1
+
+Row 1, column 0: a piece of 4 has 4 // 3 = 1 full piece of 3. Its remainder has the size in column 1 of row 2.
+So the two pieces of 4 give two pieces of 3 and two of 1.
+
+Modes that ask for the piece before or after another one count pairs of sizes, in `Pieces.pair`.
 """
 
 from __future__ import annotations
@@ -9,7 +28,7 @@ import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
 from tilewright.mapspace.batch import Floats
-from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, UNMOVED, Pieces
+from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, UNMOVED, Pieces, Query
 
 
 @kernel_call
@@ -57,41 +76,31 @@ def cut_irregular(pieces: Pieces, d: int) -> None:
                 after.temporal_count = count
 
 
+@kernel_part
+def is_free(pieces: Pieces, query: Query, d: int, k: int) -> bool:
+    """Return whether all trips of cut `k` of a dimension count. It has no branch, because no processor predicts it."""
+    cut, movement = pieces.cut[k], query.movement
+    outside = k < pieces.first_cut[movement.shared_from, d]
+    separate = query.relevant | pieces.unicast[movement.tensor, cut.slot]
+    spatial_free = (outside & movement.all_instances) | ((not outside) & separate)
+    return bool((cut.temporal & (cut.loop < query.limit)) | ((not cut.temporal) & spatial_free))
+
+
 @kernel_call
-def count_any_pieces(
-    pieces: Pieces,
-    d: int,
-    last: int,
-    limit: int,
-    mode: int,
-    tensor: int,
-    relevant: bool,
-    all_instances: bool,
-    shared_from: int,
-    keeps_from: int,
-) -> None:
+def count_any_pieces(pieces: Pieces, query: Query, d: int, last: int) -> None:
     """Count the pieces of a dimension outside the cut `last`; see `regular.count_pieces`."""
     cuts, weight, pair, first = pieces.cut, pieces.weight, pieces.pair, pieces.first_cut[0, d]
-    none = pair.shape[2] - 1
+    none, mode, limit = pair.shape[2] - 1, query.mode, query.limit
+    keeps_from = pieces.first_cut[query.movement.keeps_from, d]
     here, paired = 0, False
     weight[0, 0] = 1.0
     for k in range(first, last):
         there, size_count, next_count = 1 - here, pieces.size_count[k], pieces.size_count[k + 1]
-        temporal, loop = cuts[k].temporal, cuts[k].loop
-        free = (
-            loop < limit
-            if temporal
-            else (
-                all_instances
-                if k < pieces.first_cut[shared_from, d]
-                else relevant or pieces.unicast[tensor, cuts[k].slot]
-            )
-        )
+        temporal, loop, free = cuts[k].temporal, cuts[k].loop, is_free(pieces, query, d, k)
         if mode == UNMOVED and temporal and loop >= limit and not paired:
             paired = True
+            _clear_pairs(pieces, here, size_count)
             for x in range(size_count):
-                for y in range(size_count):
-                    pair[here, x, y] = 0.0
                 pair[here, x, none] = weight[here, x]
         if paired:
             if mode == UNMOVED and k == keeps_from:
@@ -103,7 +112,7 @@ def count_any_pieces(
                 for column in range(size_count + 1):
                     y = column if column < size_count else none
                     if pair[here, x, y] > 0.0:
-                        _cut_pair(pieces, k, x, y, here, temporal, temporal and mode == UNMOVED, free)
+                        _cut_pair(pieces, k, x, y, here, free, mode == UNMOVED)
         elif mode == BEFORE and temporal and loop == limit:
             paired = True
             _clear_pairs(pieces, there, next_count)
@@ -172,14 +181,15 @@ def _clear_pairs(pieces: Pieces, which: int, number: int) -> None:
 
 
 @kernel_part
-def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, temporal: bool, pair_next: bool, free: bool) -> None:
+def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, free: bool, pair_next: bool) -> None:
     """Cut a piece of size `x` and the following piece of size `y`.
 
     Args:
-        pair_next: the second piece of `x` may follow its first one.
+        here: row of `Pieces.pair` with the pairs outside the cut.
+        pair_next: if the cut is temporal, the second piece of `x` may follow its first one.
     """
     pair, there, none = pieces.pair, 1 - here, pieces.pair.shape[2] - 1
-    count, one = pair[here, x, y], pieces.size[k, x]
+    count, one, temporal = pair[here, x, y], pieces.size[k, x], pieces.cut[k].temporal
     full, remainder, second = one.full, one.remainder, none  # index of the size that follows
     second_full, second_remainder = 0.0, -1
     if y != none:
@@ -187,7 +197,7 @@ def _cut_pair(pieces: Pieces, k: int, x: int, y: int, here: int, temporal: bool,
     if temporal or not free:
         if y != none:
             second = 0 if second_full > 0.0 else second_remainder
-        if pair_next:
+        if temporal and pair_next:
             if full > 1.0:
                 second = 0
             elif full > 0.0 and remainder >= 0 and second != 0:

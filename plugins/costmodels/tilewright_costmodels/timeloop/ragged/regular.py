@@ -2,6 +2,17 @@
 
 `count_pieces` counts the pieces outside a cut, by size. A cut is *free* if all its trips count, and
 *at zero* if only its first trip does. The first piece is the largest.
+
+This is a fast path: `irregular` counts any pieces, and a test compares both. There are two sizes, so a count is
+a pair (full pieces, remainders). Each cut turns the pair outside it into the pair inside it.
+
+Cut 1 in the example of `tables`, from pieces of 4 to pieces of 2: F = 2 full pieces and R = 1 remainder, P = 2 trips.
+Here f is `remainder_full` = 0, and p is `remainder_partial` = 1.
+
+    cut 1       full                            remainders                  pieces
+    free        F P + R f = 2 * 2 + 1 * 0       R p = 1 * 1                 [0 1] [2 3] [4 5] [6 7] [8]
+    at zero     F + R min(1, f) = 2 + 0         R (1 - min(1, f)) = 1       [0 1] [4 5] [8]
+    advances    F (P - 1) + R max(0, f - 1)     R p min(1, f) = 0           [2 3] [6 7]
 """
 
 from __future__ import annotations
@@ -10,8 +21,8 @@ import numpy as np
 
 from tilewright.compiled import Index, kernel_call, kernel_part
 from tilewright.mapspace.rules.scratch import Scratch
-from tilewright_costmodels.timeloop.ragged.irregular import count_any_pieces, cut_irregular
-from tilewright_costmodels.timeloop.ragged.tables import BEFORE, PLAIN, UNMOVED, Pieces
+from tilewright_costmodels.timeloop.ragged.irregular import count_any_pieces, cut_irregular, is_free
+from tilewright_costmodels.timeloop.ragged.tables import BEFORE, PLAIN, UNMOVED, Pieces, Query, Selection
 from tilewright_costmodels.timeloop.tables import Hardware
 
 
@@ -72,15 +83,11 @@ def _cut(pieces: Pieces, level: int, s: int, d: int, temporal: bool, loop: int, 
 
 
 @kernel_part
-def mode_of(d: int, mode: int, advancing: int, unmoved_only: bool) -> int:
-    """Return the mode in which dimension `d` is counted when a loop of dimension `advancing` advances.
-
-    Args:
-        unmoved_only: no other loop that moves the tile advances.
-    """
-    if d == advancing or mode == PLAIN:
-        return mode
-    return UNMOVED if unmoved_only else PLAIN
+def mode_of(d: int, selection: Selection) -> int:
+    """Return the mode in which dimension `d` is counted for a selection of tiles."""
+    if d == selection.dimension or selection.mode == PLAIN:
+        return selection.mode
+    return UNMOVED if selection.unmoved_only else PLAIN
 
 
 @kernel_part
@@ -94,55 +101,29 @@ def last_free(pieces: Pieces, last: int, limit: int) -> int:
 
 
 @kernel_part
-def count_pieces(
-    pieces: Pieces,
-    d: int,
-    last: int,
-    limit: int,
-    mode: int,
-    tensor: int,
-    relevant: bool,
-    all_instances: bool,
-    shared_from: int,
-    keeps_from: int,
-    list_sizes: bool,
-) -> tuple[float, float, float]:
-    """Count the pieces of a dimension outside the cut `last`.
+def count_pieces(pieces: Pieces, query: Query, d: int, last: int, list_sizes: bool) -> tuple[float, float, float]:
+    """Count the pieces of dimension `d` outside the cut `last`.
 
     Args:
-        limit: temporal loops outside this one are free, those inside it at zero; `mode` decides about the loop itself.
-        mode: which pieces count (see `PLAIN`).
-        relevant: the dimension moves the tensor.
-        all_instances: spatial loops outside the level `shared_from` are free. At or inside it, a
-            spatial loop is free if the dimension is relevant or the slot is unicast.
-        keeps_from: with UNMOVED, loops outside this cut must not advance, even for pieces that inner cuts do not have.
         list_sizes: write the number of pieces of each size to `found`.
 
     Returns:
         Number of pieces, total of their iterations, iterations of the smallest piece.
     """
     if not pieces.regular[d]:
-        # with one type each, so that the function is compiled once
-        arguments = (
-            int(limit),
-            int(mode),
-            Index(tensor),
-            bool(relevant),
-            bool(all_instances),
-            Index(shared_from),
-            Index(keeps_from),
-        )
-        count_any_pieces(pieces, Index(d), Index(last), *arguments)
+        count_any_pieces(pieces, query, Index(d), Index(last))
         totals = pieces.totals[d]
         return totals.count, totals.iterations, totals.smallest
+    movement, mode, limit = query.movement, query.mode, query.limit
+    all_instances, keeps_from = movement.all_instances, pieces.first_cut[movement.keeps_from, d]
     free_end, spatial_end = last_free(pieces, last, limit), pieces.cut[last].spatial_end
     # outside `free_end` all cuts are free (temporal ones if not `all_instances`); inside `end` all
     # are at zero
     end = last
     if mode != UNMOVED:
         end = Index(max(free_end + (mode != PLAIN), spatial_end))
-    shared_cut = pieces.first_cut[shared_from, d]
-    if spatial_end > shared_cut and not (all_instances and relevant):
+    shared_cut = pieces.first_cut[movement.shared_from, d]
+    if spatial_end > shared_cut and not (all_instances and query.relevant):
         free_end = min(free_end, shared_cut)
     before = pieces.cut[free_end]
     # full pieces; remainders; with UNMOVED, full pieces that a remainder follows in the next trip
@@ -164,10 +145,7 @@ def count_pieces(
             full = full * (trips - 1.0) + remainder * max(0.0, remainder_full - 1.0)
             remainder = remainder * remainder_partial * any_full
         else:
-            # without a branch, because no processor predicts it
-            outside, unicast = k < shared_cut, relevant | pieces.unicast[tensor, cut.slot]
-            spatial_free = (outside & all_instances) | ((not outside) & unicast)
-            free = (cut.temporal & (cut.loop < limit)) | ((not cut.temporal) & spatial_free)
+            free = is_free(pieces, query, d, k)
             full = full * (trips if free else 1.0) + remainder * (remainder_full if free else any_full)
             if mode == UNMOVED:  # full pieces in sub-clusters that have no remainder
                 full += followed * (trips - remainder_full - remainder_partial if free else 0.0)

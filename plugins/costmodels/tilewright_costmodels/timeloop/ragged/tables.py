@@ -4,6 +4,29 @@ A *cut* is one loop of a dimension: it cuts each *piece* outside it into tiles. 
 floor(n / t) tiles of t, and a remainder of n mod t unless that is 0. A dimension is *regular* if all tiles but the
 first divide one another, as in map spaces. Then a boundary has two sizes at most: full pieces and one remainder. Files
 may specify any tiles; such a dimension can have any number of sizes.
+
+A regular dimension of 9 iterations. Cut 0 makes tiles of 4, cut 1 tiles of 2 of them; both are temporal loops.
+
+    outside cut 0    [0  1  2  3  4  5  6  7  8]          a remainder of 9: the whole dimension
+    outside cut 1    [0  1  2  3] [4  5  6  7] [8]        2 full pieces of 4, a remainder of 1
+    inside cut 1     [0  1][2  3] [4  5][6  7] [8]        4 full pieces of 2, a remainder of 1
+
+`Pieces.cut` has a row per cut, and one more for the pieces inside the last cut:
+
+    row   trips   full   full_count   remainder   count   remainder_full   remainder_partial
+    0     3       9      0            9           1       2                1
+    1     2       4      2            1           3       0                1
+    2     -       2      4            1           5       -                -
+
+Row 1, for instance: 9 // 4 = 2 full pieces of 4 and one of 9 - 2 * 4 = 1, so 3 pieces. Cut 1 makes two tiles of each
+full piece. Of the remainder it makes 4 - 2 * 2 = 0 full tiles, and one that is shorter.
+
+These pieces inside cut 1 count, if `limit` is the loop of cut 1 (see the modes):
+
+    PLAIN            [0  1]       [4  5]       [8]        the loop is at zero: only its first trips
+    BEFORE           [0  1]       [4  5]
+    ADVANCE                [2  3]       [6  7]
+    UNMOVED                                    [8]        the loop has one trip here
 """
 
 from __future__ import annotations
@@ -20,10 +43,54 @@ from tilewright_costmodels.timeloop.tables import Tables
 NO_INDEX = integer(-1)
 """Index of a missing loop or dimension."""
 PLAIN, ADVANCE, BEFORE, UNMOVED = map(integer, range(4))
-"""Modes of `count_pieces`.
+"""Modes of `Query`.
 
 PLAIN counts all pieces. ADVANCE counts those to which the loop `limit` advances, BEFORE the pieces before them. UNMOVED
 counts pieces for which no loop of the dimension, from `limit` inwards, advances."""
+
+
+class Movement(NamedTuple):
+    """Tiles of one tensor that move, and the instances that count. Kernels make it."""
+
+    tensor: int
+    stop: int
+    """The tiles are those outside the cuts of this level: what one memory of the level keeps."""
+    keeps_from: int
+    """With UNMOVED, loops outside this level must not advance, even for pieces that inner cuts do not have."""
+    all_instances: bool
+    """Count all instances, not the first one only: spatial loops outside the level `shared_from` are free."""
+    shared_from: int
+    """From this level inwards, a spatial loop is free if it moves the tensor or its slot is unicast."""
+
+
+class Selection(NamedTuple):
+    """Which tiles of a movement count: those of one advance of a temporal loop, or all. Kernels make it."""
+
+    mode: int
+    """PLAIN: all loops that move the tensor are free. ADVANCE: those outside the loop `limit` are free, and it
+    advances. BEFORE: the tiles that precede those of ADVANCE."""
+    limit: int
+    """Row of the loop in `Pieces.loop`; with PLAIN, more than all rows."""
+    dimension: int
+    """Dimension of that loop (NO_INDEX: none)."""
+    unmoved_only: bool
+    """Count only tiles for which no loop inside `limit` that moves the tensor advances."""
+    shifted: int
+    """Count only words that a tile shares with itself `shift` iterations of this dimension later (NO_INDEX: all words)."""
+    shift: float
+    """How many iterations later."""
+
+
+class Query(NamedTuple):
+    """Which pieces of one dimension `count_pieces` counts. Kernels make it."""
+
+    movement: Movement
+    mode: int
+    """PLAIN, ADVANCE, BEFORE or UNMOVED."""
+    limit: int
+    """Temporal loops outside this one are free, those inside it at zero; `mode` decides about the loop itself."""
+    relevant: bool
+    """The dimension moves the tensor."""
 
 
 @passed_by_pointer

@@ -12,6 +12,14 @@ Spatial loops are free if all instances are counted, and at zero for the first i
 the busiest. They are also at zero where sub-clusters share deliveries, because the first
 sub-cluster receives every word that the others receive.
 
+A matrix [9, 3] whose tiles are 4 x 3 words. Loops outside: over the tiles of 4, then over an irrelevant dimension of 5.
+
+    words of all different tiles     4 * 3 + 4 * 3 + 1 * 3 = 27     (`_distinct_words`)
+    how often each is sent           1                              (`_repetitions`): the loop of 5 is inside `c`
+
+With the loop of 5 outside, each tile is sent 5 times. If the loop over tiles had one trip, its tile would stay in place
+when the loop of 5 advances. Then `_staying_words` would take 4 of the 5 times off.
+
 An operand stays in an idle sub-cluster. An output leaves it when the tile of the outer memory moves on. Therefore an
 output stays only if no relevant loop outside that memory advances, even if the sub-cluster is idle.
 """
@@ -23,7 +31,17 @@ import numpy as np
 from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
 from tilewright_costmodels.timeloop.nest import KernelInput
 from tilewright_costmodels.timeloop.ragged.regular import count_pieces, cut_mapping, last_free, mode_of
-from tilewright_costmodels.timeloop.ragged.tables import ADVANCE, BEFORE, NO_INDEX, PLAIN, UNMOVED, Pieces
+from tilewright_costmodels.timeloop.ragged.tables import (
+    ADVANCE,
+    BEFORE,
+    NO_INDEX,
+    PLAIN,
+    UNMOVED,
+    Movement,
+    Pieces,
+    Query,
+    Selection,
+)
 from tilewright_costmodels.timeloop.ragged.windows import deduplicated_fraction, window_words
 from tilewright_costmodels.timeloop.tables import Tensors
 from tilewright_costmodels.timeloop.tile_reuse import is_unicast
@@ -131,9 +149,10 @@ def _count_between(
     has_partition = level == outer and (info.is_output or inputs.detailed) and not (only_instance or info.may_overlap)
     keeps_from = outer if info.is_output else inner
     if not sent_known:
-        sent, received = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, True, level)
+        movement = Movement(tensor, inner, keeps_from, YES, level)
+        sent, received = _moved_words(pieces, tensors, movement, c, may_stay)
         if may_repeat:
-            sent *= deduplicated_fraction(pieces, tensors, tensor, level, inner, YES)
+            sent *= deduplicated_fraction(pieces, tensors, movement)
         pieces.sent[tensor, level, b] = sent / instances
         if inner < levels:
             pieces.received[tensor, entering, b] = received / inputs.counts.instances[group, inner, b]
@@ -143,20 +162,24 @@ def _count_between(
             parts *= pieces.cut[pieces.first_cut[level, tensors.dims[tensor, number]]].spatial_count
         partition = info.iterations / parts
     elif has_partition:
-        partition, _ = _moved_words(pieces, tensors, tensor, level, NO_INDEX, NO, keeps_from, True, levels)
+        movement = Movement(tensor, level, keeps_from, YES, levels)
+        partition, _ = _moved_words(pieces, tensors, movement, NO_INDEX, NO)
         partition /= instances
     first_partition = pieces.first_partition[tensor, level, b]
     if level == outer:  # first instance
         if not (sent_known or pieces.average_suffices[tensor, level]):
-            first_sent, _ = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, False, level)
+            movement = Movement(tensor, inner, keeps_from, NO, level)
+            first_sent, _ = _moved_words(pieces, tensors, movement, c, may_stay)
             if may_repeat:
-                first_sent *= deduplicated_fraction(pieces, tensors, tensor, level, inner, NO)
+                first_sent *= deduplicated_fraction(pieces, tensors, movement)
             pieces.first_sent[tensor, level, b] = first_sent
         if inner < levels and not pieces.average_suffices[tensor, entering]:
-            _, first_received = _moved_words(pieces, tensors, tensor, inner, c, may_stay, keeps_from, False, levels)
+            movement = Movement(tensor, inner, keeps_from, NO, levels)
+            _, first_received = _moved_words(pieces, tensors, movement, c, may_stay)
             pieces.first_received[tensor, entering, b] = first_received
         if has_partition and not pieces.average_suffices[tensor, level]:
-            first_partition, _ = _moved_words(pieces, tensors, tensor, level, NO_INDEX, NO, keeps_from, False, levels)
+            movement = Movement(tensor, level, keeps_from, NO, levels)
+            first_partition, _ = _moved_words(pieces, tensors, movement, NO_INDEX, NO)
     if pieces.average_suffices[tensor, level]:
         pieces.first_sent[tensor, level, b], first_partition = pieces.sent[tensor, level, b], partition
     if inner < levels and pieces.average_suffices[tensor, entering]:
@@ -165,62 +188,37 @@ def _count_between(
 
 
 @kernel_call
-def _moved_words(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    stop: int,
-    c: int,
-    may_stay: bool,
-    keeps_from: int,
-    all_instances: bool,
-    shared_from: int,
-) -> tuple[float, float]:
-    """Return (words sent, words received) of all tiles outside cut level `stop`, less those that stay in place.
+def _moved_words(pieces: Pieces, tensors: Tensors, movement: Movement, c: int, may_stay: bool) -> tuple[float, float]:
+    """Return (words sent, words received) of all tiles of a movement, less those that stay in place.
 
     A delivery counts once in the words sent, and once per receiver in the words received.
 
     Args:
         c: innermost loop that moves the tile.
         may_stay: some tiles may stay in place or overlap.
-        keeps_from: level of the outer memory.
-        all_instances: count all instances, not the first one only.
-        shared_from: level from which on sub-clusters may share deliveries; used with `all_instances` only.
     """
-    words = _distinct_words(
-        pieces, tensors, tensor, stop, 0, PLAIN, NO_INDEX, False, keeps_from, all_instances, shared_from, NO_INDEX, 0.0
-    )
-    times_sent, times_received = _repetitions(
-        pieces, tensors, tensor, stop, c + 1, NO_INDEX, all_instances, shared_from
-    )
+    everything = Selection(PLAIN, len(pieces.can_stay), NO_INDEX, NO, NO_INDEX, 0.0)
+    words = _distinct_words(pieces, tensors, movement, everything)
+    times_sent, times_received = _repetitions(pieces, tensors, movement, c + 1, NO_INDEX)
     words_sent, words_received = words * times_sent, words * times_received
     if may_stay:
-        staying_sent, staying_received = _staying_words(
-            pieces, tensors, tensor, stop, c, keeps_from, all_instances, shared_from, times_sent, times_received
-        )
+        staying_sent, staying_received = _staying_words(pieces, tensors, movement, c, times_sent, times_received)
         words_sent, words_received = words_sent - staying_sent, words_received - staying_received
     return words_sent, words_received
 
 
 @kernel_call
 def _staying_words(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    stop: int,
-    c: int,
-    keeps_from: int,
-    all_instances: bool,
-    shared_from: int,
-    times_sent: float,
-    times_received: float,
+    pieces: Pieces, tensors: Tensors, movement: Movement, c: int, times_sent: float, times_received: float
 ) -> tuple[float, float]:
     """Return (words sent, words received) of the tiles that stay in place, and of credited overlaps.
 
     Args:
+        c: innermost loop that moves the tile.
         times_sent: how often each different tile is sent.
         times_received: how often each different tile is received.
     """
+    tensor = movement.tensor
     info, projection, loops = tensors.info[tensor], tensors.projection[tensor], pieces.loop
     staying_sent, staying_received, relevant_passed, unmoved, overlaps = 0.0, 0.0, 0, True, False
     step_sum = c_advance = 0  # shift by one step of all loops inside p, undone when p advances; shift by one step of c
@@ -238,7 +236,7 @@ def _staying_words(
         is_windowed, is_relevant, counts = projection[d].windowed != 0, info.relevant_bits >> d & 1, True
         if p == c:
             c_advance, overlaps = shift, is_windowed
-            c_overlaps = counts = is_windowed and _may_overlap(pieces, projection, stop, d, float(loop.step))
+            c_overlaps = counts = is_windowed and _may_overlap(pieces, projection, movement.stop, d, float(loop.step))
             mode, dimension, step = BEFORE, int(d), float(loop.step)
         elif overlaps and shift == 0:
             pass
@@ -257,28 +255,13 @@ def _staying_words(
             # steps of c do not undo shifts along other coordinates
             overlaps &= projection[d].group == group
         if counts:
-            words = _distinct_words(
-                pieces,
-                tensors,
-                tensor,
-                stop,
-                p,
-                mode,
-                advancing,
-                unmoved_only,
-                keeps_from,
-                all_instances,
-                shared_from,
-                dimension,
-                step,
-            )
+            selection = Selection(mode, p, advancing, unmoved_only, dimension, step)
+            words = _distinct_words(pieces, tensors, movement, selection)
             if words < 0.0:  # some loop inside always advances, for all further p as well
                 unmoved = False
             elif words > 0.0:
                 if p != c:  # p advances, so the other dimensions repeat as often as outside p
-                    times_sent, times_received = _repetitions(
-                        pieces, tensors, tensor, stop, p, advancing, all_instances, shared_from
-                    )
+                    times_sent, times_received = _repetitions(pieces, tensors, movement, p, advancing)
                 staying_sent = staying_sent + words * times_sent
                 staying_received = staying_received + words * times_received
     return staying_sent, staying_received
@@ -295,37 +278,16 @@ def _may_overlap(pieces: Pieces, projection: Records, stop: int, d: int, step: f
 
 
 @kernel_part
-def _distinct_words(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    stop: int,
-    p: int,
-    mode: int,
-    advancing: int,
-    unmoved_only: bool,
-    keeps_from: int,
-    all_instances: bool,
-    shared_from: int,
-    dimension: int,
-    step: float,
-) -> float:
-    """Return the words of all different tiles outside the level `stop`; -1 if some dimension always advances.
-
-    Args:
-        mode: PLAIN: all loops that move the tensor are free. ADVANCE: those outside `p` are free,
-            and p advances. BEFORE: the tiles that precede those of ADVANCE.
-        advancing: dimension of `p`.
-        unmoved_only: count only tiles for which no relevant loop inside `p` advances.
-        dimension: count only words that tiles share with themselves `step` iterations of this dimension later.
-        step: see `dimension`. Other arguments are those of `_moved_words`.
-    """
+def _distinct_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection: Selection) -> float:
+    """Return the words of all different tiles of a selection; -1 if some dimension always advances."""
+    tensor, stop, all_instances = movement.tensor, movement.stop, movement.all_instances
+    limit, shifted = selection.limit, selection.shifted
     info, projection = tensors.info[tensor], tensors.projection[tensor]
-    if mode == PLAIN and all_instances and (info.plain or stop == len(pieces.first_cut) - 1):  # no two boxes overlap
+    no_overlap = info.plain or stop == len(pieces.first_cut) - 1  # of any two boxes
+    if selection.mode == PLAIN and all_instances and no_overlap:
         return float(info.iterations)
     product, count_of_group, rest_of_group, smallest_side = 1.0, 1.0, 0.0, 1.0
-    window_group = projection[Index(dimension)].group if dimension >= 0 else NO_INDEX
-    limit = len(pieces.can_stay) if mode == PLAIN else p
+    window_group = projection[Index(shifted)].group if shifted >= 0 else NO_INDEX
     for number in range(info.relevant_dims):
         d = tensors.dims[tensor, number]
         of_d, last = projection[d], pieces.first_cut[stop, d]
@@ -334,24 +296,13 @@ def _distinct_words(
         ):  # the pieces add up to the dimension
             count, iterations = pieces.cut[last].count, pieces.cut[pieces.first_cut[0, d]].full
         else:
-            mode_of_d, shift_iterations = mode_of(d, mode, advancing, unmoved_only), step if d == dimension else 0.0
-            count, iterations, smallest = count_pieces(
-                pieces,
-                d,
-                last,
-                limit,
-                mode_of_d,
-                tensor,
-                True,
-                all_instances,
-                shared_from,
-                pieces.first_cut[keeps_from, d],
-                False,
-            )
+            mode_of_d, shift = mode_of(d, selection), selection.shift if d == shifted else 0.0
+            query = Query(movement, mode_of_d, limit, YES)
+            count, iterations, smallest = count_pieces(pieces, query, d, last, NO)
             if mode_of_d == UNMOVED and count == 0.0:
                 return -1.0
-            iterations -= shift_iterations * count
-            smallest_side += of_d.coefficient * (smallest - 1.0 - shift_iterations)
+            iterations -= shift * count
+            smallest_side += of_d.coefficient * (smallest - 1.0 - shift)
         # along one coordinate the side of a box is a sum, so sums suffice if no side is negative
         rest_of_group = rest_of_group * count + of_d.coefficient * (iterations - count) * count_of_group
         count_of_group *= count
@@ -359,22 +310,7 @@ def _distinct_words(
             if of_d.one_coordinate and smallest_side >= 0.0:
                 product *= count_of_group + rest_of_group
             elif count_of_group > 0.0:
-                product *= window_words(
-                    pieces,
-                    tensors,
-                    tensor,
-                    of_d.group,
-                    stop,
-                    limit,
-                    mode,
-                    advancing,
-                    unmoved_only,
-                    keeps_from,
-                    all_instances,
-                    shared_from,
-                    dimension,
-                    step,
-                )
+                product *= window_words(pieces, tensors, movement, selection, of_d.group)
             else:
                 product = 0.0
             count_of_group, rest_of_group, smallest_side = 1.0, 0.0, 1.0
@@ -383,20 +319,21 @@ def _distinct_words(
 
 @kernel_part
 def _repetitions(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    stop: int,
-    limit: int,
-    advancing: int,
-    all_instances: bool,
-    shared_from: int,
+    pieces: Pieces, tensors: Tensors, movement: Movement, limit: int, advancing: int
 ) -> tuple[float, float]:
     """Return (how often each different tile is sent, how often it is received).
 
     Temporal loops of irrelevant dimensions outside loop `limit` are free. The loop of dimension
-    `advancing` advances there. Other arguments are those of `_moved_words`.
+    `advancing` advances there.
     """
+    tensor, stop, all_instances, shared_from = (
+        movement.tensor,
+        movement.stop,
+        movement.all_instances,
+        movement.shared_from,
+    )
+    unshared = Index(len(pieces.first_cut) - 1) if all_instances else shared_from
+    to_each = Movement(tensor, stop, movement.keeps_from, all_instances, unshared)
     sent, received = 1.0, 1.0
     for number in range(tensors.info[tensor].relevant_dims, tensors.info[tensor].iterated_dims):
         d = tensors.dims[tensor, number]
@@ -408,14 +345,9 @@ def _repetitions(
             free_end = last_free(pieces, last, limit)
             count = pieces.cut[free_end].count
         if not all_instances or mode != PLAIN or spatial_end > free_end:  # otherwise all further cuts are at zero
-            level = Index(len(pieces.first_cut) - 1) if all_instances else shared_from
-            count, _, _ = count_pieces(
-                pieces, d, last, limit, mode, tensor, False, all_instances, level, Index(0), False
-            )
+            count, _, _ = count_pieces(pieces, Query(to_each, mode, limit, NO), d, last, NO)
         received *= count
         if all_instances and spatial_end > pieces.first_cut[shared_from, d]:
-            count, _, _ = count_pieces(
-                pieces, d, last, limit, mode, tensor, False, all_instances, shared_from, Index(0), False
-            )
+            count, _, _ = count_pieces(pieces, Query(movement, mode, limit, NO), d, last, NO)
         sent *= count
     return sent, received

@@ -1,36 +1,43 @@
-"""Boxes of tensors whose dimensions share coordinates (windows), where tiles do not divide."""
+"""Boxes of tensors whose dimensions share coordinates (windows), where tiles do not divide.
+
+Dimensions p and r share the coordinate p + r, as in a convolution. Sub-clusters are unrolled over 3 tiles of p, of 2
+iterations, and over 2 tiles of r, of 2 iterations. Each has a box of the words p + r that it needs:
+
+    tile of p    r = 0, 1       r = 2, 3
+    0, 1         0 .. 2         2 .. 4
+    2, 3         2 .. 4         4 .. 6        boxes 2 .. 4 are equal: one delivery serves both
+    4            4 .. 5         6 .. 7        the last tile of p is short, and so are its boxes
+
+The boxes have 3 + 3, 3 + 3 and 2 + 2 words, 16 in all. One box of 3 is a duplicate, so 13 are sent.
+"""
 
 from __future__ import annotations
 
-from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part
+from tilewright.compiled import Index, Records, integer, kernel_call, kernel_part, truth
 from tilewright_costmodels.timeloop.multicast import hash_bits
 from tilewright_costmodels.timeloop.ragged.regular import count_pieces, mode_of
-from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, Pieces
+from tilewright_costmodels.timeloop.ragged.tables import NO_INDEX, PLAIN, Movement, Pieces, Query, Selection
 from tilewright_costmodels.timeloop.tables import Tensors
 
-ZERO = integer(0)
+ZERO, YES = integer(0), truth(True)
 
 
 @kernel_call
-def deduplicated_fraction(
-    pieces: Pieces, tensors: Tensors, tensor: int, start: int, stop: int, all_instances: bool
-) -> float:
+def deduplicated_fraction(pieces: Pieces, tensors: Tensors, movement: Movement) -> float:
     """Return the fraction of the words sent to sub-clusters that remains if equal boxes are multicast."""
     fraction = 1.0
-    for group in range(2, tensors.info[tensor].groups):
-        fraction *= _fraction_of_group(pieces, tensors, tensor, group, start, stop, all_instances)
+    for group in range(2, tensors.info[movement.tensor].groups):
+        fraction *= _fraction_of_group(pieces, tensors, movement, group)
     return fraction
 
 
 @kernel_part
-def _fraction_of_group(
-    pieces: Pieces, tensors: Tensors, tensor: int, group: int, start: int, stop: int, all_instances: bool
-) -> float:
+def _fraction_of_group(pieces: Pieces, tensors: Tensors, movement: Movement, group: int) -> float:
     """Return the fraction for the dimensions of one group, unrolled between two levels.
 
     Boxes are equal if their first and last words are. That requires several unrolled dimensions in a group.
     """
-    projection = tensors.projection[tensor]
+    projection, start, stop = tensors.projection[movement.tensor], movement.shared_from, movement.stop
     unrolled, one, other, plain = 0, NO_INDEX, NO_INDEX, True
     for d in range(len(projection)):
         if projection[d].group == group:
@@ -39,34 +46,27 @@ def _fraction_of_group(
                 plain &= not (loops > 0 and pieces.cut[k].temporal)  # no temporal loop inside sub-clusters
                 if not pieces.cut[k].temporal:
                     loops += 1
-                    plain &= loops == 1 and not pieces.unicast[tensor, pieces.cut[k].slot]
+                    plain &= loops == 1 and not pieces.unicast[movement.tensor, pieces.cut[k].slot]
             if loops > 0:
                 unrolled, one, other = unrolled + 1, other, d
             plain &= projection[d].one_coordinate
     if unrolled < 2:
         return 1.0
     if unrolled == 2 and plain:
-        return _fraction_of_two_loops(pieces, projection, tensor, group, one, other, start, stop, all_instances)
-    return _fraction_of_any_loops(pieces, tensors, tensor, group, start, stop, all_instances)
+        return _fraction_of_two_loops(pieces, projection, movement, group, one, other)
+    return _fraction_of_any_loops(pieces, tensors, movement, group)
 
 
 @kernel_part
 def _fraction_of_two_loops(
-    pieces: Pieces,
-    projection: Records,
-    tensor: int,
-    group: int,
-    one: int,
-    other: int,
-    start: int,
-    stop: int,
-    all_instances: bool,
+    pieces: Pieces, projection: Records, movement: Movement, group: int, one: int, other: int
 ) -> float:
     """Return the fraction for two dimensions of one coordinate, each unrolled once, without temporal loops inside.
 
     The loop of dimension `one` numbers rows of sub-clusters, that of `other` columns. Boxes are
     equal if a number of rows and a number of columns shift them by the same distance.
     """
+    stop, query = movement.stop, Query(movement, PLAIN, len(pieces.can_stay), YES)
     # number of pieces of the other dimensions, and what they add to the sides of boxes
     other_pieces = 1.0
     other_sides = 0.0
@@ -74,19 +74,7 @@ def _fraction_of_two_loops(
         if projection[d].group == group:
             is_unrolled = d == one or d == other
             end_cut = pieces.first_cut[stop, d]
-            count, iterations, _ = count_pieces(
-                pieces,
-                Index(d),
-                Index(end_cut - is_unrolled),
-                len(pieces.can_stay),
-                PLAIN,
-                tensor,
-                True,
-                all_instances,
-                start,
-                Index(0),
-                is_unrolled,
-            )
+            count, iterations, _ = count_pieces(pieces, query, Index(d), Index(end_cut - is_unrolled), is_unrolled)
             if not is_unrolled:
                 other_sides = other_sides * count + projection[d].coefficient * (iterations - count) * other_pieces
                 other_pieces *= count
@@ -129,36 +117,17 @@ def _fraction_of_two_loops(
 
 
 @kernel_part
-def _fraction_of_any_loops(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    group: int,
-    start: int,
-    stop: int,
-    all_instances: bool,
-) -> float:
+def _fraction_of_any_loops(pieces: Pieces, tensors: Tensors, movement: Movement, group: int) -> float:
     """Return the fraction for any loops, by comparing all boxes."""
-    projection = tensors.projection[tensor]
+    tensor, start, stop = movement.tensor, movement.shared_from, movement.stop
+    projection, query = tensors.projection[tensor], Query(movement, PLAIN, len(pieces.can_stay), YES)
     for d in range(len(projection)):
         for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
             pieces.cut[k].trip = 0
     for d in range(len(projection)):
         pieces.totals[d].current = 0
         if projection[d].group == group:
-            count_pieces(
-                pieces,
-                Index(d),
-                pieces.first_cut[start, d],
-                len(pieces.can_stay),
-                PLAIN,
-                tensor,
-                True,
-                all_instances,
-                start,
-                Index(0),
-                True,
-            )
+            count_pieces(pieces, query, Index(d), pieces.first_cut[start, d], YES)
     sent = received = 0.0
     pieces.stamp[0] += 1
     more = True
@@ -170,7 +139,7 @@ def _fraction_of_any_loops(
                 size = pieces.found[d, pieces.totals[d].current]
                 low, iterations = 0.0, size.iterations
                 count *= size.count
-                divides = _divides(pieces, d, start, stop)
+                divides = _divides(pieces, movement, d)
                 for k in range(pieces.first_cut[start, d], pieces.first_cut[stop, d]):
                     tile, trip = pieces.cut[k + 1].full, pieces.cut[k].trip
                     low += trip * tile
@@ -195,52 +164,21 @@ def _fraction_of_any_loops(
             received += count * words
             if not _was_seen(pieces, first, last, unicast_trip):
                 sent += count * words
-        more, another = _next_trip(pieces, projection, group, start, stop)
+        more, another = _next_trip(pieces, projection, movement, group)
         if another:
             pieces.stamp[0] += 1
     return sent / received
 
 
 @kernel_call
-def window_words(
-    pieces: Pieces,
-    tensors: Tensors,
-    tensor: int,
-    group: int,
-    stop: int,
-    limit: int,
-    mode: int,
-    advancing: int,
-    unmoved_only: bool,
-    keeps_from: int,
-    all_instances: bool,
-    shared_from: int,
-    dimension: int,
-    step: float,
-) -> float:
-    """Return the words of all boxes along the coordinates of one group, over all combinations of pieces.
-
-    Args:
-        dimension: count only words that each box shares with itself `step` iterations of this dimension later.
-        step: see `dimension`. Other arguments are those of `traffic._distinct_words`.
-    """
+def window_words(pieces: Pieces, tensors: Tensors, movement: Movement, selection: Selection, group: int) -> float:
+    """Return the words of all selected boxes along the coordinates of one group, over all combinations of pieces."""
+    tensor = movement.tensor
     projection = tensors.projection[tensor]
     for d in range(len(projection)):
         if projection[d].group == group:
-            last, mode_of_d = pieces.first_cut[stop, d], mode_of(d, mode, advancing, unmoved_only)
-            count_pieces(
-                pieces,
-                Index(d),
-                last,
-                limit,
-                mode_of_d,
-                tensor,
-                True,
-                all_instances,
-                shared_from,
-                pieces.first_cut[keeps_from, d],
-                True,
-            )
+            query = Query(movement, mode_of(d, selection), selection.limit, YES)
+            count_pieces(pieces, query, Index(d), pieces.first_cut[movement.stop, d], YES)
     total, more = 0.0, True
     for d in range(len(projection)):
         pieces.totals[d].current = 0
@@ -250,7 +188,7 @@ def window_words(
             term = tensors.term[t]
             if projection[term.dimension].group == group:
                 iterations = pieces.found[term.dimension, pieces.totals[term.dimension].current].iterations
-                moved = step if term.dimension == dimension else 0.0
+                moved = selection.shift if term.dimension == selection.shifted else 0.0
                 side += term.coefficient * (iterations - 1.0 - moved)
                 if term.last:
                     words *= max(0.0, side)
@@ -285,7 +223,7 @@ def _was_seen(pieces: Pieces, first: int, last: int, unicast_trip: int) -> bool:
 
 
 @kernel_part
-def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop: int) -> tuple[bool, bool]:
+def _next_trip(pieces: Pieces, projection: Records, movement: Movement, group: int) -> tuple[bool, bool]:
     """Advance to the next trip of a group's loops between two levels.
 
     Spatial loops are fastest, then temporal ones, then the sizes of the outer tile. If a size
@@ -294,13 +232,14 @@ def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop
     Returns:
         Whether there is another trip, and whether it is of another temporal step.
     """
+    start, stop = movement.shared_from, movement.stop
     for temporal in range(2):
         for d in range(len(projection)):
             for k in range(
                 pieces.first_cut[start, d], pieces.first_cut[stop, d] if projection[d].group == group else 0
             ):
                 cut = pieces.cut[k]
-                if cut.temporal == temporal and not (temporal > 0 and _divides(pieces, d, start, stop)):
+                if cut.temporal == temporal and not (temporal > 0 and _divides(pieces, movement, d)):
                     cut.trip += 1
                     if cut.trip < cut.trips:
                         return True, temporal > 0
@@ -315,10 +254,10 @@ def _next_trip(pieces: Pieces, projection: Records, group: int, start: int, stop
 
 
 @kernel_part
-def _divides(pieces: Pieces, d: int, start: int, stop: int) -> bool:
+def _divides(pieces: Pieces, movement: Movement, d: int) -> bool:
     """Return whether the cuts between two levels divide the size at hand into full pieces only."""
-    first = pieces.first_cut[start, d]
+    first = pieces.first_cut[movement.shared_from, d]
     exact = pieces.found[d, pieces.totals[d].current].iterations == pieces.cut[first].full
-    for k in range(first, pieces.first_cut[stop, d]):
+    for k in range(first, pieces.first_cut[movement.stop, d]):
         exact &= pieces.cut[k].trips * pieces.cut[k + 1].full == pieces.cut[k].full
     return bool(exact)
