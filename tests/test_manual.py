@@ -32,7 +32,17 @@ WITH_A_PACKAGE = [
     "docs/plugins.md",
     *(
         f"docs/plugins/{kind}.md"
-        for kind in ("adapter", "algorithm", "composed", "costmodel", "estimator", "frontend", "mapper", "strategy")
+        for kind in (
+            "adapter",
+            "algorithm",
+            "composed",
+            "costmodel",
+            "estimator",
+            "frontend",
+            "groupmapper",
+            "mapper",
+            "strategy",
+        )
     ),
 ]
 """Pages whose blocks need the package that they are about: `test_plugin_pages`."""

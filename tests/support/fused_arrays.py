@@ -20,9 +20,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from support.group_searches import search_group
 from support.tally import tally
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective

@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from support.group_searches import search_group
 from support.tally import tally
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.group_legality import keeps_halo
 from tilewright.schema.group import GroupMapping

@@ -17,9 +17,9 @@ from random import Random
 from typing import Any
 
 from support.fused_arrays import Layer, Loops, Pair, least
+from support.group_searches import search_group
 from support.tally import tally
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")

@@ -83,7 +83,7 @@ EXAMPLES = "tests/mappers/test_worked_example.py tests/mappers/test_inherited_bo
 SEARCHES = "tests/mappers/test_recorded_searches.py"
 SAMPLES = "tests/mappers/test_proof_samples.py"
 NETWORKS = "tests/core/application/run/test_resident_cases.py tests/core/application/run/test_resident.py tests/core/application/api/test_network_fusion.py"
-GROUPS = "tests/core/application/run/test_fused_padding.py tests/core/application/run/test_fused_arrays.py tests/core/application/run/test_fused_group.py"
+GROUPS = "tests/mappers/fused/test_padding.py tests/mappers/fused/test_arrays.py tests/mappers/fused/test_group.py"
 TIMELOOP = " ".join(
     f"tests/costmodels/timeloop/test_{name}.py" for name in ("multicast", "leakage", "cases", "meshes", "groups")
 )
@@ -100,7 +100,7 @@ AREAS = {
         ),
     ),
     "fused": (
-        Modules("core/tilewright/application/run/fused_*.py", (Tests(f"{GROUPS} {NETWORKS}"),)),
+        Modules("plugins/mappers/tilewright_mappers/fused/*.py", (Tests(f"{GROUPS} {NETWORKS}"),)),
         Modules("core/tilewright/application/run/resident*.py", (Tests(f"{NETWORKS} {GROUPS}"),)),
     ),
     "timeloop": (Modules("plugins/costmodels/tilewright_costmodels/timeloop/*.py", (Tests(TIMELOOP, plain=True),)),),

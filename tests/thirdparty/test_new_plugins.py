@@ -16,6 +16,7 @@ import pytest
 
 NAMES = {
     "mapper": "hill-climber",
+    "groupmapper": "tiles",
     "costmodel": "roofline",
     "composed": "banked",
     "frontend": "tables",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.counts import AccessBatch, CountingEvaluator
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
+    from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.mapper import Budget, FigureReporter, Mapper, Proposals, Run, Task, objectives, started
     from tilewright.plugin.registry import Registry, discover, installed
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         CostModelSpec,
         EstimatorSpec,
         FrontendSpec,
+        GroupMapperSpec,
         MapperSpec,
         NoOptions,
         Options,
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from tilewright.schema.architecture import Cluster, Memory
     from tilewright.schema.density import Density, Nonzeros
     from tilewright.schema.frozen import FrozenDict
+    from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapping import Entry, Loop
     from tilewright.schema.objective import Objective
     from tilewright.schema.origin import Origin
@@ -138,7 +141,12 @@ __all__ = [
     "Frontend",
     "FrontendSpec",
     "FrozenDict",
+    "GroupMapper",
+    "GroupMapperSpec",
+    "GroupMapping",
     "GroupModel",
+    "GroupResult",
+    "GroupTask",
     "INTERFACE",
     "Index",
     "InputSet",

@@ -33,6 +33,7 @@ from tilewright.plugin.specs import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     PluginSpec,
     StrategySpec,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel
     from tilewright.plugin.estimator import Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
+    from tilewright.plugin.groupmapper import GroupMapper
     from tilewright.plugin.mapper import Mapper
     from tilewright.plugin.result import Result
     from tilewright.plugin.strategy import Strategy
@@ -195,6 +197,8 @@ class Registry:
 
     @overload
     def make(self, kind: type[MapperSpec], name: str, options: Mapping[str, Any] = ...) -> Mapper: ...
+    @overload
+    def make(self, kind: type[GroupMapperSpec], name: str, options: Mapping[str, Any] = ...) -> GroupMapper: ...
     @overload
     def make(self, kind: type[CostModelSpec], name: str, options: Mapping[str, Any] = ...) -> CostModel: ...
     @overload

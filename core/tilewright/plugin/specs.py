@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.costmodel import CostModel  # noqa: F401 -- named in quotes below
     from tilewright.plugin.estimator import Attribute, Estimator  # noqa: F401 -- named in quotes below
     from tilewright.plugin.frontend import Algorithm, Frontend  # noqa: F401 -- named in quotes below
+    from tilewright.plugin.groupmapper import GroupMapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
     from tilewright.plugin.strategy import Strategy  # noqa: F401 -- named in quotes below
@@ -84,7 +85,7 @@ class PluginSpec(Generic[T_co]):
         programs: Option -> default program on the PATH, which the option replaces.
         default_for: Tasks for which it is used if the user names no plugin of its kind. `search`: the mapper and the
             cost model of `map`, `compare` and `explore`. `fallback`: the mapper of layers where the default one can
-            prove nothing. `programs`: the cost model of programs in another notation. `reports`: the adapter of
+            prove nothing. `fusion`: the group mapper of `map GROUP --fuse`. `programs`: the cost model of programs in another notation. `reports`: the adapter of
             `diff_stats`. `exploration`: the strategy of `explore`. `calibration`: the cost model of `calibrate`.
             Built-in plugins come before others.
     """
@@ -140,6 +141,23 @@ class MapperSpec(PluginSpec["Mapper"]):
     figures: tuple[str, ...] = ()
     gap_reasons: Mapping[str, str] = field(default_factory=dict)
     limits_itself: bool = False
+
+
+@dataclass(frozen=True)
+class GroupMapperSpec(PluginSpec["GroupMapper"]):
+    """Declaration of a group mapper; `fuse` accepts its name.
+
+    Attributes:
+        space: Group mappings that its bounds cover, as the end of a sentence: "proved optimal among mappings with ...".
+        proof_version: Version of the rules by which it proves lower bounds; certificates record it. Increase it with every
+            correction of a rule. None: it proves nothing.
+    """
+
+    kind: ClassVar[str] = "group mapper"
+    methods: ClassVar[tuple[str, ...]] = ("search_group",)
+
+    space: str = ""
+    proof_version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -245,6 +263,7 @@ class StrategySpec(PluginSpec["Strategy"]):
 
 KINDS: tuple[type[PluginSpec[Any]], ...] = (
     MapperSpec,
+    GroupMapperSpec,
     CostModelSpec,
     FrontendSpec,
     AdapterSpec,

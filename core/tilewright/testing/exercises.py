@@ -19,11 +19,13 @@ from tilewright.plugin.specs import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     PluginSpec,
     StrategySpec,
 )
 from tilewright.testing.checks.estimator import questions
+from tilewright.testing.checks.groupmapper import tasks
 from tilewright.testing.checks.mapper import REFUSALS, driven
 from tilewright.testing.checks.strategy import explored, task
 from tilewright.testing.corpus import Sample
@@ -41,6 +43,12 @@ def _mapper(subject: Subject) -> None:
         with suppress(*REFUSALS):
             for _ in driven(subject.make(), sample, run):
                 pass
+
+
+def _group_mapper(subject: Subject) -> None:
+    for asked in tasks():
+        with suppress(NotConformableError):
+            subject.make().search_group(asked)
 
 
 def _cost_model(subject: Subject) -> None:
@@ -94,6 +102,7 @@ def _first(subject: Subject) -> Sample:
 
 EXERCISES: dict[type[PluginSpec[Any]], Callable[[Subject], None]] = {
     MapperSpec: _mapper,
+    GroupMapperSpec: _group_mapper,
     CostModelSpec: _cost_model,
     FrontendSpec: _frontend,
     AdapterSpec: _adapter,

@@ -12,13 +12,23 @@ from tilewright.errors import InputError, PluginError, UnknownPluginError
 from tilewright.plugin.registry import GROUP, Registration, Registry, discover
 from tilewright.plugin.specs import PluginSpec
 from tilewright.schema.document import suggestion
-from tilewright.testing.checks import adapter, algorithm, any_plugin, costmodel, estimator, frontend, mapper, strategy
+from tilewright.testing.checks import (
+    adapter,
+    algorithm,
+    any_plugin,
+    costmodel,
+    estimator,
+    frontend,
+    groupmapper,
+    mapper,
+    strategy,
+)
 from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
 
 if TYPE_CHECKING:
     import pytest
 
-ALL = (any_plugin, mapper, costmodel, frontend, adapter, estimator, algorithm, strategy)
+ALL = (any_plugin, mapper, groupmapper, costmodel, frontend, adapter, estimator, algorithm, strategy)
 """Modules that fill CHECKS when they are imported."""
 
 Status = Literal["passed", "failed", "expected failure", "unexpected pass"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveInt
 
-from tilewright.plugin import Capabilities, FrozenDict, MapperSpec, Options, hookimpl, lazy
+from tilewright.plugin import Capabilities, FrozenDict, GroupMapperSpec, MapperSpec, Options, hookimpl, lazy
 
 DIVIDING = Capabilities(imperfect_factors=False)
 """Capabilities of a mapper that moves prime factors only."""
@@ -214,7 +214,7 @@ class OptimalOptions(Options):
 
 
 @hookimpl
-def tilewright_plugins() -> list[MapperSpec]:
+def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
     """Return the built-in mappers."""
     return [
         MapperSpec(
@@ -359,5 +359,14 @@ def tilewright_plugins() -> list[MapperSpec]:
             needs=("jax",),
             hint="pip install 'jax>=0.6'",
             ends=True,
+        ),
+        GroupMapperSpec(
+            name="fused",
+            default_for=("fusion",),
+            summary="The best group mapping of layers on two memories, with a proof: a search over trees of shared loops.",
+            factory=lazy("tilewright_mappers.fused.group", "FusedGroupMapper"),
+            space="layers in the file's order, tiles that divide, each for one layer or all users of a tensor, halos kept, "
+            "no recomputation",
+            proof_version=3,
         ),
     ]

@@ -23,14 +23,14 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from tilewright.application.run import fused_tree
+from support.group_searches import search_group
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import TilewrightError
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
 from tilewright.schema.report import Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
+from tilewright_mappers.fused import tree as fused_tree
 
 MODELS = {
     "oracle": build_model("oracle", {"max_operations": 10**6}),

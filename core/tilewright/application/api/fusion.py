@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,19 @@ from tilewright.application.api.load import Source, load, load_architecture
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
-from tilewright.application.run.fused_group import FusedGroup, search_group
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Relaxable
+from tilewright.plugin.groupmapper import GroupResult, GroupTask
+from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, GROUP_SPACE, GroupCertificate
+from tilewright.schema.mapped import PluginRecord
+from tilewright.schema.mapped.fusion import GroupCertificate
 from tilewright.schema.objective import Objective
 from tilewright.schema.report import Report
 from tilewright.tables import Table, Tabular, numbers
@@ -36,7 +40,7 @@ class FusionReport(Tabular):
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
-    model is an object. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
+    model is an object. `mapper` searched; what a third party's proves is told as its claim. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
     """
 
     mapping: GroupMapping
@@ -44,6 +48,8 @@ class FusionReport(Tabular):
     unfused: Report
     objective: Objective
     proved: bool
+    mapper: PluginRecord
+    space: str
     certificate: GroupCertificate | None = None
     bound: float | None = None
     folder: Path | None = None
@@ -86,7 +92,8 @@ class FusionReport(Tabular):
             "schema_version": 1,
             "objective": self.objective.name,
             "proved": self.proved,
-            "space": GROUP_SPACE,
+            "space": self.space,
+            "mapper": self.mapper.model_dump(mode="json"),
             "gap": self.gap,
             "bound": self.bound,
             "unfused_proved": self.unfused_proved,
@@ -115,8 +122,10 @@ class FusionReport(Tabular):
         for row in self.rows():
             peak = row[f"{memories[1]}_peak_words"]
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
+        builtin = self.mapper.distribution == BUILTIN
+        claim = "proved" if builtin else f"claimed by {self.mapper.long_name} to be"
         proof = (
-            f"proved optimal among mappings with {GROUP_SPACE}"
+            f"{claim} optimal among mappings with {self.space}"
             if self.proved
             else "not proved: the model counts other costs than words, such as words that neighbours forward"
             if self.gap is None
@@ -138,6 +147,8 @@ def fuse(
     arch: Source | None = None,
     *,
     objective: str = "edp",
+    mapper: str | None = None,
+    mapper_options: MappingOf[str, Any] | None = None,
     model: str | None = None,
     model_options: MappingOf[str, Any] | None = None,
     seconds: float | None = None,
@@ -150,8 +161,10 @@ def fuse(
 
     Args:
         group: A group mapping, or a file or dict of one. Its layers and edges are used, and its tree is not.
-        arch: An architecture of two memories and one compute unit, or an array of units; default: the group's.
+        arch: An architecture; default: the group's. The built-in mapper takes two memories and one compute unit, or an array.
         objective: Metric of all layers together: edp, ed2p, energy or cycles.
+        mapper: Group mapper. Default: the one marked in `tilewright plugins`.
+        mapper_options: Options of the group mapper.
         model: Cost model that accepts groups. Default: the one marked in `tilewright plugins`.
         model_options: Options of the cost model.
         seconds: Time limit of the search. Default: none.
@@ -170,13 +183,19 @@ def fuse(
         loaded = GroupMapping.model_validate(loaded.to_data())
     chosen = Objective.named(objective)
     at_least(0, seconds=seconds)
+    searcher = build_group_mapper(mapper, mapper_options)
     built = build_model(model or installed().default(CostModelSpec, "search"), model_options)
     files = (
         None
         if folder is None
-        else _acquired(folder, loaded, [objective, built.record.model_dump(mode="json"), seconds], force)
+        else _acquired(
+            folder,
+            loaded,
+            [objective, *(each.record.model_dump(mode="json") for each in (searcher, built)), seconds],
+            force,
+        )
     )
-    searched = search_group(loaded, chosen, seconds)
+    searched = searcher.mapper.search_group(GroupTask(loaded, partial(evaluate_group, built), chosen, seconds))
     fused, unfused = evaluate_group(built, searched.group), evaluate_group(built, searched.unfused)
     reasons = fused.reasons or unfused.reasons
     if reasons:
@@ -184,7 +203,9 @@ def fuse(
     exact = is_exact(searched, fused, built)
     proved = exact and searched.proved
     certificate = (
-        _certificate(searched, fused, unfused, chosen, built) if proved and isinstance(model, str | None) else None
+        _certificate(searched, fused, unfused, chosen, built, searcher)
+        if proved and isinstance(model, str | None)
+        else None
     )
     bound = (fused.of(chosen) if proved else searched.bound) if exact else None
     report = FusionReport(
@@ -193,6 +214,8 @@ def fuse(
         unfused,
         chosen,
         proved,
+        searcher.record,
+        searcher.space,
         certificate,
         bound,
         unfused_proved=exact and searched.unfused_proved,
@@ -215,7 +238,7 @@ def _acquired(folder: str | os.PathLike[str], group: GroupMapping, settings: lis
     return files
 
 
-def is_exact(searched: FusedGroup, report: Report, model: BuiltModel) -> bool:
+def is_exact(searched: GroupResult, report: Report, model: BuiltModel) -> bool:
     """Return whether the model counts the costs that the joining compared.
 
     On an array whose neighbours may forward words, other mappings may cost less than the joining counted.
@@ -238,18 +261,29 @@ def _may_forward(group: GroupMapping, model: BuiltModel) -> bool:
 
 
 def _certificate(
-    searched: FusedGroup, fused: Report, unfused: Report, objective: Objective, model: BuiltModel
+    searched: GroupResult,
+    fused: Report,
+    unfused: Report,
+    objective: Objective,
+    model: BuiltModel,
+    mapper: BuiltGroupMapper,
 ) -> GroupCertificate:
     value = fused.of(objective)
     certificate = GroupCertificate.model_validate(
         {
-            "proof_version": FUSION_PROOFS,
+            "proof_version": mapper.proof_version,
             "objective": objective,
             "unfused": unfused.of(objective),
             "value": value,
             "bound": value,
             "gap": 0.0,
         }
-        | {"model": model.record, "group": searched.group, "versions": versions_of(model.record)}
+        | {
+            "mapper": mapper.record,
+            "space": mapper.space,
+            "model": model.record,
+            "group": searched.group,
+            "versions": versions_of(mapper.record, model.record),
+        }
     )
     return certificate.model_copy(update={"digests": certificate.part_digests()})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from tilewright.application.api.fusion import is_exact
 from tilewright.application.api.network_fusion import fused_network, gain_of
@@ -23,13 +24,14 @@ from tilewright.application.run.artifacts.checks import (
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.fused_group import search_group
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.group_legality import is_padded
+from tilewright.plugin.groupmapper import GroupTask
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
 
@@ -44,18 +46,35 @@ def fusion_checks(certificate: FusionCertificate, samples: int, limit: int, seed
     """
     own, certified = certificate.part_digests(), certificate.digests
     changed = [name for name in sorted({*own, *certified}) if own.get(name) != certified.get(name)]
-    if isinstance(certificate, GroupCertificate) and "model" not in changed:
-        changed += ["model"] if other_versions(certificate.versions, certificate.model) else []
-    yield contents_check(changed)
-    yield prover_check(certificate.proof_version, FUSION_PROOFS, "fused layers")
-    yield gap_check(certificate.value, certificate.bound, certificate.gap)
+    mapper = _mapper_of(certificate) if isinstance(certificate, GroupCertificate) else None
     if isinstance(certificate, GroupCertificate):
-        yield from _group_checks(certificate, samples, limit, seed)
+        records = {"mapper": certificate.mapper, "model": certificate.model}
+        changed += [
+            part
+            for part, record in records.items()
+            if part not in changed and record is not None and other_versions(certificate.versions, record)
+        ]
+    yield contents_check(changed)
+    if mapper is None:
+        yield prover_check(certificate.proof_version, FUSION_PROOFS, "fused layers")
+    else:
+        yield prover_check(certificate.proof_version, mapper.proof_version or 0, mapper.record.name)
+    yield gap_check(certificate.value, certificate.bound, certificate.gap)
+    if isinstance(certificate, GroupCertificate) and mapper is not None:
+        yield from _group_checks(certificate, mapper, samples, limit, seed)
     elif isinstance(certificate, NetworkCertificate):
         yield from _network_checks(certificate, samples, limit, seed)
 
 
-def _group_checks(it: GroupCertificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
+def _mapper_of(certificate: GroupCertificate) -> BuiltGroupMapper:
+    """Return the group mapper that proves the bound again."""
+    record = certificate.mapper
+    return build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
+
+
+def _group_checks(
+    it: GroupCertificate, mapper: BuiltGroupMapper, samples: int, limit: int, seed: int
+) -> Iterator[Check]:
     model = build_model(it.model.long_name, it.model.options)
     report = evaluate_group(model, it.group)
     if report.valid:
@@ -66,7 +85,7 @@ def _group_checks(it: GroupCertificate, samples: int, limit: int, seed: int) -> 
     rivals = GroupRivals(it.group, it.objective, model, samples, limit, seed)
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
     try:
-        group = search_group(it.group, it.objective)
+        group = mapper.mapper.search_group(GroupTask(it.group, partial(evaluate_group, model), it.objective))
     except TilewrightError as error:
         yield Check("bound", False, error.message)
         return

@@ -93,13 +93,13 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
         network = tw.fuse_network(flags.loaded(workload), arch, **settings)
         print_result(network, flags.json, flags.quiet, network.messages())
         raise typer.Exit(_code(True, [network.unwritten]))
-    used = ("objective", "model", "model_options", "seconds", "folder", "force")
+    used = ("objective", "mapper", "mapper_options", "model", "model_options", "seconds", "folder", "force")
     given = [
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
     ]
     odd = [known[name].spelled[0] for name in given if name not in used]
     if len(workload) != 1 or len(arch) != 1 or odd:
-        what = "--fuse of a group takes one group file, one architecture, --objective, --model, --seconds, --output and --force"
+        what = "--fuse of a group takes one group file, one architecture, --objective, --mapper, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
     report = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
     print_result(report, flags.json, flags.quiet, report.messages())

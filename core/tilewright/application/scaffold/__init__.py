@@ -9,6 +9,7 @@ class Kind(StrEnum):
     """Kind of a new plugin."""
 
     mapper = "mapper"
+    groupmapper = "groupmapper"
     costmodel = "costmodel"
     composed = "composed"
     """Cost model composed of another one's counts."""

@@ -17,6 +17,7 @@ from tilewright.plugin.specs import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     StrategySpec,
 )
@@ -31,6 +32,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
 
 SPECS: dict[Kind, type[PluginSpec[Any]]] = {
     Kind.mapper: MapperSpec,
+    Kind.groupmapper: GroupMapperSpec,
     Kind.costmodel: CostModelSpec,
     Kind.composed: CostModelSpec,
     Kind.frontend: FrontendSpec,

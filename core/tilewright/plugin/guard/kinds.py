@@ -7,6 +7,7 @@ from typing import Any
 from tilewright.plugin.guard.algorithms import GuardedAlgorithm
 from tilewright.plugin.guard.calls import Owner
 from tilewright.plugin.guard.estimators import GuardedEstimator
+from tilewright.plugin.guard.groupmappers import GuardedGroupMapper
 from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import guarded_model
 from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
@@ -17,6 +18,7 @@ from tilewright.plugin.specs import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     PluginSpec,
     StrategySpec,
@@ -24,6 +26,7 @@ from tilewright.plugin.specs import (
 
 GUARDS: dict[type[PluginSpec[Any]], Any] = {
     MapperSpec: GuardedMapper,
+    GroupMapperSpec: GuardedGroupMapper,
     CostModelSpec: guarded_model,
     FrontendSpec: GuardedFrontend,
     AdapterSpec: GuardedAdapter,

@@ -118,6 +118,7 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "limits_itself": (_is_flag, "True or False"),
     "executes": (_is_flag, "True or False"),
     "samples": (_is_flag, "True or False"),
+    "space": (_is_text, "a text"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
     "components": (_are_examples, "names of components, each with attributes of an example"),
     "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),

@@ -19,7 +19,7 @@ from tilewright.schema.workload import Workload
 from tilewright.tables import Printed
 
 FUSION_PROOFS = 3
-"""Version of the proof rules of fused groups and networks; 1 excluded results that fill their home.
+"""Version of the proof rules of fused networks; 1 excluded results that fill their home.
 
 2 excluded tensors that bypass a home with room for them.
 """
@@ -73,20 +73,21 @@ class FusionCertificate(Printed, FileModel):
         )
 
 
-GROUP_SPACE = "layers in the file's order, tiles that divide, each for one layer or all users of a tensor, halos kept, no recomputation"
-"""Space of group mappings that a proof covers; docs/fusion.md ("Search") states all of it."""
-
-
 class GroupCertificate(FusionCertificate):
-    """A statement on the group mappings that `map GROUP --fuse` searches, by the cost model `model`."""
+    """A statement on the group mappings that a group mapper searches, by the cost model `model`.
+
+    `space` says which these are, as the end of "mappings with ...". Without a `mapper`, the certificate is older than the field.
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["group_certificate"] = "group_certificate"
+    mapper: PluginRecord | None = None
+    space: str | None = None
     model: PluginRecord
     group: GroupMapping
 
     def __str__(self) -> str:
-        return f"{super().__str__()}\nthe space: {GROUP_SPACE}"
+        return super().__str__() if self.space is None else f"{super().__str__()}\nthe space: {self.space}"
 
     @property
     def subject(self) -> str:

@@ -18,6 +18,7 @@ from tilewright.plugin.adapter import Adapter
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.estimator import Estimator
 from tilewright.plugin.frontend import Algorithm, Frontend
+from tilewright.plugin.groupmapper import GroupMapper
 from tilewright.plugin.mapper import Mapper
 from tilewright.plugin.registry import check_options
 from tilewright.plugin.specs import (
@@ -26,6 +27,7 @@ from tilewright.plugin.specs import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     Lazy,
     MapperSpec,
     PluginSpec,
@@ -42,6 +44,7 @@ HEAVY = frozenset(
 
 PROTOCOLS: dict[type[PluginSpec[Any]], type] = {
     MapperSpec: Mapper,
+    GroupMapperSpec: GroupMapper,
     CostModelSpec: CostModel,
     FrontendSpec: Frontend,
     AdapterSpec: Adapter,

@@ -11,9 +11,9 @@ import pytest
 import tilewright as tw
 from support.command import Command, command
 from support.fused_graphs import random_graph
+from support.group_searches import search_group
 from support.products import products
 from tilewright.application.api.fusion_certificates import fusion_checks
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import InputError, UnknownPluginError
 from tilewright.schema.document import Document, validate
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate

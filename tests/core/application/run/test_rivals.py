@@ -11,13 +11,13 @@ from support.fused_arrays import Pair
 from support.fused_graphs import random_graph
 from support.fused_networks import random_net
 from support.fused_padded import PaddedPair
+from support.group_searches import search_group
 from support.products import products
 from tilewright.application.api.fusion_certificates import fusion_checks
 from tilewright.application.api.network_fusion import fused_network
 from tilewright.application.run.artifacts.checks import Check
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals

@@ -1,6 +1,6 @@
 """Branches of one layer in a fused group, on an array of units inside the buffer.
 
-The buffer's loops and nodes are those of `fused_parts`. The tile that they leave is mapped by `fused_inside`.
+The buffer's loops and nodes are those of `parts`. The tile that they leave is mapped by `inside`.
 Of the orders of a branch's loops, those are listed that let different stationary tensors stay.
 """
 
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.application.run.fused_inside import Choice, Inside, Sizes
-from tilewright.application.run.fused_parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, undominated
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.prices import is_limited, tensor_pj
 from tilewright.schema.objective import Objective
+from tilewright_mappers.fused.inside import Choice, Inside, Sizes
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, undominated
 
 Segment = tuple[tuple[int, int, int], ...]
 """Dimension, tile and trips of the loops in front of a node."""

@@ -13,15 +13,16 @@ from support import EXAMPLE_FILES
 from support.clocks import Clock, Pressed
 from support.fused_graphs import Graph, compared, least, random_graph
 from support.homes import GROUPS, resized
+from support.group_searches import search_group
 from support.interrupts import heard
 from support.profiles import scaled
 from support.random_groups import random_group
-from tilewright.application.run import fused_limits, fused_tree
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
+from tilewright_mappers.fused import limits as fused_limits
+from tilewright_mappers.fused import tree as fused_tree
 
 TIMELOOP, ORACLE = build_model("timeloop"), build_model("oracle")
 LINKLESS = build_model("timeloop", {"link_transfers": False})
@@ -148,7 +149,7 @@ def test_the_buffer_keeps_the_halo_of_shared_rows() -> None:
 
 
 def test_a_tile_for_some_readers_of_an_input_is_beyond_the_space_that_is_named() -> None:
-    better = GroupMapping.from_file(Path(__file__).parents[3] / "data" / "groups" / "some_readers_share.yaml")
+    better = GroupMapping.from_file(Path(__file__).parents[2] / "data" / "groups" / "some_readers_share.yaml")
     found = tw.fuse(better, objective="energy")
     assert [evaluate_group(model, better).energy_pj for model in (ORACLE, TIMELOOP)] == [4_676, 4_676]
     assert found.fused.energy_pj == 5_224 and found.certificate is not None

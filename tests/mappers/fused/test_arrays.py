@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 import tilewright as tw
 from support.clocks import Clock
 from support.fused_arrays import Pair, least
+from support.group_searches import search_group
 from support.profiles import scaled
-from tilewright.application.run import fused_group, fused_limits
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
 from tilewright.errors import NotConformableError
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
+from tilewright_mappers.fused import group as fused_group
+from tilewright_mappers.fused import limits as fused_limits
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
 

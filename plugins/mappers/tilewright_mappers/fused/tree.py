@@ -18,9 +18,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from tilewright.application.run.fused_limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
-from tilewright.application.run.fused_parts import FAR, HOME, Branch, FusedLayer, States, Tile
-from tilewright.application.run.fused_solution import (
+from tilewright.interrupts import mark_result_found
+from tilewright.mapspace.batch import Floats, Ints
+from tilewright.schema.objective import CYCLES, ENERGY, Objective
+from tilewright_mappers.fused.limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, States, Tile
+from tilewright_mappers.fused.solution import (
     Axis,
     Found,
     Leaf,
@@ -31,9 +34,6 @@ from tilewright.application.run.fused_solution import (
     Solution,
     in_sequence,
 )
-from tilewright.interrupts import mark_result_found
-from tilewright.mapspace.batch import Floats, Ints
-from tilewright.schema.objective import CYCLES, ENERGY, Objective
 
 OPEN = -2
 """State of a tensor that all its layers share, before it is known whether it is fused."""

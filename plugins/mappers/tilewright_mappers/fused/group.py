@@ -5,25 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tilewright.application.run import fused_inside, fused_padding
-from tilewright.application.run.fused_arrays import ArrayLayer
-from tilewright.application.run.fused_limits import Limits, OutOfTime
-from tilewright.application.run.fused_parts import FusedLayer
-from tilewright.application.run.fused_solution import Axis, Leaf, Level, Sequenced, Shared, Tree
-from tilewright.application.run.fused_tree import TreeSearch
 from tilewright.errors import NotConformableError, Reason
 from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.exact import group_overflow
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.group_padding import existing_words
 from tilewright.mapspace.room import shared_words
+from tilewright.plugin.groupmapper import GroupResult, GroupTask
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.objective import ENERGY, Objective
+from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem, Rank
 from tilewright.schema.read import shape_of
+from tilewright_mappers.fused import inside, padding
+from tilewright_mappers.fused.arrays import ArrayLayer
+from tilewright_mappers.fused.limits import Limits, OutOfTime
+from tilewright_mappers.fused.parts import FusedLayer
+from tilewright_mappers.fused.solution import Axis, Leaf, Level, Sequenced, Shared, Tree
+from tilewright_mappers.fused.tree import TreeSearch
 
 FEW = (2, 4)
 """Tiles of each dimension that are tried first on arrays."""
@@ -35,88 +35,69 @@ SHARES = (0.2, 0.5)
 """Shares of the time limit after which these first searches end."""
 
 
-@dataclass(frozen=True)
-class FusedGroup:
-    """Best group mapping with its costs, the optimum without fusion, and a lower bound on the objective.
+class FusedGroupMapper:
+    """Search over trees of shared loops, with each layer's tiles on the innermost memory."""
 
-    `proved`: the search ended, so the mapping is optimal. `unfused_proved`: so is that without fusion.
-    """
+    def search_group(self, task: GroupTask) -> GroupResult:
+        """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
 
-    group: GroupMapping
-    energy_pj: float
-    cycles: float
-    unfused: GroupMapping
-    bound: float
-    proved: bool
-    unfused_proved: bool
+        A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide. At the time
+        limit, or if the user interrupts, the best mapping so far is returned.
 
-    def of(self, objective: Objective) -> float:
-        """Return the value of an objective, in its unit."""
-        return objective.value(self.energy_pj, self.cycles)
-
-
-def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: float | None = None) -> FusedGroup:
-    """Return the group mapping of least cost over the layers and edges of a group; its tree is ignored.
-
-    A tensor that several layers use may be fused: one that a layer makes, or an input. All tiles divide.
-
-    Args:
-        seconds: time limit of the search; then, or if the user interrupts, the best mapping so far is returned.
-
-    Raises:
-        NotConformableError: The architecture, a layer or its padding is not searched, or the mapping without fusion
-            does not fit.
-    """
-    reasons = tuple(_uncovered(group))
-    if reasons:
-        raise NotConformableError("the search of fused groups", reasons)
-    shared, limits = list(_shared(group)), Limits()
-    first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
-    known = plain = first.unfused()
-    unfit = group_legality(_Built(group, first.layers, plain.tree).group()).reasons
-    if unfit:  # such as an outermost memory that is too small, which no tree changes
-        raise NotConformableError(f"architecture {group.architecture.name}", unfit)
-    axes, limits.ends = list[Dimensions](), math.inf if seconds is None else now + seconds
-    try:
-        axes += _axes(group, shared, limits)
-    except OutOfTime:
-        pass
-    except KeyboardInterrupt:
-        mark_result_found()
-        limits.ends = -math.inf
-    if not fused_inside.has_one_unit(group.architecture):
-        for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
-            ends = now + share * (QUICK if seconds is None else seconds)
-            found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
-            known, plain = found.best, found.plain or plain
-            limits.ends = -math.inf if found.interrupted else limits.ends
-    search = _search(group, shared, axes, objective, limits)
-    found = search.best(known, limits.ends)
-    return FusedGroup(
-        group=_Built(group, search.layers, found.best.tree).group(),
-        energy_pj=found.best.energy_pj,
-        cycles=found.best.cycles,
-        unfused=_Built(group, search.layers, (found.plain or plain).tree).group(),
-        bound=found.bound,
-        proved=found.proved,
-        unfused_proved=found.plain is not None,
-    )
+        Raises:
+            NotConformableError: The architecture, a layer or its padding is not searched, or the mapping without fusion
+                does not fit.
+        """
+        group, objective, seconds = task.group, task.objective, task.seconds
+        reasons = tuple(_uncovered(group))
+        if reasons:
+            raise NotConformableError("the search of fused groups", reasons)
+        shared, limits = list(_shared(group)), Limits()
+        first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
+        known = plain = first.unfused()
+        unfit = group_legality(_Built(group, first.layers, plain.tree).group()).reasons
+        if unfit:  # such as an outermost memory that is too small, which no tree changes
+            raise NotConformableError(f"architecture {group.architecture.name}", unfit)
+        axes, limits.ends = list[Dimensions](), math.inf if seconds is None else now + seconds
+        try:
+            axes += _axes(group, shared, limits)
+        except OutOfTime:
+            pass
+        except KeyboardInterrupt:
+            mark_result_found()
+            limits.ends = -math.inf
+        if not inside.has_one_unit(group.architecture):
+            for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
+                ends = now + share * (QUICK if seconds is None else seconds)
+                found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
+                known, plain = found.best, found.plain or plain
+                limits.ends = -math.inf if found.interrupted else limits.ends
+        search = _search(group, shared, axes, objective, limits)
+        found = search.best(known, limits.ends)
+        return GroupResult(
+            group=_Built(group, search.layers, found.best.tree).group(),
+            energy_pj=found.best.energy_pj,
+            cycles=found.best.cycles,
+            unfused=_Built(group, search.layers, (found.plain or plain).tree).group(),
+            bound=found.bound,
+            proved=found.proved,
+            unfused_proved=found.plain is not None,
+        )
 
 
 def _search(
     group: GroupMapping, shared: Sequence[Shared], axes: Sequence[Dimensions], objective: Objective, limits: Limits
 ) -> TreeSearch:
-    kind = FusedLayer if fused_inside.has_one_unit(group.architecture) else ArrayLayer
+    kind = FusedLayer if inside.has_one_unit(group.architecture) else ArrayLayer
     layers = [
-        kind(_problem(group, name), group.architecture, fused_padding.padding(group, name), limits)
-        for name in _order(group)
+        kind(_problem(group, name), group.architecture, padding.padding(group, name), limits) for name in _order(group)
     ]
     return TreeSearch(layers, shared, axes, objective, limits)
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
     architecture = group.architecture
-    yield from fused_inside.uncovered(architecture, group.layers)
+    yield from inside.uncovered(architecture, group.layers)
     if any(not memory.may_hold(t) for memory in architecture.memories[:2] for p in group.layers for t in p.tensors):
         yield Reason(code="hardware", where=architecture.name, message="a memory may not hold every tensor")
     for name in architecture.sparse_parts:
@@ -131,7 +112,7 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
             elif windows and (tensor.is_output or _is_shared_input(group, problem.name, tensor.name)):
                 text = "a result, or an input that several layers read, has a window"
                 yield Reason(code="window", where=f"{problem.name}, tensor {tensor.name}", message=text)
-    yield from fused_padding.uncovered(group)
+    yield from padding.uncovered(group)
     values = (memory.slices_of(t) for memory in architecture.memories for p in group.layers for t in p.tensors)
     yield from group_overflow(group.name, group.layers, max(values))
 

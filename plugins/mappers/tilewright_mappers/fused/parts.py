@@ -17,13 +17,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tilewright.application.run.fused_limits import Limits
-from tilewright.application.run.fused_padding import PaddedWindow
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.prices import Price, access_pj, port_cycles, price_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
+from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.padding import PaddedWindow
 
 FAR, HOME = -1, 0
 """States of a tensor at a branch: in the outermost memory only, or at home in the buffer.

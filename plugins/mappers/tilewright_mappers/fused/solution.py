@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewright.application.run.fused_parts import Branch
+from tilewright_mappers.fused.parts import Branch
 
 Axis = tuple[int, ...]
 """The dimension of each layer, from the first of an interval to the last, that one shared loop steps."""

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from support import EXAMPLE_FILES
 from support.fused_arrays import least
 from support.fused_padded import PaddedPair
+from support.group_searches import search_group
 from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
-from tilewright.application.run.fused_group import search_group
-from tilewright.application.run.fused_padding import PaddedWindow
 from tilewright.errors import NotConformableError
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import ENERGY
+from tilewright_mappers.fused.padding import PaddedWindow
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop")
 

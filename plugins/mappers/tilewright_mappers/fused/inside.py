@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tilewright.application.run.fused_limits import Limits
-from tilewright.application.run.fused_parts import undominated
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.prices import access_pj, port_cycles, price_of, tensor_pj
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
+from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.parts import undominated
 
 Sizes = tuple[int, ...]
 """A number for each dimension of the layer, or for each tensor, in the problem's order."""

@@ -1,0 +1,57 @@
+"""Guard of group mappers."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
+from tilewright.plugin.guard.calls import Owner, described
+from tilewright.plugin.guard.figures import may_bound
+from tilewright.plugin.guard.time_limits import checked_answer
+from tilewright.schema.group import GroupMapping
+
+
+class GuardedGroupMapper:
+    """A group mapper whose results are checked."""
+
+    def __init__(self, plugin: GroupMapper, owner: Owner) -> None:
+        self.plugin, self.owner = plugin, owner
+
+    def search_group(self, task: GroupTask) -> GroupResult:
+        """Return the plugin's result.
+
+        Raises:
+            PluginError: It violates the contract.
+            NotConformableError: The plugin refuses the group.
+        """
+        return checked_answer(
+            self.owner,
+            f"search_group of {task.group.name}",
+            lambda: self.plugin.search_group(task),
+            lambda result: fault_of_result(task, result),
+        )
+
+
+def fault_of_result(task: GroupTask, result: object) -> str | None:
+    """Return the contract violation in a group mapper's result in a few words, or None."""
+    if not isinstance(result, GroupResult):
+        return f"returned {described(result)}, a GroupResult is expected"
+    for name in ("group", "unfused"):
+        mapping: object = getattr(result, name)
+        if not isinstance(mapping, GroupMapping):
+            return f"returned {described(mapping)} as {name}, a GroupMapping is expected"
+        changed = [
+            part for part in ("layers", "edges", "architecture") if getattr(mapping, part) != getattr(task.group, part)
+        ]
+        if changed:
+            return f"changed the {changed[0]} of the group in {name}"
+    for name in ("energy_pj", "cycles", "bound"):
+        value: object = getattr(result, name)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
+            return f"returned {str(value)[:40]} as {name}, a number of at least 0 is expected"
+    value = result.of(task.objective)
+    if not may_bound(result.bound, value):
+        return f"claims that nothing costs less than {result.bound:g}, and returned what costs {value:g}"
+    if result.proved and not may_bound(value, result.bound):
+        return f"claims that {value:g} is the least cost, and bounds it by {result.bound:g} only"
+    return None
