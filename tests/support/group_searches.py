@@ -10,7 +10,7 @@ from tilewright_mappers.fused.group import FusedGroupMapper
 
 
 def search_group(group: GroupMapping, objective: Objective = ENERGY, seconds: float | None = None) -> GroupResult:
-    """Return the result of the mapper `fused`."""
+    """Return the result of the mapper `loop_trees`."""
     return FusedGroupMapper().search_group(
         GroupTask(group, partial(evaluate_group, build_model("timeloop")), objective, seconds)
     )

@@ -361,7 +361,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             ends=True,
         ),
         GroupMapperSpec(
-            name="fused",
+            name="loop_trees",
             default_for=("fusion",),
             summary="The best group mapping of layers on two memories, with a proof: a search over trees of shared loops.",
             factory=lazy("tilewright_mappers.fused.group", "FusedGroupMapper"),
