@@ -12,8 +12,8 @@ import tilewright as tw
 from support import EXAMPLE_FILES
 from support.clocks import Clock, Pressed
 from support.fused_graphs import Graph, compared, least, random_graph
-from support.homes import GROUPS, resized
 from support.group_searches import search_group
+from support.homes import GROUPS, resized
 from support.interrupts import heard
 from support.profiles import scaled
 from support.random_groups import random_group

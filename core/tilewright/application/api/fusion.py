@@ -40,7 +40,7 @@ class FusionReport(Tabular):
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
-    model is an object. `mapper` searched; what a third party's proves is told as its claim. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
+    model is an object. `mapper` searched; the report calls a third party's proof its claim. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
     """
 
     mapping: GroupMapping
@@ -120,7 +120,7 @@ class FusionReport(Tabular):
             title=f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}",
         )  # fmt: skip
         for row in self.rows():
-            peak = row[f"{memories[1]}_peak_words"]
+            peak = row.get(f"{memories[1]}_peak_words", 0)  # a memory that holds nothing has no level
             table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
         builtin = self.mapper.distribution == BUILTIN
         claim = "proved" if builtin else f"claimed by {self.mapper.long_name} to be"

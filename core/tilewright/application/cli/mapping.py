@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def map_command(
     flags: options.Flags,
     workload: options.Workloads,
-    arch: options.Arch,
+    arch: options.ArchOfNetwork = [],  # noqa: B006 -- typer wants a list; nothing changes it
     pareto: Annotated[int | None, options.option(settings_of(FrontSettings)["points"])] = None,
     budget_cycles: Annotated[
         int | None,
@@ -44,9 +44,15 @@ def map_command(
 ) -> None:
     """Map every distinct layer of a workload onto an architecture."""
     import tilewright as tw
+    from tilewright.application.api.load.kinds import is_group_file
     from tilewright.application.cli.common import print_result, print_tables
 
     settings = flags.settings()
+    if not arch and not (fuse and any(map(is_group_file, workload))):
+        raise tw.errors.CallError(
+            "tilewright map: missing option '--arch'",
+            hint="tilewright library archs lists them; tilewright map --help lists its arguments",
+        )
     if fuse:
         _fuse(flags, workload, arch, pareto is not None or graph or budget_cycles is not None)
     if budget_cycles is not None and pareto is None:
@@ -98,10 +104,10 @@ def _fuse(flags: options.Flags, workload: list[str], arch: list[str], others: bo
         name for name in known if name in flags.chosen and (settings[name] or None) != (known[name].default or None)
     ]
     odd = [known[name].spelled[0] for name in given if name not in used]
-    if len(workload) != 1 or len(arch) != 1 or odd:
-        what = "--fuse of a group takes one group file, one architecture, --objective, --mapper, --model, --seconds, --output and --force"
+    if len(workload) != 1 or len(arch) > 1 or odd:
+        what = "--fuse of a group takes one group file, at most one architecture, --objective, --mapper, --model, --seconds, --output and --force"
         raise tw.errors.CallError(f"{what}; not {', '.join(odd) or 'several files'}")
-    report = tw.fuse(workload[0], arch[0], **{name: settings[name] for name in used if settings[name] is not None})
+    report = tw.fuse(workload[0], *arch, **{name: settings[name] for name in used if settings[name] is not None})
     print_result(report, flags.json, flags.quiet, report.messages())
     raise typer.Exit(_code(True, [report.unwritten]))
 

@@ -133,6 +133,16 @@ Arch = Annotated[
         show_default=False,
     ),
 ]
+ArchOfNetwork = Annotated[
+    list[str],
+    typer.Option(
+        "--arch",
+        autocompletion=names_of("architecture"),
+        metavar="ARCH",
+        help="architecture, as library name or file; repeat for several files; a group has one in its file",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="print only results and errors")]
 Set = Annotated[

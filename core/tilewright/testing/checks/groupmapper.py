@@ -26,8 +26,8 @@ GROUP = GroupMapping.from_yaml(
       entries:
       - {target: DRAM, keep: [up.Inputs, up.Weights, Hidden, down.Weights, down.Outputs]}
       branches:
-      - {layer: up, entries: [{target: Buffer, temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}]}
-      - {layer: down, entries: [{target: Buffer, temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}]}
+      - {layer: up, entries: [{target: Buffer, keep: [Inputs, Weights, Outputs], temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}]}
+      - {layer: down, entries: [{target: Buffer, keep: [Inputs, Weights, Outputs], temporal_tile_sizes: {M: 1, N: 1, K: 1}, temporal_order: [M, N, K]}]}
     layers:
     - name: up
       dimensions: {M: 4, N: 6, K: 2}
