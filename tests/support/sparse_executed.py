@@ -29,7 +29,7 @@ from tilewright.schema.problem import Tensor
 from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.oracle.result import Words, inside
-from tilewright_costmodels.oracle.sparse.execution import UPDATE, Executor, Key, Place, SparseRun
+from tilewright_costmodels.oracle.sparse.execution import UPDATE, Executor, KeptTensor, Key, SparseRun
 from tilewright_costmodels.oracle.sparse.patterns import Flags, nonzeros, order_of_visits
 from tilewright_costmodels.oracle.trace import Ints, trace_operations
 from tilewright_costmodels.timeloop.model import TimeloopModel
@@ -60,7 +60,7 @@ class Judged(Executor):
         return super().run(without)
 
     def _add(
-        self, place: Place, kind: int, action: int, flags: Flags, holder: Ints, ranks: slice = slice(None)
+        self, place: KeptTensor, kind: int, action: int, flags: Flags, holder: Ints, ranks: slice = slice(None)
     ) -> None:
         super()._add(place, kind, action, flags, holder, ranks)
         if not place.ranks:
@@ -71,7 +71,7 @@ class Judged(Executor):
             ranks
         ]
 
-    def _odd(self, place: Place) -> bool:
+    def _odd(self, place: KeptTensor) -> bool:
         """Return whether Timeloop may take ranks here, or those from a memory inside, to have other tiles."""
         inner = [each for (at, name), each in self.places.items() if name == place.tensor.name and at >= place.entry]
         windows = any(len(rank.terms) > 1 for rank in place.tensor.projection)
@@ -84,7 +84,7 @@ class Judged(Executor):
         )
 
 
-def _slack(place: Place, odd: bool) -> NDArray[np.float64]:
+def _slack(place: KeptTensor, odd: bool) -> NDArray[np.float64]:
     """Return by how much Timeloop's pieces of a tile may be off, [rank, metadata or payload, tile, draw].
 
     Coordinates of a fiber are those of the mean one, rounded up. With several ranks, the share of empty fibers is taken off
@@ -227,7 +227,7 @@ def _overlaps(tensor: Tensor) -> bool:
     return structured and any(len(rank.terms) > 1 for rank in tensor.projection)
 
 
-def _dense(place: Place, judged: Judged, key: Key) -> dict[str, int]:
+def _dense(place: KeptTensor, judged: Judged, key: Key) -> dict[str, int]:
     """Return the accesses that are executed without zeros, over all instances."""
     count = len(place.accesses)
     outer = [entry for entry, name in judged.places if name == key[1] and entry < key[0]]

@@ -12,7 +12,7 @@ Value = int | float | str
 """A number, or an expression for one."""
 Variable = Annotated[str, Field(pattern=r"^[a-z_]\w*$")]
 Word = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
-Tile = Annotated[int, Field(ge=1, strict=True)]
+TileSize = Annotated[int, Field(ge=1, strict=True)]
 
 
 class RenameData(Model):
@@ -182,8 +182,8 @@ class StorageData(Model):
 
 class TemporalData(Model):
     rank_variable: str
-    tile_shape: Tile
-    initial_tile_shape: Tile | None = None
+    tile_shape: TileSize
+    initial_tile_shape: TileSize | None = None
 
 
 class SpreadData(TemporalData):

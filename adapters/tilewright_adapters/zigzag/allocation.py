@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-Loop = tuple[str, int | float]
+ZigZagLoop = tuple[str, int | float]
 """Dimension and trips; trips of ragged unrollings are fractions, as in ZigZag."""
 Term = tuple[str, int, str, int]
 """A coordinate that is a sum: dimension, coefficient, dimension, coefficient."""
@@ -56,7 +56,7 @@ class Stored:
     bits: int
     final_bits: int
 
-    def size(self, loops: Sequence[Loop]) -> float:
+    def size(self, loops: Sequence[ZigZagLoop]) -> float:
         """Return the number of elements that these loops access."""
         trips: dict[str, int | float] = {}
         for dimension, count in loops:
@@ -109,7 +109,7 @@ def allocated(
     stores: Sequence[Store],
     stored: Mapping[str, Stored],
     ordering: Sequence[tuple[str, int]],
-    spatial: Mapping[str, Sequence[Loop]],
+    spatial: Mapping[str, Sequence[ZigZagLoop]],
 ) -> dict[str, list[int]]:
     """Return operand -> number of loops that each of its memories keeps, innermost first.
 
@@ -125,7 +125,7 @@ def allocated(
     """
     levels = {operand: [store for store in stores if operand in store.operands] for operand in stored}
     between = {operand: _attached(found, spatial) for operand, found in levels.items()}
-    inside: dict[str, list[Loop]] = {operand: list(between[operand][0]) for operand in stored}
+    inside: dict[str, list[ZigZagLoop]] = {operand: list(between[operand][0]) for operand in stored}
     left: dict[str, list[tuple[str, int]]] = {operand: list(ordering) for operand in stored}
     taken: dict[str, list[int]] = {operand: [] for operand in stored}
     for store in stores:
@@ -153,7 +153,7 @@ def summing(
     stores: Sequence[Store],
     result: Stored,
     ordering: Sequence[tuple[str, int]],
-    spatial: Mapping[str, Sequence[Loop]],
+    spatial: Mapping[str, Sequence[ZigZagLoop]],
     taken: Sequence[int],
 ) -> frozenset[str]:
     """Return the memories that receive partial sums from inside.
@@ -182,7 +182,7 @@ def summing(
     )
 
 
-def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[Loop]]) -> list[list[Loop]]:
+def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[ZigZagLoop]]) -> list[list[ZigZagLoop]]:
     """Return the spatial loops below each memory, innermost first, and finally those outside all."""
     remaining = dict(spatial)
     found = []
@@ -194,9 +194,9 @@ def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[Loop]]) ->
 def _sizes(
     store: Store,
     operand: Stored,
-    inside: Sequence[Loop],
+    inside: Sequence[ZigZagLoop],
     left: Sequence[tuple[str, int]],
-    beyond: Sequence[Loop],
+    beyond: Sequence[ZigZagLoop],
 ) -> list[float]:
     """Return the bits needed to keep 0, 1, 2, ... more loops, while they fit alone."""
     summed = any(not operand.indexed_by(dimension) for dimension, _ in (*beyond, *left))

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Root
 from tilewright.values import Model
 from tilewright_notations.operand_loops import MEMORY_OPERANDS, OPERANDS
 
-Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def _plain(value: Any) -> Any:
@@ -71,9 +71,9 @@ class MemoryData(Model):
     """A memory. `r_bw` to `min_w_granularity` are from files before 2025."""
 
     size: Bits
-    r_cost: Cost | None = None
-    w_cost: Cost | None = None
-    area: Cost | None = None
+    r_cost: NonNegative | None = None
+    w_cost: NonNegative | None = None
+    area: NonNegative | None = None
     latency: Annotated[int, Field(ge=0)]
     mem_type: str = "sram"
     auto_cost_extraction: bool = False
@@ -112,10 +112,10 @@ class ArrayData(Model):
 
     dimensions: tuple[ArrayDimension, ...]
     sizes: tuple[Size, ...]
-    unit_energy: Cost | None = None
-    unit_area: Cost | None = None
-    multiplier_energy: Cost | None = None
-    multiplier_area: Cost | None = None
+    unit_energy: NonNegative | None = None
+    unit_area: NonNegative | None = None
+    multiplier_energy: NonNegative | None = None
+    multiplier_area: NonNegative | None = None
     input_precision: tuple[int, ...] | None = None
     is_imc: bool = False
     systolic_dimensions: tuple[ArrayDimension, ...] = ()

@@ -19,7 +19,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters.loopblocks import LoopBlock, mapping_of
 from tilewright_adapters.zigzag.accelerator import Accelerator
-from tilewright_adapters.zigzag.allocation import Loop, Store, allocated, reach, summing
+from tilewright_adapters.zigzag.allocation import Store, ZigZagLoop, allocated, reach, summing
 from tilewright_adapters.zigzag.files import LayerMapping
 from tilewright_adapters.zigzag.workload import Layer
 
@@ -116,13 +116,13 @@ def ordering(said: LayerMapping, sizes: MappingOf[str, int], unrolling: Unrolled
     return [(name, number) for name, number in loops if number > 1]
 
 
-def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[Loop]]:
+def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, list[ZigZagLoop]]:
     """Return the spatial loops per array dimension.
 
     The widest unrolling of a ragged dimension has a fraction, as in ZigZag, so that the remaining
     steps are whole.
     """
-    found: dict[str, list[Loop]] = {}
+    found: dict[str, list[ZigZagLoop]] = {}
     for axis, counts in unrolling.items():
         found[axis] = []
         for name, count in counts.items():

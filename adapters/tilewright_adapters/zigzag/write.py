@@ -20,7 +20,7 @@ from tilewright.schema.problem import Problem
 from tilewright_adapters import sidecar
 from tilewright_adapters.parts import reason, unplaced
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
-from tilewright_adapters.zigzag.allocation import DoesNotFitError, Loop, allocated
+from tilewright_adapters.zigzag.allocation import DoesNotFitError, ZigZagLoop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
 from tilewright_adapters.zigzag.mapping import linked, spatial_loops, within_reach
 from tilewright_adapters.zigzag.workload import read_layer
@@ -310,7 +310,7 @@ def _mapping(
 ) -> tuple[list[dict[str, Any]], list[Reason]]:
     """Return the mapping file, and reasons where ZigZag's allocation rule would keep other tiles."""
     axes = {at: axis for axis, at in _axes(architecture).items()}
-    unrolling: dict[str, list[Loop]] = {axis: [] for axis in axes.values()}
+    unrolling: dict[str, list[ZigZagLoop]] = {axis: [] for axis in axes.values()}
     order: list[tuple[str, int]] = []
     entry_of: list[int] = []
     for loop in reversed(list(mapping.loops())):
@@ -341,7 +341,7 @@ def _elsewhere(
     files: MappingOf[str, Any],
     order: list[tuple[str, int]],
     entry_of: list[int],
-    unrolling: dict[str, list[Loop]],
+    unrolling: dict[str, list[ZigZagLoop]],
 ) -> Iterator[Reason]:
     accelerator = AcceleratorFile.model_validate(files[FILES["architecture"]])
     stores = linked(read_accelerator(accelerator, None).stores, MEMORY_OPERANDS)

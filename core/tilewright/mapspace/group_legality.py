@@ -17,7 +17,7 @@ from tilewright.schema.problem import Tensor
 REPLACED = ("order", "keep", "capacity")
 """Rules of single mappings that a group states for itself: by tensor, and over time."""
 
-Tile = Callable[[str, Place, int], float]
+TileWords = Callable[[str, Place, int], float]
 """Words of the memory that a tensor of the group needs where an entry of a part keeps it."""
 
 
@@ -442,7 +442,7 @@ def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
     )
 
 
-def group_peaks(group: GroupMapping, tile: Tile) -> dict[str, float]:
+def group_peaks(group: GroupMapping, tile: TileWords) -> dict[str, float]:
     """Return memory -> words alive at one moment, at most, in one instance.
 
     A tile lives as long as loops inside its entry go on. One that is kept right above a sequence and
@@ -454,7 +454,7 @@ def group_peaks(group: GroupMapping, tile: Tile) -> dict[str, float]:
     }
 
 
-def _need(group: GroupMapping, memory: str, tile: Tile, part: Part, place: Place, repeated: bool) -> float:
+def _need(group: GroupMapping, memory: str, tile: TileWords, part: Part, place: Place, repeated: bool) -> float:
     always, last, whole = 0.0, list[tuple[str, float]](), set[str]()
     for number, entry in enumerate(part.entries):
         repeated, moved = _steps(group, part, place, number, repeated)

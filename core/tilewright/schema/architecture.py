@@ -22,7 +22,7 @@ from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
-from tilewright.schema.replace import Place, paths_below, replaced
+from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
 from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
@@ -610,7 +610,7 @@ class Architecture(FileModel):
                 found[path] = value
         return found
 
-    def _paths(self) -> Iterator[tuple[str, Place]]:
+    def _paths(self) -> Iterator[tuple[str, ValuePath]]:
         data = self.model_dump(mode="json", exclude={"schema_version", "kind"})
         clusters = data.pop("clusters")
         for index, cluster in enumerate(clusters):

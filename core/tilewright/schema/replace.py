@@ -11,11 +11,11 @@ from tilewright.schema.document import Document, FileModel, suggestion, validate
 
 F = TypeVar("F", bound=FileModel)
 
-Place = tuple[str | int, ...]
+ValuePath = tuple[str | int, ...]
 """Path of a value in the plain data of a schema."""
 
 
-def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Place]], what: str) -> F:
+def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, ValuePath]], what: str) -> F:
     """Return a copy with changed values, validated like a file.
 
     Args:
@@ -27,7 +27,7 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Pl
     Raises:
         InputError: a path is unknown or ambiguous, or the result violates the schema.
     """
-    known: dict[str, list[Place]] = {}
+    known: dict[str, list[ValuePath]] = {}
     for path, place in paths:
         known.setdefault(path, []).append(place)
     data = old.model_dump(mode="json")
@@ -57,7 +57,7 @@ def _hint(path: str, known: Iterable[str]) -> str:
     return f"paths begin with {', '.join(dict.fromkeys(each.partition('.')[0] for each in known))}"
 
 
-def paths_below(data: Any, place: Place = (), prefix: str = "") -> Iterator[tuple[str, Place]]:
+def paths_below(data: Any, place: ValuePath = (), prefix: str = "") -> Iterator[tuple[str, ValuePath]]:
     """Yield the name and path of every value; list items with a `name` are addressed by it."""
     if isinstance(data, dict):
         for key, value in data.items():

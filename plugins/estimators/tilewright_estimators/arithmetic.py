@@ -15,34 +15,36 @@ from tilewright_estimators.sizes import Refused, checked
 
 
 @dataclass(frozen=True)
-class Cost:
+class CircuitCost:
     """Energy in pJ per action, area in square micrometres, leakage in W; costs can be added."""
 
     energy_pj: float = 0.0
     area_um2: float = 0.0
     leakage_w: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.energy_pj + other.energy_pj, self.area_um2 + other.area_um2, self.leakage_w + other.leakage_w)
+    def __add__(self, other: CircuitCost) -> CircuitCost:
+        return CircuitCost(
+            self.energy_pj + other.energy_pj, self.area_um2 + other.area_um2, self.leakage_w + other.leakage_w
+        )
 
-    def times(self, energy: float, area: float | None = None) -> Cost:
+    def times(self, energy: float, area: float | None = None) -> CircuitCost:
         """Return the cost times `energy`, its area times `area` if given.
 
         Leakage is scaled by `energy`, as between technology nodes.
         """
-        return Cost(
+        return CircuitCost(
             self.energy_pj * energy, self.area_um2 * (energy if area is None else area), self.leakage_w * energy
         )
 
 
-ADDER = Cost(0.21, 278.0, 2.4e-6)
-MULTIPLIER = Cost(12.68, 6350.0, 80e-6)
-COMPARATOR = Cost(0.02947, 71.0, 0.0251e-6)
-COUNTER = Cost(0.25074, 495.5, 0.321e-6)
+ADDER = CircuitCost(0.21, 278.0, 2.4e-6)
+MULTIPLIER = CircuitCost(12.68, 6350.0, 80e-6)
+COMPARATOR = CircuitCost(0.02947, 71.0, 0.0251e-6)
+COUNTER = CircuitCost(0.25074, 495.5, 0.321e-6)
 """Costs for 32 bits at 40 nm and a clock period of 1 ns."""
-REGISTER = Cost(0.009, 5.98, 0.0)
+REGISTER = CircuitCost(0.009, 5.98, 0.0)
 """Cost of one bit."""
-FLOATS = {32: Cost(7.93 + 24.4, 2060.0 + 2060.0), 64: Cost(23.3 + 92.9, 5120.0 + 4910.0)}
+FLOATS = {32: CircuitCost(7.93 + 24.4, 2060.0 + 2060.0), 64: CircuitCost(23.3 + 92.9, 5120.0 + 4910.0)}
 """Bits -> floating-point adder plus multiplier, at 40 to 45 nm and a clock period of 5 ns."""
 WIRE_PJ = 0.098
 """Energy per bit and mm, at any node: 0.2 fF per micrometre at 0.7 V."""
@@ -57,25 +59,25 @@ UNMEASURED = "not measured against a chip"
 ALADDIN = "Aladdin's library (Shao et al., ISCA 2014), 40 nm, 1 ns; nodes by Stillmaker and Baas 2017, 0.8 V"
 
 
-def aladdin(node: float, cost: Cost) -> Cost:
+def aladdin(node: float, cost: CircuitCost) -> CircuitCost:
     """Return a cost at another node, given that at 40 nm."""
     return cost.times(energy_from_40(node), area_from_40(node))
 
 
-def adder(bits: float) -> Cost:
+def adder(bits: float) -> CircuitCost:
     """Return the cost of an adder at 40 nm."""
     return ADDER.times(bits / 32)
 
 
-def multiplier(bits: float) -> Cost:
+def multiplier(bits: float) -> CircuitCost:
     return MULTIPLIER.times((bits / 32) ** 2)
 
 
-def mac(multiplier_bits: float, adder_bits: float) -> Cost:
+def mac(multiplier_bits: float, adder_bits: float) -> CircuitCost:
     return multiplier(multiplier_bits) + adder(adder_bits)
 
 
-def address_generator(rows: float) -> Cost:
+def address_generator(rows: float) -> CircuitCost:
     """Return the cost of an address generator at 40 nm, which turns an array into a smart buffer.
 
     It consists of two registers and an adder, all of the width of an address.

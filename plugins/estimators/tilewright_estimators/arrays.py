@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tilewright.plugin.estimator import Accuracy, Attribute, Estimate
-from tilewright_estimators.arithmetic import Cost, address_generator, aladdin, check_node
+from tilewright_estimators.arithmetic import CircuitCost, address_generator, aladdin, check_node
 from tilewright_estimators.grid import Figures
 from tilewright_estimators.sizes import checked
 
@@ -33,7 +33,7 @@ def estimate(
     """
     sizes = checked(component, attributes)
     found = figures(sizes)
-    cost = Cost(found.read_pj if action == "read" else found.write_pj, found.area_um2, found.leak_mw * 1e-3)
+    cost = CircuitCost(found.read_pj if action == "read" else found.write_pj, found.area_um2, found.leak_mw * 1e-3)
     if component == "smart_buffer":
         check_node(node)
         cost += aladdin(node, address_generator(sizes["size_bits"] / sizes["width_bits"]))

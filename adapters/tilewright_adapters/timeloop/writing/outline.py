@@ -26,7 +26,7 @@ _MEANT = ("capacity", "fanout")
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopBounds:
     """A loop of `end` iterations.
 
     It has `last` iterations if all outer loops of its dimension are at their last.
@@ -45,9 +45,9 @@ class Nest:
     """
 
     keep: tuple[str, ...]
-    temporal: list[Loop] = field(default_factory=list)
-    x: list[Loop] = field(default_factory=list)
-    y: list[Loop] = field(default_factory=list)
+    temporal: list[LoopBounds] = field(default_factory=list)
+    x: list[LoopBounds] = field(default_factory=list)
+    y: list[LoopBounds] = field(default_factory=list)
     temporal_permutation: tuple[str, ...] = ()
     spatial_permutation: tuple[str, ...] = ()
     split: int = 0
@@ -305,7 +305,7 @@ def _step(nest: Nest, steps: list[str], mapping: Mapping, index: int, result: Ou
             place(mapping, index),
             f"a second temporal loop over {name} in one level; a Timeloop level has one per dimension",
         )
-    nest.temporal += [Loop(name, 0, 0) for name in steps if name not in twice]
+    nest.temporal += [LoopBounds(name, 0, 0) for name in steps if name not in twice]
 
 
 def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int, result: Outline) -> None:
@@ -330,7 +330,7 @@ def _unroll(nest: Nest, architecture: Architecture, mapping: Mapping, index: int
                 "two_loops", place(mapping, index), f"unrolls {name} along {axis} twice, with other loops between"
             )
         if name not in earlier:
-            mine.append(Loop(name, 0, 0))
+            mine.append(LoopBounds(name, 0, 0))
 
 
 def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list[list[int]], result: Outline) -> None:
@@ -339,7 +339,7 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
     Only the last tile of the whole dimension may be smaller.
     """
     for name, size in problem.dimensions.items():
-        chain: list[tuple[list[Loop], int, int]] = []  # loop, outer tile, inner tile
+        chain: list[tuple[list[LoopBounds], int, int]] = []  # loop, outer tile, inner tile
         for number, (nest, group) in enumerate(zip(nests, groups, strict=True)):
             outer = mapping.entries[group[0]].temporal_tile_sizes[name]
             after = groups[number + 1][0] if number + 1 < len(groups) else None
@@ -364,7 +364,7 @@ def _measure(problem: Problem, mapping: Mapping, nests: list[Nest], groups: list
             last, rest = rest // weight + 1, rest % weight
             for position, loop in enumerate(loops):
                 if loop.dimension == name:
-                    loops[position] = Loop(name, end, last)
+                    loops[position] = LoopBounds(name, end, last)
 
 
 def _order(nest: Nest, mapping: Mapping, group: list[int]) -> None:

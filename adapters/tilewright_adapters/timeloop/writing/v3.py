@@ -9,7 +9,7 @@ from tilewright.schema.architecture import Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.problem import Problem, Rank
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint
-from tilewright_adapters.timeloop.writing.outline import Loop, Outline, Storage, plain
+from tilewright_adapters.timeloop.writing.outline import LoopBounds, Outline, Storage, plain
 from tilewright_adapters.timeloop.writing.sparse import (
     compute_energies,
     density_data,
@@ -218,11 +218,11 @@ def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, 
         yield data | ({} if rule.split is None else {"split": rule.split})
 
 
-def factors(loops: list[Loop], plan: Outline) -> list[str]:
+def factors(loops: list[LoopBounds], plan: Outline) -> list[str]:
     """Return a factor of every dimension: `K=4`, or `K=5,3` if the last has only 3."""
     found = {loop.dimension: loop for loop in loops}
     result = []
     for name, letter in plan.letters.items():
-        loop = found.get(name, Loop(name, 1, 1))
+        loop = found.get(name, LoopBounds(name, 1, 1))
         result.append(f"{letter}={loop.end}" + (f",{loop.last}" if loop.last != loop.end else ""))
     return result

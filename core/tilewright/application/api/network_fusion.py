@@ -16,7 +16,7 @@ from tilewright.application.api.settings import MapSettings
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.network import LayerSearch, MappedLayer, map_searches
-from tilewright.application.run.resident import Cost, Intermediate, ResidentNetwork, group_of
+from tilewright.application.run.resident import Intermediate, LayerCost, ResidentNetwork, group_of
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.schema.architecture import Architecture
@@ -152,7 +152,7 @@ class NetworkFusion(Tabular):
     gain: FusionGain
     layers: tuple[str, ...]
     residents: tuple[Intermediate, ...]
-    costs: tuple[Cost, ...]
+    costs: tuple[LayerCost, ...]
     energy_pj: float
     cycles: float
     bound: float | None

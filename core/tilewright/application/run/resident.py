@@ -61,7 +61,7 @@ class Intermediate:
 
 
 @dataclass(frozen=True)
-class Cost:
+class LayerCost:
     """Cost of a layer in a case.
 
     `value` and `cycles` are those found, `bound` is a lower bound of the objective. All are inf if nothing fits.
@@ -82,7 +82,7 @@ class Placement:
     """
 
     residents: tuple[Intermediate, ...]
-    costs: tuple[Cost, ...]
+    costs: tuple[LayerCost, ...]
     energy_pj: float
     cycles: float
     value: float
@@ -212,7 +212,7 @@ class ResidentNetwork:
     workload: Workload
     configuration: RunConfiguration
     search: Search
-    costs: dict[Case, Cost] = field(default_factory=dict)
+    costs: dict[Case, LayerCost] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise NotConformableError if the objective or the hardware is not covered."""
@@ -277,7 +277,7 @@ class ResidentNetwork:
                 continue
             architecture = self._architecture(case)
             if architecture is None:
-                self.costs[case] = Cost(math.inf, math.inf)
+                self.costs[case] = LayerCost(math.inf, math.inf)
             else:
                 search = LayerSearch(self.distinct[case.problem], self.configuration.on_architecture(architecture))
                 todo.append((case, search))
@@ -374,7 +374,7 @@ class ResidentNetwork:
                 cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
             )
             layer = dataclasses.replace(cost.layer, result=result, report=report)
-            self.costs[case] = Cost(value, min(cost.bound, value), *found, layer)
+            self.costs[case] = LayerCost(value, min(cost.bound, value), *found, layer)
 
     def _architecture(self, case: Case) -> Architecture | None:
         """Return the architecture on which a case is searched; None if it has no mapping."""
@@ -405,17 +405,17 @@ class ResidentNetwork:
             return slices_of_each(left, kept) > left.usable_slices
         return False
 
-    def _cost(self, layer: MappedLayer) -> Cost:
+    def _cost(self, layer: MappedLayer) -> LayerCost:
         """Return the cost of a mapped layer."""
         report, result = layer.report, layer.result
         found = None if report is None else self._counted(layer.problem, report)
         if result is None or found is None:
-            return Cost(
+            return LayerCost(
                 math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
             )
         value = self.configuration.objective.value(*found)
         bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
-        return Cost(value, bound, *found, layer)
+        return LayerCost(value, bound, *found, layer)
 
     def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
         return counted(None if self.home is None else self._home_for(problem), problem, report)
@@ -492,7 +492,7 @@ class ResidentNetwork:
         self.ask([case for cases in asked for case in cases])
         plain, least = 0.0, 0.0
         for layer, cases in zip(self.workload.layers, asked, strict=True):
-            costs = [self.costs.get(case, Cost(math.inf, 0.0)) for case in cases]
+            costs = [self.costs.get(case, LayerCost(math.inf, 0.0)) for case in cases]
             plain += layer.count * costs[0].value
             least += layer.count * min(cost.bound for cost in costs)
         return plain, least
@@ -518,7 +518,7 @@ class ResidentNetwork:
         value, lives = self._least(self._known)
         if self.configuration.objective == CYCLES:
             self._save_energy([self.case(at, live) for at, live in enumerate(lives)])
-        costs = tuple(self.costs.get(self.case(at, live), Cost(math.inf, 0.0)) for at, live in enumerate(lives))
+        costs = tuple(self.costs.get(self.case(at, live), LayerCost(math.inf, 0.0)) for at, live in enumerate(lives))
         counts = [layer.count for layer in self.workload.layers]
         return Placement(
             tuple(self.may_stay[at] for at in sorted(frozenset().union(*lives))),

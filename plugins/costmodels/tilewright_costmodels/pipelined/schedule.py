@@ -35,7 +35,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Tile:
+class TileTransfer:
     """Tile of one tensor at a storage level, and the words of one transfer.
 
     These are an even part of the total. Where each step loads its operands again, they are the whole tile.
@@ -62,20 +62,20 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelTransfers:
     """Temporal loops of one storage level, and its tiles."""
 
     first: int
     """Position of its first loop."""
     trips: tuple[int, ...]
-    tiles: tuple[Tile, ...]
+    tiles: tuple[TileTransfer, ...]
     step_cycles: int
     """Least cycles of a step."""
 
 
 def levels_of(
     problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int], traffic: Traffic
-) -> list[Level]:
+) -> list[LevelTransfers]:
     """Return the storage levels of a legal mapping, outermost first.
 
     Args:
@@ -110,7 +110,7 @@ def levels_of(
             width = source.words_of(tensor)
             cycles = request_cycles(mapping, tensor, holding[parent], entry, source, target.timing.requests)
             tiles.append(
-                Tile(
+                TileTransfer(
                     prefetch=target.timing.prefetch,
                     innermost=innermost,
                     times=math.prod(loop.trips for loop in outside[: innermost + 1]),
@@ -126,7 +126,7 @@ def levels_of(
                 )
             )
         step_cycles = max((memory.timing.step_cycles for memory in kept if memory is not None), default=0)
-        levels.append(Level(len(outside) - len(own), own, tuple(tiles), step_cycles))
+        levels.append(LevelTransfers(len(outside) - len(own), own, tuple(tiles), step_cycles))
     return levels
 
 
@@ -154,7 +154,7 @@ def request_cycles(
 
 
 def transfer_cycles(
-    tiles: Iterable[Tile],
+    tiles: Iterable[TileTransfer],
     prices: MappingOf[str, Price],
     arriving: int | None,
     leaving: int | None,
@@ -181,7 +181,7 @@ def transfer_cycles(
     return max(asked.values(), default=0.0) + (waits if latency else 0)
 
 
-def steps_of(level: Level, start: int, end: int) -> dict[tuple[int, int], int]:
+def steps_of(level: LevelTransfers, start: int, end: int) -> dict[tuple[int, int], int]:
     """Count the steps of a level between two boundaries outside, by the boundaries before and after each."""
     pairs = Counter[tuple[int, int]]()
     innermost = level.first + len(level.trips) - 1
@@ -224,7 +224,7 @@ class Schedule:
         self,
         architecture: Architecture,
         prices: MappingOf[str, Price],
-        levels: Sequence[Level],
+        levels: Sequence[LevelTransfers],
         compute_cycles: float,
         stationary: int,
     ):
@@ -295,7 +295,7 @@ def schedule_cycles(
     return max(schedule.cycles(), busy_cycles(levels, prices))
 
 
-def busy_cycles(levels: Sequence[Level], prices: MappingOf[str, Price]) -> float:
+def busy_cycles(levels: Sequence[LevelTransfers], prices: MappingOf[str, Price]) -> float:
     """Return the cycles of the busiest memory: all transfers of the run, without latencies."""
     amounts = "read", "filled", "updated", "read_requests", "updated_requests"
     every = [

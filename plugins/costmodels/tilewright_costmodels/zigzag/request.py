@@ -24,7 +24,7 @@ from tilewright_notations.operand_loops import (
     widths,
 )
 
-Loop = tuple[str, int | float]
+ZigZagLoop = tuple[str, int | float]
 """Dimension and trips."""
 _MAX_PARTS = 10**6
 """Maximum number of parts of a bit. Parts turn fractions of a bit per cycle into integers."""
@@ -204,9 +204,9 @@ def _is_shared(port: Port) -> bool:
     return all(any(action.endswith(ends) for action in actions) for ends in READS_AND_WRITES)
 
 
-def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[Loop]]:
+def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -> list[list[ZigZagLoop]]:
     """Return the temporal loops of each memory, innermost first: those that iterate while it keeps its tile."""
-    levels: list[list[Loop]] = [[] for _ in residences]
+    levels: list[list[ZigZagLoop]] = [[] for _ in residences]
     for loop in reversed([loop for loop in mapping.loops() if not loop.spatial]):
         level = next(residence.level for residence in residences if residence.entry < loop.entry)
         levels[level].append((names[loop.dimension], loop.trips))
@@ -215,7 +215,7 @@ def _temporal(mapping: Mapping, residences: list[Held], names: dict[str, str]) -
 
 def _spatial(
     widths_of_loops: MappingOf[tuple[int, str], int | float], residences: list[Held], names: dict[str, str]
-) -> list[list[Loop]]:
+) -> list[list[ZigZagLoop]]:
     """Return the unrollings of each memory, innermost first, between it and the next memory inside.
 
     The last list has the unrollings outside all memories.

@@ -31,7 +31,7 @@ Key = tuple[int, str]
 
 
 @dataclass
-class Place:
+class KeptTensor:
     """One tensor in one memory, and its dense accesses from inside.
 
     Attributes:
@@ -116,15 +116,15 @@ class Executor:
         """
         self.problem, self.architecture, self.mapping = problem, architecture, mapping
         self.trace, self.touched, self.present = trace, touched, present
-        self.places: dict[Key, Place] = {}
+        self.places: dict[Key, KeptTensor] = {}
         for tensor in problem.tensors:
             for place in self._prepared(tensor, coordinates[tensor.name]):
                 self.places[place.entry, tensor.name] = place
 
-    def _prepared(self, tensor: Tensor, coordinates: Ints) -> Iterator[Place]:
+    def _prepared(self, tensor: Tensor, coordinates: Ints) -> Iterator[KeptTensor]:
         entries = [at for at, entry in enumerate(self.mapping.entries) if tensor.name in (entry.keep or ())]
         ranks: tuple[Rank, ...] | None = None
-        words, found = self.touched[tensor.name], list[Place]()
+        words, found = self.touched[tensor.name], list[KeptTensor]()
         inner = tiles_of(self.trace, words, None)
         for entry, child in reversed(list(zip(entries, [*entries[1:], None], strict=True))):
             memory = self.architecture.cluster(self.mapping.entries[entry].target).memory_for(tensor)
@@ -140,7 +140,9 @@ class Executor:
             accesses = make(inner, connection, child is not None)
             omits = spec is not None and spec.is_compressed
             found.append(
-                Place(entry, tensor, memory, tiles, ranks or (), contents, accesses, inner, spec is not None, omits)
+                KeptTensor(
+                    entry, tensor, memory, tiles, ranks or (), contents, accesses, inner, spec is not None, omits
+                )
             )
             inner = tiles
         for outer, place in zip(found[1:], found, strict=False):
@@ -205,7 +207,7 @@ class Executor:
                 for saving in memory.sparse.actions_on(self.problem.tensors) if memory.sparse else ():
                     yield at, saving
 
-    def place(self, name: str, entry: int) -> Place:
+    def place(self, name: str, entry: int) -> KeptTensor:
         """Return the nearest memory from an entry outwards that keeps a tensor.
 
         Raises:
@@ -216,7 +218,7 @@ class Executor:
                 return self.places[at, name]
         raise RefusedError("sparse_target", name, "no memory from there outwards keeps it")
 
-    def _kept(self, place: Place, saving: Saving) -> Flags:
+    def _kept(self, place: KeptTensor, saving: Saving) -> Flags:
         """Return which accesses are made, [access, draw]: no condition's words are all zero.
 
         These words are used together with the tiles that the access serves.
@@ -229,7 +231,7 @@ class Executor:
         assert made is not None
         return made
 
-    def _words_of(self, place: Place) -> Flags:
+    def _words_of(self, place: KeptTensor) -> Flags:
         """Return which accesses move a word: those of nonzeros if the memory compresses the tensor, else all."""
         flags = self.present[place.tensor.name][place.accesses.words]
         return flags if place.omits_zeros else np.ones_like(flags)
@@ -251,7 +253,7 @@ class Executor:
                 self._fill(place, inside, alive & kept, served)
         return left
 
-    def _count(self, place: Place, inside: Place | None, kind: int, alive: Flags, kept: Flags) -> None:
+    def _count(self, place: KeptTensor, inside: KeptTensor | None, kind: int, alive: Flags, kept: Flags) -> None:
         """Count the accesses of a memory from inside.
 
         Args:
@@ -279,7 +281,7 @@ class Executor:
             self._add(place, ACTUAL, action, spared, holder, slice(moved, None))  # they lead to the tile
             counts.omitted[:, :, action] += self._pieces(place, omitted, holder)
 
-    def _fill(self, place: Place, inside: Place, made: Flags, served: Flags) -> None:
+    def _fill(self, place: KeptTensor, inside: KeptTensor, made: Flags, served: Flags) -> None:
         """Count the words that the memory inside receives.
 
         Args:
@@ -294,7 +296,7 @@ class Executor:
         self._add(inside, ACTUAL, FILL, flags & exists, tile)
         counts.omitted[:, :, FILL] += self._pieces(inside, ~flags & exists, tile)
 
-    def _holders(self, place: Place) -> Ints:
+    def _holders(self, place: KeptTensor) -> Ints:
         """Return the tile of the memory that each access reads or updates, [access]."""
         of_inner = np.zeros(len(place.inner), dtype=np.int64)
         of_inner[place.inner.of_operation] = place.tiles.of_operation
@@ -302,20 +304,20 @@ class Executor:
         holder[place.accesses.access] = of_inner[place.accesses.tile]
         return holder
 
-    def _exists(self, place: Place) -> Flags:
+    def _exists(self, place: KeptTensor) -> Flags:
         """Return whether each tile was sent, [tile, draw]: a memory with a format sends no empty tiles."""
         held = place.contents.held > 0
         return np.ones_like(held) if place.sent_empty else held
 
     def _add(
-        self, place: Place, kind: int, action: int, flags: Flags, holder: Ints, ranks: slice = slice(None)
+        self, place: KeptTensor, kind: int, action: int, flags: Flags, holder: Ints, ranks: slice = slice(None)
     ) -> None:
         """Add the metadata of accesses."""
         self.counts[place.entry, place.tensor.name].metadata[ranks, :, kind, action] += self._pieces(
             place, flags, holder
         )[ranks]
 
-    def _pieces(self, place: Place, flags: Flags, holder: Ints) -> NDArray[np.float64]:
+    def _pieces(self, place: KeptTensor, flags: Flags, holder: Ints) -> NDArray[np.float64]:
         """Return the metadata of accesses, [rank, metadata or payload, draw].
 
         As many accesses as a tile has words move its metadata once.
@@ -348,7 +350,7 @@ class Executor:
         return kinds, sum_of(busy, self.trace.unit_indices, units)
 
 
-def _check_compression(outer: Place, inner: Place) -> None:
+def _check_compression(outer: KeptTensor, inner: KeptTensor) -> None:
     """Check that a memory can change the form of a tensor.
 
     Raises:

@@ -27,7 +27,7 @@ from tilewright_costmodels.oracle.sparse.execution import (
     UPDATE,
     Counts,
     Executor,
-    Place,
+    KeptTensor,
 )
 
 Means = NDArray[np.float64]
@@ -42,7 +42,7 @@ class SparseResidency(TensorResidency):
         expanded, packed: words that are decompressed and compressed, all instances.
     """
 
-    place: Place
+    place: KeptTensor
     found: Counts
     expanded: float
     packed: float
