@@ -8,7 +8,7 @@ from pathlib import Path
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import Document, FileModel, read_document, validate
@@ -20,6 +20,7 @@ from tilewright.schema.workload import Workload
 from tilewright_adapters.members import chosen
 from tilewright_adapters.parts import gathered, unplaced
 
+TABLE = NotationTable("Tilewright's files", written=HARDWARE_ATTRIBUTES)
 PARTS = ("problem", "architecture", "mapping", "constraints", "group")
 
 
@@ -52,7 +53,7 @@ class NativeAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against directives and model options."""
-        return Verdict(reasons=tuple(unplaced("Tilewright's files", inputs, PARTS, sparse=True)))
+        return Verdict(reasons=tuple(unplaced(TABLE, inputs, PARTS)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         verdict = self.expressible(inputs)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewright.errors import InputError, Location, Reason
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import InputSet, NotationTable
 
 _UNPLACED = {
     "constraints": "{title} cannot express constraints",
@@ -14,6 +15,14 @@ _UNPLACED = {
     "directives": "{title} cannot express directives, whose tiles may overlap",
     "model_options": "{title} cannot express model options: {options}",
 }
+
+
+@dataclass
+class Written:
+    """Files, or sections of one, as data; and reasons why others cannot be written."""
+
+    files: dict[str, Any] = field(default_factory=dict)
+    reasons: list[Reason] = field(default_factory=list)
 
 
 def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
@@ -31,28 +40,25 @@ def reason(code: str, where: str, message: str) -> Reason:
     return Reason(code=code, where=where, message=message)
 
 
-def unplaced(title: str, inputs: InputSet, held: Collection[str], sparse: bool = False) -> Iterator[Reason]:
-    """Yield a reason for each part that is not in `held`, and one if there is nothing to write.
-
-    Densities and sparse hardware are such parts, unless `sparse` is set.
+def unplaced(table: NotationTable, inputs: InputSet, held: Collection[str]) -> Iterator[Reason]:
+    """Yield a reason for each part and each attribute of hardware without a place, and one if there is nothing to write.
 
     Args:
-        title: name of the files, for messages.
+        table: attributes that the notation can express. If sparse hardware is one, it can express densities, too.
         inputs: the input set.
         held: parts that the notation can express.
-        sparse: whether it can express densities and sparse hardware.
     """
+    title = table.title
     for name, message in _UNPLACED.items():
         part = getattr(inputs, name)
         if part and name not in held:
             where = f"{name} {part.name}" if name != "model_options" else "the input set"
             yield reason(name, where, message.format(title=title, options=", ".join(inputs.model_options)))
-    for tensor in () if sparse or inputs.problem is None else inputs.problem.tensors:
+    for tensor in () if "sparse" in table.written or inputs.problem is None else inputs.problem.tensors:
         if tensor.density is not None:
             yield reason("density", f"tensor {tensor.name}", f"{title} cannot express densities")
-    for part in () if sparse or inputs.architecture is None else inputs.architecture.parts:
-        if part.sparse is not None:
-            yield reason("sparse", part.name, f"{title} cannot express sparse hardware")
+    if inputs.architecture is not None:
+        yield from table.refused(inputs.architecture, inputs.problem)
     if inputs.group is None and all(getattr(inputs, name) is None for name in held):
         *others, last = held
         yield reason("nothing", "the input set", f"there is no {', '.join(others)} or {last}")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import InputSet, NotationTable
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
@@ -19,22 +19,30 @@ from tilewright.schema.problem import Problem, Tensor
 from tilewright_adapters import sidecar
 from tilewright_adapters.accelforge.hardware import IN_TURN, SEPARATE_PORTS
 from tilewright_adapters.accelforge.workload import DEFAULT_BITS
-from tilewright_adapters.parts import reason, unplaced
+from tilewright_adapters.parts import Written, reason, unplaced
 
 FILES = {"arch": "arch.yaml", "workload": "workload.yaml", "mapping": "mapping.yaml"}
+TABLE = NotationTable(
+    "AccelForge's files",
+    written=(
+        *("capacity_words", "word_bits", "bits_per_value", "block_words", "multiple_buffering", "cycles_per_operation"),
+        *("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle"),
+    ),
+    beside=("technology", "ports", "power_gated_at"),
+    instead={
+        "footprint": "AccelForge counts bounding boxes",
+        "leakage": "leakage is not supported for AccelForge",
+        "macro": "AccelForge has separate instances",
+        "operands": "AccelForge's files have no such key",
+        "timing": "in AccelForge everything overlaps",
+        "update_energy": "AccelForge uses a write's energy",
+    },
+)
 _HERTZ = 1e9
 """Cycles per second of an architecture without a clock: 1 GHz."""
 _TAKEN = {"all", "tensors", "nothing", "inputs", "outputs", "intermediates", "shared", "persistent", "total"} | {
     "input", "weight", "output", "and", "or", "not", "exists", "mod", "max", "min", "floor", "ceil", "inf", "len", "sum",
 }  # fmt: skip
-
-
-@dataclass
-class Written:
-    """Sections as data, and reasons why they cannot be written."""
-
-    sections: dict[str, Any] = field(default_factory=dict)
-    reasons: list[Reason] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class Node:
 
 def written(inputs: InputSet) -> Written:
     """Return the sections of the inputs, or every reason why AccelForge cannot express them."""
-    result = Written(reasons=list(unplaced("AccelForge's files", inputs, sidecar.PARTS)))
+    result = Written(reasons=list(unplaced(TABLE, inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += _unused(problem)
@@ -66,17 +74,17 @@ def written(inputs: InputSet) -> Written:
     names = _Names(problem) if problem is not None else None
     bits = architecture.memories[0].word_bits if architecture is not None else DEFAULT_BITS
     if problem is not None and names is not None:
-        result.sections["workload"] = _workload(problem, names, bits)
+        result.files["workload"] = _workload(problem, names, bits)
     if architecture is not None:
-        result.sections["arch"] = {"nodes": list(_nodes(architecture, problem, mapping, names))}
+        result.files["arch"] = {"nodes": list(_nodes(architecture, problem, mapping, names))}
     if problem is not None and architecture is not None and mapping is not None and names is not None:
-        result.sections["mapping"] = {"nodes": list(_mapping(problem, architecture, mapping, names))}
+        result.files["mapping"] = {"nodes": list(_mapping(problem, architecture, mapping, names))}
     return result
 
 
 def texts(result: Written) -> dict[str, str]:
     """Return the files as YAML."""
-    return {FILES[name]: _yaml(name, data) for name, data in result.sections.items()}
+    return {FILES[name]: _yaml(name, data) for name, data in result.files.items()}
 
 
 def _yaml(name: str, data: Any) -> str:
@@ -127,24 +135,11 @@ def _unused(problem: Problem) -> Iterator[Reason]:
 
 
 def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
-    for part in architecture.distinct_parts(problem):
-        yield reason("footprint", part, "it stores distinct words only; AccelForge counts bounding boxes")
-    if architecture.compute.operands != 2:
-        text = f"an operation multiplies {architecture.compute.operands} operands; AccelForge's files have no such key"
-        yield reason("operands", architecture.compute.name, text)
-    for part in architecture.timed_parts:
-        yield reason("timing", part, "transfers or operands wait for it; in AccelForge everything overlaps")
     for cluster in architecture.clusters:
         network = cluster.fanout.network
         if network != type(network)():
             yield reason("network", cluster.name, "AccelForge has no energies, bandwidth or latency of networks")
         for memory in cluster.memories:
-            if memory.accumulation_energy_pj != memory.write_energy_pj:
-                message = f"updates cost {memory.accumulation_energy_pj:g} pJ; AccelForge uses a write's energy"
-                yield reason("update_energy", memory.name, message)
-            if memory.instances_per_macro != 1:
-                message = f"{memory.instances_per_macro} instances in one array; AccelForge has separate instances"
-                yield reason("macro", memory.name, message)
             if memory.bits_per_value and problem is None:
                 message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"
                 yield reason("widths", memory.name, message)
@@ -153,8 +148,6 @@ def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[R
                     "reads and writes share its bandwidth, next to limits of their own; AccelForge has one of both"
                 )
                 yield reason("bandwidth", memory.name, message)
-            if memory.leakage_pj_per_cycle:
-                yield reason("leakage", memory.name, "it leaks; leakage is not supported for AccelForge")
             if memory.usable_words == 0:
                 message = f"{memory.multiple_buffering:g} copies leave less than a word; AccelForge's size is the capacity of one copy"
                 yield reason("buffering", memory.name, message)

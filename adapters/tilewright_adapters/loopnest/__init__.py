@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tilewright.errors import InputError, NotConformableError, Reason, Verdict
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.architecture import Architecture
 from tilewright_adapters.loopnest.read import read_parts
 from tilewright_adapters.loopnest.write import write_text
 from tilewright_adapters.parts import gathered, unplaced
 
 FILE = "loopnest.txt"
+TABLE = NotationTable("a loop nest", written=HARDWARE_ATTRIBUTES - {"sparse"})
 PARTS = ("problem", "architecture", "mapping")
 
 
@@ -36,7 +37,7 @@ class LoopNestAdapter:
 
     def expressible(self, inputs: InputSet) -> Verdict:
         """Return reasons against constraints, directives, model options and estimate records."""
-        return Verdict(reasons=(*unplaced("a loop nest", inputs, PARTS), *_estimated(inputs.architecture)))
+        return Verdict(reasons=(*unplaced(TABLE, inputs, PARTS), *_estimated(inputs.architecture)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
         """Return one file, `loopnest.txt`."""

@@ -18,8 +18,8 @@ from tilewright_adapters.maestro.write import faults, plain_name, write_program
 from tilewright_adapters.members import chosen, files_of
 from tilewright_adapters.parts import unplaced
 from tilewright_notations.directives import DirectiveHardware, DirectiveProgram
-from tilewright_notations.directives.plan import plan_of
-from tilewright_notations.directives.roles import refusal, roles_of
+from tilewright_notations.directives.plan import TABLE, plan_of
+from tilewright_notations.directives.roles import roles_of
 from tilewright_notations.directives.tiles import array_of, problem_of
 from tilewright_notations.directives.translation import directives_of
 
@@ -179,7 +179,7 @@ def _program(inputs: InputSet) -> tuple[DirectiveProgram | None, tuple[Reason, .
 
 
 def _unsupported(inputs: InputSet) -> Iterator[Reason]:
-    yield from unplaced("MAESTRO's files", inputs, (*sidecar.PARTS, "directives"))
+    yield from unplaced(TABLE, inputs, (*sidecar.PARTS, "directives"))
     if not isinstance(inputs.directives, DirectiveProgram | None):
         message = "is not in MAESTRO's directives"
         yield Reason(code="notation", where=f"program {inputs.directives.name}", message=message)
@@ -201,9 +201,7 @@ def _translated(inputs: InputSet) -> DirectiveProgram:
     """
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     assert problem is not None and architecture is not None and mapping is not None
-    roles, plan = roles_of(problem), plan_of(architecture)
-    for part in architecture.distinct_parts(problem):
-        raise refusal("footprint", part, "stores distinct words only; MAESTRO counts bounding boxes")
+    roles, plan = roles_of(problem), plan_of(architecture, problem)
     verdict = legality(problem, architecture, mapping)
     if not verdict:
         raise NotConformableError("adapter maestro", verdict.reasons)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from tilewright.errors import NotConformableError, Reason, Verdict
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, InputSet, NotationTable
 from tilewright.schema.document import dump_yaml
 from tilewright_adapters.parts import unplaced
 from tilewright_adapters.union.layout import OPERATIONS
 from tilewright_adapters.union.read import read_files
 from tilewright_adapters.union.write import architecture_text, mapping_text, problem_text
 
+TABLE = NotationTable("Union's files", written=HARDWARE_ATTRIBUTES - {"sparse"})
 PARTS = ("problem", "architecture", "mapping", "constraints")
 
 
@@ -57,7 +58,7 @@ class UnionAdapter:
 
 def _reasons(inputs: InputSet) -> Iterator[Reason]:
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
-    yield from unplaced("Union's files", inputs, PARTS)
+    yield from unplaced(TABLE, inputs, PARTS)
     if problem is not None and problem.operation in OPERATIONS:
         message = f"'{problem.operation}' would be read as '{OPERATIONS[problem.operation]}'"
         yield Reason(code="operation", where=f"problem {problem.name}", message=message)

@@ -6,19 +6,18 @@ import math
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import InputSet, NotationTable
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright_adapters import sidecar
-from tilewright_adapters.parts import reason, unplaced
+from tilewright_adapters.parts import Written, reason, unplaced
 from tilewright_adapters.zigzag.accelerator import DEFAULT_BITS, ROLES, read_accelerator
 from tilewright_adapters.zigzag.allocation import DoesNotFitError, ZigZagLoop, allocated
 from tilewright_adapters.zigzag.files import AcceleratorFile, LayerData
@@ -37,22 +36,32 @@ from tilewright_notations.operand_loops import (
 )
 
 FILES = {"architecture": "accelerator.yaml", "problem": "workload.yaml", "mapping": "mapping.yaml"}
+TABLE = NotationTable(
+    "ZigZag's files",
+    written=(
+        *("technology", "capacity_words", "word_bits", "bits_per_value", "block_words", "multiple_buffering"),
+        *("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle"),
+    ),
+    beside=("footprint", "power_gated_at"),
+    instead={
+        "cycles_per_operation": "ZigZag has one",
+        "leakage": "ZigZag has no leakage",
+        "macro": "ZigZag has separate instances",
+        "operands": "ZigZag's has two",
+        "ports": "files for ZigZag are written with one for reads and one for writes",
+        "shared_bandwidth": "files for ZigZag are written with one for each",
+        "timing": "ZigZag has its own rules for waits",
+        "update_energy": "ZigZag uses a write's energy",
+    },
+)
 _MAX_BITS = 2**40
 """Size in bits of an unlimited memory."""
 _DIMENSION = re.compile(r"[A-Z]+\d*")
 
 
-@dataclass
-class Written:
-    """Files as data, and reasons against those that are missing."""
-
-    files: dict[str, Any] = field(default_factory=dict)
-    reasons: list[Reason] = field(default_factory=list)
-
-
 def written(inputs: InputSet) -> Written:
     """Return the files that ZigZag can express, and every reason against the others."""
-    result = Written(reasons=list(unplaced("ZigZag's files", inputs, sidecar.PARTS)))
+    result = Written(reasons=list(unplaced(TABLE, inputs, sidecar.PARTS)))
     problem, architecture, mapping = inputs.problem, inputs.architecture, inputs.mapping
     if problem is not None:
         result.reasons += unsuited(problem)
@@ -125,14 +134,6 @@ def _operation(problem: Problem) -> Iterator[Reason]:
 
 
 def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterator[Reason]:
-    compute = architecture.compute
-    if compute.cycles_per_operation != 1:
-        message = f"{compute.cycles_per_operation} cycles per operation; ZigZag has one"
-        yield reason("cycles_per_operation", compute.name, message)
-    if compute.operands != 2:
-        yield reason("operands", compute.name, f"an operation multiplies {compute.operands} operands; ZigZag's has two")
-    for part in architecture.timed_parts:
-        yield reason("timing", part, "it states a timing; ZigZag has its own rules for waits")
     fanned = [cluster.name for cluster in architecture.clusters if cluster.fanout.size > 1]
     if len(fanned) > 4:
         yield reason("fanouts", "architecture", f"{len(fanned)} fanouts; ZigZag has D1 to D4")
@@ -149,30 +150,8 @@ def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterato
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:
-    if memory.accumulation_energy_pj != memory.write_energy_pj:
-        yield reason(
-            "update_energy",
-            memory.name,
-            f"updates cost {memory.accumulation_energy_pj:g} pJ; ZigZag uses a write's energy",
-        )
-    if memory.instances_per_macro != 1:
-        yield reason(
-            "macro", memory.name, f"{memory.instances_per_macro} instances in one array; ZigZag has separate instances"
-        )
-    if memory.ports:
-        yield reason(
-            "ports", memory.name, "it defines ports; files for ZigZag are written with one for reads and one for writes"
-        )
-    if memory.leakage_pj_per_cycle:
-        yield reason("leakage", memory.name, "it leaks; ZigZag has no leakage")
     if memory.multiple_buffering not in (1.0, 2.0):
         yield reason("buffering", memory.name, f"{memory.multiple_buffering:g} copies of a tile; ZigZag has one or two")
-    if memory.shared_bandwidth_words_per_cycle is not None:
-        yield reason(
-            "bandwidth",
-            memory.name,
-            "reads and writes share its bandwidth; files for ZigZag are written with one for each",
-        )
     for way, words in memory.bandwidths:
         if words is None:
             continue

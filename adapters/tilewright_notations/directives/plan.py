@@ -5,10 +5,29 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tilewright.errors import NotConformableError
+from tilewright.plugin.adapter import NotationTable
 from tilewright.schema.architecture import Architecture, Cluster, Memory, Network
+from tilewright.schema.problem import Problem
 from tilewright_notations.directives.roles import refusal
 
 UNLIMITED = 2**31 - 1
+TABLE = NotationTable(
+    "MAESTRO's files",
+    written=("capacity_words", "read_bandwidth_words_per_cycle"),
+    beside=(
+        *("technology", "word_bits", "update_energy_pj", "write_bandwidth_words_per_cycle", "ports", "block_words"),
+        *("instances_per_macro", "multiple_buffering", "leakage_pj_per_cycle", "power_gated_at"),
+    ),
+    instead={
+        "cycles_per_operation": "MAESTRO has one",
+        "footprint": "MAESTRO counts bounding boxes",
+        "operands": "MAESTRO's has two",
+        "shared_bandwidth": "MAESTRO has none of that kind",
+        "timing": "MAESTRO has its own rules for waits",
+        "widths": "MAESTRO counts words",
+    },
+)
 
 
 @dataclass(frozen=True)
@@ -33,33 +52,20 @@ class Plan:
         return _capacity(self.l2)
 
 
-def plan_of(architecture: Architecture) -> Plan:
-    """Return the architecture in MAESTRO's terms.
+def plan_of(architecture: Architecture, problem: Problem | None = None) -> Plan:
+    """Return the architecture in MAESTRO's terms, for a problem (None: any).
 
     Raises:
-        NotConformableError: MAESTRO cannot express the memory levels, a bandwidth, the networks or the value widths.
+        NotConformableError: MAESTRO cannot express the memory levels, a bandwidth, the networks or an attribute.
     """
     holding = [cluster for cluster in architecture.clusters if cluster.memories]
     if len(holding) not in (2, 3):
         names = ", ".join(cluster.name for cluster in holding)
         message = f"has memories in {names}; MAESTRO has L2 and L1, and DRAM as a bandwidth"
         raise refusal("levels", architecture.name, message)
-    if architecture.compute.cycles_per_operation != 1:
-        raise refusal("compute", architecture.name, "an operation takes several cycles; MAESTRO has one")
-    if architecture.compute.operands != 2:
-        raise refusal(
-            "operands", architecture.name, "an operation multiplies other than two operands; MAESTRO's has two"
-        )
+    if refused := tuple(TABLE.refused(architecture, problem)):
+        raise NotConformableError("MAESTRO", refused)
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
-    if architecture.timed_parts:
-        raise refusal("timing", architecture.timed_parts[0], "states a timing; MAESTRO has its own rules for waits")
-    for memory in architecture.memories:
-        if memory.bits_per_value:
-            raise refusal("widths", memory.name, "has values of several widths; MAESTRO counts words")
-        if memory.shared_bandwidth_words_per_cycle is not None:
-            raise refusal(
-                "bandwidth", memory.name, "its reads and writes share a bandwidth; MAESTRO has none of that kind"
-            )
     network = l2.fanout.network
     _check_networks(architecture, l2)
     return Plan(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.mapspace.batch import MappingBatch
     from tilewright.mapspace.candidates import Candidates
     from tilewright.mapspace.legality import legality
-    from tilewright.plugin.adapter import Adapter, InputSet
+    from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, Adapter, InputSet, NotationTable
     from tilewright.plugin.capabilities import Capabilities
     from tilewright.plugin.composed import ComposedModel, CycleLimit
     from tilewright.plugin.costmodel import (
@@ -147,6 +147,7 @@ __all__ = [
     "GroupModel",
     "GroupResult",
     "GroupTask",
+    "HARDWARE_ATTRIBUTES",
     "INTERFACE",
     "Index",
     "InputSet",
@@ -165,6 +166,7 @@ __all__ = [
     "NetworkReport",
     "NoOptions",
     "Nonzeros",
+    "NotationTable",
     "Objective",
     "Options",
     "Origin",

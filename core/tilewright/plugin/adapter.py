@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -11,7 +11,8 @@ from typing import Protocol, runtime_checkable
 from tilewright.errors import Reason, Verdict
 from tilewright.plugin.edges import Edges
 from tilewright.plugin.program import Program
-from tilewright.schema.architecture import Architecture
+from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.attribute import attributes_of
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
@@ -21,6 +22,8 @@ from tilewright.schema.report import Report
 
 SIDECAR = "tilewright.yaml"
 """Name of the file that holds what the other tool's files cannot express."""
+HARDWARE_ATTRIBUTES = frozenset((*attributes_of(Memory), *attributes_of(Compute)))
+"""Fields of memories and of compute units that declare an attribute."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,34 @@ class InputSet:
     model_options: MappingOf[str, object] = field(default_factory=dict)
     origin: Origin | None = field(default=None, compare=False)
     objective: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class NotationTable:
+    """Attributes of memories and of compute units in a notation. What is in neither collection is refused.
+
+    Attributes:
+        title: Name of the tool or of its files.
+        written: Attributes that the files express, perhaps with conditions that the adapter checks.
+        beside: Attributes that have no effect in the tool, and that no file of it needs.
+        instead: Code of another attribute -> what the tool does or has instead, for the reason.
+    """
+
+    title: str
+    written: Collection[str]
+    beside: Collection[str] = ()
+    instead: MappingOf[str, str] = field(default_factory=dict)
+
+    def refused(self, architecture: Architecture, problem: Problem | None = None) -> Iterator[Reason]:
+        """Yield a reason against each attribute that the architecture states and the notation lacks.
+
+        Args:
+            architecture: the hardware.
+            problem: the problem that it is written for; None: any.
+        """
+        for stated in architecture.stated(problem):
+            if stated.field not in self.written and stated.field not in self.beside:
+                yield stated.against(self.instead.get(stated.attribute.code, f"{self.title} cannot express it"))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ models any affine nest. Declarations are checked without importing the plugin.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilewright.errors import Reason, Verdict
@@ -13,6 +14,7 @@ from tilewright.values import Model
 
 if TYPE_CHECKING:
     from tilewright.schema.architecture import Architecture
+    from tilewright.schema.attribute import Stated
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
 
@@ -127,39 +129,27 @@ class Capabilities(Model):
     def judge_hardware(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Return a reason for every part of the hardware that only some cost models count.
 
-        These are values that are not one word wide, bandwidth that reads and writes share, formats
-        and savings of sparse hardware, timing, and meshes. Memories that leave holes out count as well.
+        These are attributes that a part states and whose capability is missing, sparse hardware, and meshes.
         """
         reasons = [
-            Reason(
-                code="shared_bandwidth",
-                where=memory.name,
-                message="reads and writes share its bandwidth (shared_bandwidth_words_per_cycle), which is not counted",
-            )
-            for memory in architecture.memories
-            if memory.shared_bandwidth_words_per_cycle is not None and not self.shared_bandwidth
+            stated.against(f"{stated.field} is not counted")
+            for stated in self.uncounted(problem, architecture)
+            if stated.attribute.warning is None
         ]
-        for memory in architecture.memories if not self.value_widths else ():
-            odd = [t.name for t in problem.tensors if memory.may_hold(t) and memory.words_of(t) != 1]
-            if odd:
-                text = (
-                    f"values of {', '.join(odd)} are not as wide as its words (bits_per_value); only words are counted"
-                )
-                reasons.append(Reason(code="widths", where=memory.name, message=text))
         if architecture.sparse_parts and not self.sparse:
             text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
             reasons.append(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text))
-        if architecture.timed_parts and not self.timing:
-            text = "its timing (timing, fill_drain_cycles, instruction) is not counted"
-            reasons += [Reason(code="timing", where=part, message=text) for part in architecture.timed_parts]
-        for part in architecture.distinct_parts(problem) if not self.distinct_footprints else ():
-            text = "it stores distinct words only (footprint), but bounding boxes of strided tiles are counted"
-            reasons.append(Reason(code="footprint", where=part, message=text))
         for cluster in architecture.clusters if not self.meshes else ():
             if cluster.fanout.network.meshes:
                 text = "the links of its meshes are not counted"
                 reasons.append(Reason(code="mesh", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
+
+    def uncounted(self, problem: Problem, architecture: Architecture) -> Iterator[Stated]:
+        """Yield the attributes that the architecture states for the problem, and whose capability is missing."""
+        for stated in architecture.stated(problem):
+            if stated.attribute.capability is not None and not getattr(self, stated.attribute.capability):
+                yield stated
 
     def judge_mapping(self, problem: Problem, architecture: Architecture, mapping: Mapping) -> Verdict:
         """Return a reason for every property of a mapping that is not accepted, legal or not."""

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from tilewright.errors import InputError
+from tilewright.schema import attribute
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
 from tilewright.schema.frozen import FrozenDict
@@ -164,11 +165,13 @@ class Memory(Model):
     """A buffer. `holds` lists the tensor roles or names that it may hold; None: any."""
 
     name: Name
-    technology: Literal["dram", "sram", "register"] = "sram"
-    capacity_words: Words | None = None
+    technology: Annotated[Literal["dram", "sram", "register"], attribute.Attribute("technology", "it is {value}")] = (
+        "sram"
+    )
+    capacity_words: Annotated[Words | None, attribute.Attribute("capacity", "{value} words", "words", loss=5)] = None
     """Capacity of one instance in words; None: unlimited."""
-    word_bits: Count = 16
-    bits_per_value: FrozenDict[str, Count] = FrozenDict()
+    word_bits: Annotated[Count, attribute.Attribute("word_bits", "its words have {value} bits", "bits", loss=1)] = 16
+    bits_per_value: Annotated[FrozenDict[str, Count], attribute.WIDTHS] = FrozenDict()
     """Bits of one value by tensor name or role, if different from `word_bits`.
 
     A name takes precedence over a role. Such a value occupies bits / word_bits words of capacity,
@@ -177,40 +180,44 @@ class Memory(Model):
     holds: tuple[str, ...] | None = None
     read_energy_pj: Energy
     write_energy_pj: Energy
-    update_energy_pj: Energy | None = None
+    update_energy_pj: Annotated[Energy | None, attribute.UPDATES] = None
     """Energy of one accumulating write; None: that of a write."""
-    read_bandwidth_words_per_cycle: Rate | None = None
-    write_bandwidth_words_per_cycle: Rate | None = None
-    shared_bandwidth_words_per_cycle: Rate | None = None
+    read_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.BANDWIDTH] = None
+    write_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.BANDWIDTH] = None
+    shared_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.SHARED_BANDWIDTH] = None
     """Words read and written per cycle together; None: no such limit.
 
     It applies in addition to the two bandwidths above.
     """
-    ports: tuple[Port, ...] = Field(default=(), max_length=100)
+    ports: Annotated[tuple[Port, ...], attribute.PORTS] = Field(default=(), max_length=100)
     """Ports, if the memory has more than one for reads and one for writes.
 
     Cost models without the port capability use the bandwidths above.
     """
-    block_words: Count = 1
+    block_words: Annotated[Count, attribute.Attribute("block", "an access moves {value} words", "words", loss=0)] = 1
     """Words moved by one access. Energies are per access."""
-    instances_per_macro: Count = 1
+    instances_per_macro: Annotated[Count, attribute.Attribute("macro", "{value} instances in one array", loss=0)] = 1
     """Number of instances that form one array and are accessed together (Timeloop's cluster-size)."""
-    multiple_buffering: Annotated[float, Field(ge=1, le=2**20, allow_inf_nan=False)] = 1.0
+    multiple_buffering: Annotated[
+        float,
+        Field(ge=1, le=2**20, allow_inf_nan=False),
+        attribute.Attribute("buffering", "{value:g} copies of a tile", loss=1),
+    ] = 1.0
     """Number of copies kept of every tile; the usable capacity is divided by it."""
-    footprint: Literal["box", "distinct"] = "box"
+    footprint: Annotated[Literal["box", "distinct"], attribute.FOOTPRINT] = "box"
     """Words that a tile occupies: its bounding box (Timeloop), or its distinct words only (ZigZag).
 
     They differ where strides or dilations leave holes. See `Problem.tile_words` and `Problem.distinct_words`.
     """
-    timing: Timing = Timing()
-    leakage_pj_per_cycle: Energy = 0.0
+    timing: Annotated[Timing, attribute.TIMING] = Timing()
+    leakage_pj_per_cycle: Annotated[Energy, attribute.Attribute("leakage", "it leaks", "pJ/cycle")] = 0.0
     """Leakage energy of an instance in use, in every cycle of the run."""
-    power_gated_at: Name | None = None
+    power_gated_at: Annotated[Name | None, attribute.Attribute("power_gating", "{value} switches it")] = None
     """Name of the memory whose instances switch this one on and off.
 
     While such an instance is in use, all instances below it leak. None: each instance has its own switch.
     """
-    sparse: SparseMemory | None = None
+    sparse: Annotated[SparseMemory | None, attribute.SPARSE] = None
     """Formats of sparse tensors, and accesses that zeros save; None: the memory knows no zeros."""
     area_um2: Area | None = None
     """Area of one instance; None: unknown."""
@@ -244,22 +251,16 @@ class Memory(Model):
         """
         parts = self.slices_per_word
 
-        def widened(rate: float | None) -> float | None:
-            return None if rate is None else rate * parts
+        def widened(words: float | None) -> float | None:
+            return None if words is None else words * parts
 
-        rates = (
-            "read_bandwidth_words_per_cycle",
-            "write_bandwidth_words_per_cycle",
-            "shared_bandwidth_words_per_cycle",
-        )
+        names = [name for name, item in attribute.attributes_of(Memory).items() if item.unit.startswith("words")]
         ports = [port.model_copy(update={"words_per_cycle": widened(port.words_per_cycle)}) for port in self.ports]
         return self.model_copy(
             update={
-                **{name: widened(getattr(self, name)) for name in rates},
+                **{name: widened(getattr(self, name)) for name in names},
                 "word_bits": self.word_bits // parts,
                 "bits_per_value": FrozenDict({**dict.fromkeys(get_args(Role), self.word_bits), **self.bits_per_value}),
-                "capacity_words": None if self.capacity_words is None else self.capacity_words * parts,
-                "block_words": self.block_words * parts,
                 "ports": tuple(ports),
             }
         )
@@ -377,18 +378,20 @@ class Compute(Model):
 
     name: Name = "MAC"
     energy_per_operation_pj: Energy
-    operands: Count = 2
+    operands: Annotated[Count, attribute.Attribute("operands", "an operation multiplies {value} operands")] = 2
     """Operands that one operation multiplies, before it adds the product to a result; its energy is of all of it.
 
     Reports on problems with more operands have a warning.
     """
-    cycles_per_operation: Count = 1
-    fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
+    cycles_per_operation: Annotated[
+        Count, attribute.Attribute("cycles_per_operation", "an operation takes {value} cycles", loss=None)
+    ] = 1
+    fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.TIMING] = 0
     """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""
-    instruction: Instruction | None = None
+    instruction: Annotated[Instruction | None, attribute.INSTRUCTIONS] = None
     """Instructions that take a minimum time; None: each iteration starts when the one before ends."""
     word_bits: Count = 16
-    sparse: SparseCompute | None = None
+    sparse: Annotated[SparseCompute | None, attribute.SPARSE] = None
     """Operations that zeros save; None: all are executed."""
     area_um2: Area | None = None
     component: Component | None = None
@@ -426,7 +429,7 @@ class Architecture(FileModel):
                     path = ("clusters", number, "memories", index, "name")
                     raise MisplacedError(f"memory names repeat: {memory.name}", *path)
                 memories.add(memory.name)
-        if self.sparse_parts and self.distinct_parts(None):
+        if self.sparse_parts and any(memory.footprint == "distinct" for memory in self.memories):
             raise ValueError("footprint: distinct is not supported together with formats or savings for sparse tensors")
         if self.compute.instruction is not None and self.compute.instruction.memory not in memories:
             text = f"instructions divide the tiles of {self.compute.instruction.memory}, which is not a memory"
@@ -502,19 +505,10 @@ class Architecture(FileModel):
         """Names of the memories and of the compute unit whose counts depend on zeros; empty: dense hardware."""
         return tuple(part.name for part in self.parts if part.sparse is not None and part.sparse.is_active)
 
-    @cached_property
-    def timed_parts(self) -> tuple[str, ...]:
-        """Names of the memories and of the compute unit that state a timing; empty: all transfers overlap."""
-        memories = [memory.name for memory in self.memories if memory.timing != Timing()]
-        unit, instruction = self.compute, self.compute.instruction
-        issues = instruction is not None and instruction.cycles > unit.cycles_per_operation
-        return (*memories, *([unit.name] if unit.fill_drain_cycles or issues else []))
-
-    def distinct_parts(self, problem: Problem | None) -> tuple[str, ...]:
-        """Return the names of the memories that leave holes of the problem's tiles out (`Memory.footprint`)."""
-        if problem is not None and not problem.is_strided:
-            return ()
-        return tuple(memory.name for memory in self.memories if memory.footprint == "distinct")
+    def stated(self, problem: Problem | None = None) -> Iterator[attribute.Stated]:
+        """Yield the attributes that memories and the compute unit state, and that concern a problem (None: any)."""
+        for part in self.parts:
+            yield from attribute.stated(part.name, part, problem)
 
     @property
     def compute_instances(self) -> int:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
+
+_COUNTED: dict[str, Any] = dict.fromkeys(
+    ("value_widths", "shared_bandwidth", "inner_backing_store", "distinct_footprints"), True
+)
+"""Capabilities that `timeloop`, `pipelined` and `oracle` have in common."""
 
 
 class FillOptions(Options):
@@ -98,15 +105,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             summary="Timeloop's counts, energies and cycles on the same inputs.",
             factory=lazy("tilewright_costmodels.timeloop.meshes", "MeshedTimeloop"),
             options=TimeloopOptions,
-            capabilities=Capabilities(
-                value_widths=True,
-                shared_bandwidth=True,
-                inner_backing_store=True,
-                sparse=True,
-                meshes=True,
-                distinct_footprints=True,
-                groups=True,
-            ),
+            capabilities=Capabilities(**_COUNTED, sparse=True, meshes=True, groups=True),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
@@ -115,13 +114,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=lazy("tilewright_costmodels.pipelined.model", "PipelinedModel"),
             default_for=("calibration",),
             options=TimeloopOptions,
-            capabilities=Capabilities(
-                value_widths=True,
-                shared_bandwidth=True,
-                inner_backing_store=True,
-                distinct_footprints=True,
-                timing=True,
-            ),
+            capabilities=Capabilities(**_COUNTED, timing=True),
             approximations=OF_TIMELOOP,
         ),
         CostModelSpec(
@@ -150,16 +143,8 @@ def tilewright_plugins() -> list[CostModelSpec]:
             factory=lazy("tilewright_costmodels.oracle.model", "OracleModel"),
             options=OracleOptions,
             executes=True,
-            capabilities=Capabilities(
-                max_dimensions=31,
-                max_operands=30,
-                value_widths=True,
-                shared_bandwidth=True,
-                inner_backing_store=True,
-                sparse=True,
-                distinct_footprints=True,
-                groups=True,
-            ),  # NumPy's limits
+            # the numbers are NumPy's limits
+            capabilities=Capabilities(**_COUNTED, max_dimensions=31, max_operands=30, sparse=True, groups=True),
         ),
         CostModelSpec(
             name="timeloop_binary",

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory, Network
 from tilewright.schema.component import Estimated
 from tilewright.schema.document import suggestion
 from tilewright.schema.frozen import FrozenDict
+from tilewright_adapters.timeloop.attributes import ENERGIES
 from tilewright_adapters.timeloop.reading.energies import (
     COMPUTE,
-    LEAK,
     READ,
     UPDATE,
     WIRE,
@@ -216,6 +216,7 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     read, write, update = (
         each if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
     )
+    energy_of: dict[str, Any] = {field: pick(table, actions) or 0.0 for field, actions in ENERGIES.items()}
     gate = str(level.fields["power_gated_at"].value or "") if "power_gated_at" in level.fields else ""
     return Memory(
         name=level.name,
@@ -226,14 +227,11 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
         read_energy_pj=read,
         write_energy_pj=write,
         update_energy_pj=None if update == write else update,
-        read_bandwidth_words_per_cycle=level.bandwidth("read_bandwidth"),
-        write_bandwidth_words_per_cycle=level.bandwidth("write_bandwidth"),
-        shared_bandwidth_words_per_cycle=level.number("shared_bandwidth"),
         block_words=block,
         instances_per_macro=cluster,
-        multiple_buffering=level.number("multiple_buffering", 1.0) or 1.0,
-        leakage_pj_per_cycle=pick(table, LEAK) or 0.0,
         power_gated_at=gate if gate not in ("", level.name) else None,
+        **level.numbers(),
+        **energy_of,
     )
 
 

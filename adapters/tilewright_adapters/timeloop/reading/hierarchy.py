@@ -6,10 +6,12 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tilewright.expressions import resolved
 from tilewright.schema.architecture import Memory
 from tilewright.schema.document import suggestion
+from tilewright_adapters.timeloop.attributes import NUMBERS
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown, strange_fields
 
 _NAME = re.compile(r"(.*?)(?:\[(\d+)\.\.(\d+)\])?")
@@ -27,16 +29,8 @@ _COMMON = {*WORD_BITS, "instances", "meshX", "meshY"}
 _NETWORK = {"energy_per_hop", "energy_per_ingress", "router_energy"}
 _READ_MEMORY = {
     *(*_COMMON, *_NETWORK, *BLOCK, *WIDTH, *DEPTH),
-    *(
-        "cluster_size",
-        "entries",
-        "sizeKB",
-        "multiple_buffering",
-        "bandwidth",
-        "read_bandwidth",
-        "write_bandwidth",
-        "shared_bandwidth",
-    ),
+    *(key.replace("-", "_") for key, _ in NUMBERS.values()),
+    *("cluster_size", "entries", "sizeKB", "bandwidth"),
     *("vector_access_energy", "technology", "power_gated_at"),
     *("metadata_datawidth", "metadata_word_bits", "metadata_storage_width", "metadata_width"),
     *("metadata_storage_depth", "metadata_depth", "metadata_block_size"),
@@ -53,16 +47,8 @@ _HARMLESS = {
     *("n_rd_ports", "n_wr_ports", "n_rdwr_ports", "n_buffets", "update_fifo_depth", "latency", "voltage"),
     *("metadata_counter_width", "metadata_n_banks", "concordant_compressed_tile_traversal"),
     *("network_word_bits", "tile_width", "num_pipeline_stages", "clockrate", "frequency", "technology"),
-    *(
-        "nports",
-        "power_gated_at",
-        "has_power_gating",
-        "global_cycle_seconds",
-        "cycle_time",
-        "multiplier_width",
-        "adder_width",
-        "version",
-    ),
+    *("nports", "power_gated_at", "has_power_gating", "global_cycle_seconds", "cycle_time"),
+    *("multiplier_width", "adder_width", "version"),
 }
 """Attributes that affect only areas or energies that tables give, or that Timeloop does not read."""
 _TOLD = {
@@ -81,12 +67,7 @@ _NEUTRAL: dict[str, tuple[object, ...]] = {
     "per_dataspace_bandwidth_consumption_scale": (1,),
     "reduction_supported": (True,),
     "tile_partition_supported": (False,),
-    "network_read": (),
-    "network_fill": (),
-    "network_drain": (),
-    "network_update": (),
-    "network_operand": (),
-    "network_result": (),
+    **dict.fromkeys(("network_read", "network_update", *_INWARDS, *_BACK), ()),
 }
 """Attributes that the schemas cannot express -> values that have no effect."""
 _AT_ONCE = (
@@ -148,11 +129,17 @@ class Component:
             cluster = width // (word_bits * block)
         return block, cluster
 
-    def bandwidth(self, name: str) -> float | None:
-        """Return words per cycle of reads or of writes; each of them has half of the older `bandwidth`."""
+    def numbers(self) -> dict[str, Any]:
+        """Return the attributes of a memory that are numbers (NUMBERS).
+
+        Reads and writes have half of the older `bandwidth` each.
+        """
         both = self.number("bandwidth")
-        given = self.number(name)
-        return both / 2 if given is None and both is not None else given
+        halves = ("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle")
+        given = {field: self.number(key.replace("-", "_"), least) for field, (key, least) in NUMBERS.items()}
+        return ({} if both is None else dict.fromkeys(halves, both / 2)) | {
+            field: value for field, value in given.items() if value is not None
+        }
 
 
 @dataclass(frozen=True)

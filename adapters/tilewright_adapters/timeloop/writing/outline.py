@@ -19,6 +19,7 @@ from tilewright.plugin.adapter import InputSet
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Memory, Network
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright_adapters.timeloop.attributes import TABLE
 from tilewright_adapters.timeloop.reading.hierarchy import dummy
 
 _MEANT = ("capacity", "fanout")
@@ -152,21 +153,7 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
     result.name = plain(architecture.name)
     result.compute = architecture.compute
     result.mesh = _mesh(architecture, len(architecture.clusters))
-    if architecture.compute.cycles_per_operation != 1:
-        cycles = architecture.compute.cycles_per_operation
-        result.refuse(
-            "cycles_per_operation", architecture.compute.name, f"an operation takes {cycles} cycles; Timeloop has 1"
-        )
-    if architecture.compute.operands != 2:
-        text = f"an operation multiplies {architecture.compute.operands} operands; Timeloop's files have no such key"
-        result.refuse("operands", architecture.compute.name, text)
-    for part in architecture.timed_parts:
-        result.refuse("timing", part, "it states a timing; in Timeloop all transfers overlap")
-    for part in architecture.distinct_parts(result.problem):
-        result.refuse("footprint", part, "it stores distinct words only; Timeloop counts bounding boxes")
-    for memory in architecture.memories:
-        if memory.bits_per_value:
-            result.refuse("widths", memory.name, "values have several widths; in Timeloop each value is a word")
+    result.reasons += TABLE.refused(architecture, result.problem)
     for cluster in architecture.clusters:
         where, fanout = f"cluster {cluster.name}", cluster.fanout
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):

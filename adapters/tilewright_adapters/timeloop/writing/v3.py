@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.schema.architecture import Memory
+from tilewright.schema.attribute import stated
 from tilewright.schema.document import dump_yaml
 from tilewright.schema.problem import Problem, Rank
+from tilewright_adapters.timeloop.attributes import ENERGIES, NUMBERS
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import LoopBounds, Outline, Storage, plain
 from tilewright_adapters.timeloop.writing.sparse import (
@@ -103,14 +105,8 @@ def memory_attributes(memory: Memory, plan: Outline, hyphen: str) -> dict[str, A
         attributes["entries"] = memory.capacity_words
     elif memory.technology != "dram":  # Timeloop aborts without it
         attributes["entries"] = 0 if memory.holds == () else _UNLIMITED
-    if memory.multiple_buffering != 1:
-        attributes[f"multiple{hyphen}buffering"] = memory.multiple_buffering
-    if memory.read_bandwidth_words_per_cycle is not None:
-        attributes["read_bandwidth"] = memory.read_bandwidth_words_per_cycle
-    if memory.write_bandwidth_words_per_cycle is not None:
-        attributes["write_bandwidth"] = memory.write_bandwidth_words_per_cycle
-    if memory.shared_bandwidth_words_per_cycle is not None:
-        attributes["shared_bandwidth"] = memory.shared_bandwidth_words_per_cycle
+    values = {item.field: item.value for item in stated(memory.name, memory, None)}
+    attributes |= {key.replace("-", hyphen): values[field] for field, (key, _) in NUMBERS.items() if field in values}
     for storage in plan.storage:
         if storage.memory.name == memory.power_gated_at:
             attributes["power_gated_at"] = storage.name
@@ -126,8 +122,7 @@ def energies(plan: Outline, path: str, compute_action: str) -> list[dict[str, An
         given = {"read": memory.read_energy_pj, "write": memory.write_energy_pj}
         if memory.update_energy_pj is not None:
             given["random_update"] = memory.update_energy_pj
-        if memory.leakage_pj_per_cycle:
-            given["leak"] = memory.leakage_pj_per_cycle
+        given |= {actions[0]: getattr(memory, field) for field, actions in ENERGIES.items() if getattr(memory, field)}
         given |= sparse_energies(memory)
         tables.append({"name": f"{path}.{storage.name}", "actions": [_action(*item) for item in given.items()]})
     given = {compute_action: plan.compute.energy_per_operation_pj} | compute_energies(plan.compute, compute_action)

@@ -6,15 +6,14 @@ A simplification is kept only if it removes one of the adapter's reasons.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import BaseModel
-
 from tilewright.errors import Verdict
 from tilewright.plugin.adapter import InputSet
-from tilewright.schema.architecture import Architecture, Cluster
+from tilewright.schema.architecture import Architecture, Compute, Memory, Network
+from tilewright.schema.attribute import droppable
 from tilewright.schema.mapping import Entry
 from tilewright.schema.problem import Problem
 
@@ -32,17 +31,6 @@ class DroppedField:
 
 Simplification = Callable[[InputSet], tuple[InputSet, DroppedField] | None]
 """A function that returns simplified inputs and the dropped field, or None if it does not apply."""
-
-_MEMORY = (
-    "instances_per_macro", "block_words", "word_bits", "multiple_buffering", "technology", "update_energy_pj",
-    "leakage_pj_per_cycle", "power_gated_at", "ports", "bits_per_value", "sparse", "timing", "footprint",
-    "read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle", "shared_bandwidth_words_per_cycle",
-    "capacity_words",
-)  # fmt: skip
-_NETWORK = (
-    "energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj", "latency_cycles", "bandwidth_words_per_cycle",
-    "meshes",
-)  # fmt: skip
 
 
 def simplified(
@@ -73,63 +61,52 @@ def simplified(
     return (now, tuple(dropped)) if verdict else (inputs, ())
 
 
-def _attribute(part: str, field: str, default: object) -> Simplification:
-    """Return a simplification that resets a field of the problem or architecture to its default."""
+def _attribute(part: str, field: str) -> Simplification:
+    """Return a simplification that omits an optional field of the problem or architecture."""
 
     def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         holder: Problem | Architecture | None = getattr(inputs, part)
-        if holder is None or getattr(holder, field) == default:
+        if holder is None or getattr(holder, field) is None:
             return None
-        dropped = DroppedField(f"{part}.{field}", f"{_shown(getattr(holder, field))}{_instead(default)}")
-        return _with(inputs, part, holder.model_copy(update={field: default})), dropped
+        dropped = DroppedField(f"{part}.{field}", _shown(getattr(holder, field)))
+        return _with(inputs, part, holder.model_copy(update={field: None})), dropped
 
     return simplify
 
 
-def _in_memories(field: str) -> Simplification:
-    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
-        memories, names = [], []
-        for memory in cluster.memories:
-            new, changed = _neutral(memory, field)
-            memories.append(new)
-            names += [f"{_shown(getattr(memory, field))} of {memory.name}"] if changed else []
-        return cluster.model_copy(update={"memories": tuple(memories)}), names
+def _in_parts(kind: str, field: str) -> Simplification:
+    """Return a simplification that resets a field of all parts of a kind to its default."""
 
-    return _in_clusters("memory", field, change)
-
-
-def _in_fanouts(field: str) -> Simplification:
-    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
-        fanout, changed = _neutral(cluster.fanout, field)
-        names = [f"{_shown(getattr(cluster.fanout, field))} below {cluster.name}"] if changed else []
-        return cluster.model_copy(update={"fanout": fanout}), names
-
-    return _in_clusters("fanout", field, change)
-
-
-def _in_networks(field: str) -> Simplification:
-    def change(cluster: Cluster) -> tuple[Cluster, list[str]]:
-        network, changed = _neutral(cluster.fanout.network, field)
-        names = [f"{_shown(getattr(cluster.fanout.network, field))} below {cluster.name}"] if changed else []
-        fanout = cluster.fanout.model_copy(update={"network": network})
-        return cluster.model_copy(update={"fanout": fanout}), names
-
-    return _in_clusters("network", field, change)
-
-
-def _in_clusters(what: str, field: str, change: Callable[[Cluster], tuple[Cluster, list[str]]]) -> Simplification:
     def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
         if inputs.architecture is None:
             return None
-        changed = [change(cluster) for cluster in inputs.architecture.clusters]
-        names = [name for _, found in changed for name in found]
-        if not names:
-            return None
-        clusters = tuple(cluster for cluster, _ in changed)
-        architecture = inputs.architecture.model_copy(update={"clusters": clusters})
-        return replace(inputs, architecture=architecture), DroppedField(f"{what}.{field}", ", ".join(names))
+        dropped: list[str] = []
+
+        def plain(other: str, part: Any, place: str) -> Any:
+            default = type(part).model_fields[field].default if other == kind else None
+            if other != kind or getattr(part, field) == default:
+                return part
+            dropped.append(f"{_shown(getattr(part, field))} {place}")
+            return part.model_copy(update={field: default})
+
+        architecture = _with_parts(inputs.architecture, plain)
+        message = DroppedField(f"{kind}.{field}", ", ".join(dropped))
+        return (replace(inputs, architecture=architecture), message) if dropped else None
 
     return simplify
+
+
+def _with_parts(architecture: Architecture, change: Callable[[str, Any, str], Any]) -> Architecture:
+    """Return the architecture with what `change` returns for the kind, the part and the place of each part."""
+    clusters = []
+    for cluster in architecture.clusters:
+        below = f"below {cluster.name}"
+        memories = tuple(change("memory", memory, f"of {memory.name}") for memory in cluster.memories)
+        fanout = change("fanout", cluster.fanout, below)
+        fanout = fanout.model_copy(update={"network": change("network", fanout.network, below)})
+        clusters.append(cluster.model_copy(update={"memories": memories, "fanout": fanout}))
+    compute = change("compute", architecture.compute, f"of {architecture.compute.name}")
+    return architecture.model_copy(update={"clusters": tuple(clusters), "compute": compute})
 
 
 def _in_entries(field: str, default: object) -> Simplification:
@@ -208,18 +185,6 @@ def _estimates(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, architecture=new), DroppedField("estimates", message)
 
 
-def _in_compute(field: str, default: object) -> Simplification:
-    def simplify(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
-        if inputs.architecture is None or getattr(inputs.architecture.compute, field) == default:
-            return None
-        compute = inputs.architecture.compute
-        new = inputs.architecture.model_copy(update={"compute": compute.model_copy(update={field: default})})
-        message = f"{getattr(compute, field)} of {compute.name}"
-        return replace(inputs, architecture=new), DroppedField(f"compute.{field}", message)
-
-    return simplify
-
-
 def _densities(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     """Drop the densities of tensors, which are then dense."""
     if inputs.problem is None or not inputs.problem.sparse_tensors:
@@ -238,41 +203,27 @@ def _model_options(inputs: InputSet) -> tuple[InputSet, DroppedField] | None:
     return replace(inputs, model_options={}), DroppedField("model_options", ", ".join(inputs.model_options))
 
 
-def _all() -> Iterator[Simplification]:
-    yield _attribute("problem", "source", None)
-    yield _attribute("architecture", "source", None)
-    yield _attribute("architecture", "dataflow", None)
-    yield _model_options
-    yield _attribute("problem", "operation", None)
-    yield _attribute("architecture", "clock_ghz", None)
-    yield _attribute("architecture", "technology_nm", None)
-    yield _estimates
-    yield _densities
-    yield _in_compute("sparse", None)
-    yield _in_compute("fill_drain_cycles", 0)
-    yield _in_compute("operands", 2)
-    yield _in_compute("instruction", None)
-    yield _whole("constraints")
-    yield _in_entries("spatial_order", None)
-    yield _in_entries("unicast", ())
-    yield _siblings_one_by_one
-    yield from map(_in_networks, _NETWORK)
-    yield from map(_in_memories, _MEMORY)
-    yield from map(_in_fanouts, ("multicast", "reduction", "unlinked"))
-    yield from map(_whole, ("directives", "mapping", "architecture"))
-
-
-SIMPLIFICATIONS: tuple[Simplification, ...] = tuple(_all())
+SIMPLIFICATIONS: tuple[Simplification, ...] = (
+    _attribute("problem", "source"),
+    _attribute("architecture", "source"),
+    _attribute("architecture", "dataflow"),
+    _model_options,
+    _attribute("problem", "operation"),
+    _attribute("architecture", "clock_ghz"),
+    _attribute("architecture", "technology_nm"),
+    _estimates,
+    _densities,
+    *(_in_parts("compute", field) for field in droppable(Compute)),
+    _whole("constraints"),
+    _in_entries("spatial_order", None),
+    _in_entries("unicast", ()),
+    _siblings_one_by_one,
+    *(_in_parts("network", field) for field in Network.model_fields),
+    *(_in_parts("memory", field) for field in droppable(Memory)),
+    *(_in_parts("fanout", field) for field in ("multicast", "reduction", "unlinked")),
+    *map(_whole, ("directives", "mapping", "architecture")),
+)
 """All simplifications, in the order in which they are tried."""
-
-
-def _neutral(model: Any, field: str) -> tuple[Any, bool]:
-    """Return the model with the field at its default, and whether that changed it."""
-    assert isinstance(model, BaseModel)
-    default = type(model).model_fields[field].default
-    if getattr(model, field) == default:
-        return model, False
-    return model.model_copy(update={field: default}), True
 
 
 def _with(inputs: InputSet, part: str, value: object) -> InputSet:
@@ -282,7 +233,3 @@ def _with(inputs: InputSet, part: str, value: object) -> InputSet:
 
 def _shown(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def _instead(default: object) -> str:
-    return "" if default is None else f", {default} instead"

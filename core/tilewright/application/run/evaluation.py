@@ -175,9 +175,12 @@ def explain(
 
 def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:
     """Yield a warning for each part of the inputs that the figures leave out."""
-    ported = [memory.name for memory in architecture.memories if memory.ports]
-    if ported and not model.capabilities.memory_ports:
-        yield f"ports of {', '.join(ported)} are not counted: reads have one bandwidth and energy, writes another"
+    parts = dict[tuple[str, str], list[str]]()
+    for stated in model.capabilities.uncounted(problem, architecture):
+        if stated.attribute.warning is not None:
+            parts.setdefault((stated.field, stated.attribute.warning), []).append(stated.part)
+    for (field, instead), memories in parts.items():
+        yield f"{field} of {', '.join(memories)} are not counted: {instead}"
     if problem.sparse_tensors and not architecture.sparse_parts:
         names = ", ".join(problem.sparse_tensors)
         yield f"densities of {names} change nothing: no part of {architecture.name} is sparse"

@@ -57,7 +57,7 @@ class MaestroEvaluator(BatchEvaluator):
         self.architecture = architecture
         self.faithful = faithful
         self.roles = roles_of(problem)
-        self.plan = plan_of(architecture)
+        self.plan = plan_of(architecture, problem)
         layer = layer_of(problem, self.roles)
         self.cast = cast_of(problem, self.roles, layer)
         self.dimensions = letters_of(layer)

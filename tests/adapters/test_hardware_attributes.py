@@ -1,0 +1,106 @@
+"""Attributes of hardware: each notation writes those of its table, and names and drops all others."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from support.hardware_attributes import ATTRIBUTES, MAPPING, PLAIN, PROBLEM, path, stating
+from tilewright.application.conversion.dropped import simplified
+from tilewright.plugin.adapter import SIDECAR, InputSet, NotationTable
+from tilewright.plugin.registry import installed
+from tilewright.plugin.specs import AdapterSpec, CostModelSpec
+from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.attribute import attributes_of, droppable
+from tilewright.schema.problem import Problem
+from tilewright_adapters import loopnest, native, union
+from tilewright_adapters.accelforge import write as accelforge
+from tilewright_adapters.timeloop import attributes as timeloop
+from tilewright_adapters.zigzag import write as zigzag
+from tilewright_notations.directives import plan
+
+TABLES: dict[str, NotationTable] = {
+    "accelforge": accelforge.TABLE,
+    "loopnest": loopnest.TABLE,
+    "maestro": plan.TABLE,
+    "tilewright": native.TABLE,
+    "timeloop": timeloop.TABLE,
+    "timeloop_v4": timeloop.TABLE,
+    "union": union.TABLE,
+    "zigzag": zigzag.TABLE,
+}
+CONDITIONS = {"allocation", "bandwidth", "buffering", "capacity", "widths"}
+"""Codes of the conditions that adapters have for values that they can write otherwise."""
+
+
+def test_every_adapter_has_a_table_of_attributes_that_exist() -> None:
+    assert sorted(TABLES) == sorted(registration.name for registration in installed().of_kind(AdapterSpec))
+    for table in TABLES.values():
+        assert {*table.written, *table.beside} <= set(ATTRIBUTES) and not {*table.written} & {*table.beside}
+
+
+def rows() -> list[str]:
+    """Return the table of the manual: attributes that some cost model does not count, or some notation does not write."""
+    specs = {registration.name: registration.spec.capabilities for registration in installed().of_kind(CostModelSpec)}
+    whole = {"tilewright", "loopnest", "union"}
+    lines = ["| attribute | cost models with its capability | notations that write it |", "| --- | --- | --- |"]
+    for field, attribute in {**attributes_of(Memory), **attributes_of(Compute)}.items():
+        needed = attribute.capability or ("sparse" if field == "sparse" else None)
+        counting = ["–"] if needed is None else [f"`{name}`" for name, able in specs.items() if getattr(able, needed)]
+        writing = [f"`{name}`" for name, table in TABLES.items() if field in table.written and name not in whole]
+        if needed or len(writing) < len(TABLES.keys() - whole):
+            lines.append(f"| `{field}` | {', '.join(counting)} | {', '.join(writing) or 'none'} |")
+    return lines
+
+
+def test_the_manual_has_the_table() -> None:
+    text = (Path(__file__).parents[2] / "docs/schemas.md").read_text(encoding="utf-8")
+    assert "\n".join(rows()) in text
+
+
+@pytest.mark.parametrize("field", ATTRIBUTES)
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_what_the_table_lacks_is_refused_and_dropped(name: str, field: str) -> None:
+    table, spec = TABLES[name], installed().find(AdapterSpec, name).spec
+    adapter = spec.factory(spec.options())
+    plain = InputSet(PROBLEM, PLAIN, MAPPING)
+    if not adapter.expressible(plain):  # ZigZag allocates memories by a rule of its own
+        plain = replace(plain, mapping=None)
+    given = replace(plain, architecture=stating(field))
+    verdict, (_, dropped) = adapter.expressible(given), simplified(given, adapter.expressible)
+    codes = {reason.code for reason in verdict.reasons}
+
+    assert adapter.expressible(plain)
+    if field not in table.written and field not in table.beside:
+        assert set(table.refused(stating(field), PROBLEM)) == set(verdict.reasons) and len(codes) == 1
+        if field in {*droppable(Memory), *droppable(Compute)}:
+            assert [item.what for item in dropped] == [path(field)]
+        else:
+            assert path(field) not in [item.what for item in dropped]
+        return
+    assert codes <= CONDITIONS
+    if verdict:
+        files, others = adapter.render(given), adapter.render(plain)
+        differ = {file for file in files if files[file] != others.get(file)}
+        assert not dropped and bool(differ - {SIDECAR}) == (field in table.written)
+
+
+def test_a_problem_that_is_not_concerned_states_nothing() -> None:
+    """Without strides tiles have no holes, and values as wide as a word are no widths of their own."""
+    dense = PROBLEM.model_copy(
+        update={
+            "tensors": tuple(
+                tensor.model_copy(update={"projection": PROBLEM.tensors[1].projection})
+                if tensor.name == "I"
+                else tensor
+                for tensor in PROBLEM.tensors
+            )
+        }
+    )
+    wide = PLAIN.with_memories(lambda each: each.model_copy(update={"bits_per_value": {"output": each.word_bits}}))
+
+    def fields(architecture: Architecture, problem: Problem | None) -> set[str]:
+        return {item.field for item in architecture.stated(problem)} - {"capacity_words"}
+
+    assert [fields(stating("footprint"), each) for each in (PROBLEM, None, dense)] == [{"footprint"}] * 2 + [set()]
+    assert [fields(wide, each) for each in (PROBLEM, None)] == [set(), {"bits_per_value"}]
