@@ -36,8 +36,7 @@ def analyse(
     max_count, run = EXACT, interpreted(analyse_all)
     if kind is object:
         max_count, dimensions, hardware, table = math.inf, _large(dimensions), _large(hardware), _large(table)
-    records_by_name = AnalysisScratch(*(array.view(np.recarray) if array.dtype.names else array for array in analysis))
-    run(dimensions, hardware, nests, scratch, table, explain, max_count, result, records_by_name)
+    run(dimensions, hardware, nests, scratch, table, explain, max_count, result, analysis)
     return result, analysis
 
 

@@ -176,4 +176,5 @@ def scratch_for(dimensions: int, kind: type) -> AnalysisScratch:
 @functools.cache
 def _record(names: str, kind: type, *row: int) -> np.dtype[Any]:
     """Return a record type. All fields are integers, or rows of integers, except for means."""
-    return np.dtype([(name, float if name == "active" else kind, row) for name in names.split()], align=True)
+    fields = [(name, float if name == "active" else kind, row) for name in names.split()]
+    return np.dtype((np.record, np.dtype(fields, align=True)))
