@@ -247,5 +247,5 @@ def _graph_fault(random: Random, model: ModelProto) -> None:
 
 OPERATORS = (
     "Conv ConvTranspose Gemm MatMul Einsum Add Relu Reshape Shape Gather Concat Slice Expand Tile Split Transpose If Loop Scan "
-    "Range ConstantOfShape Resize Pad Unsqueeze Squeeze MaxPool Nonsense"
+    "Range ConstantOfShape Resize Pad Unsqueeze Squeeze MaxPool Nonsense Flatten Softmax ReduceMax ReduceSum Sub Mul Div Sum Attention"
 ).split()

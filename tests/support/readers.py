@@ -24,6 +24,7 @@ import tilewright as tw
 from support import DATA, EXAMPLE_FILES, ROOT
 from support.exported import node, program
 from support.mutations import mutated_bytes, mutated_model, mutated_text, mutated_yaml
+from support.networks import drawn as random_network
 from support.onnx_models import model_of
 from support.recorded import maestro
 from support.sparse_triples import SHAPES, drawn
@@ -304,6 +305,7 @@ def _models() -> list[Files]:
         model_of(convolutional, {"x": (2, 3, 8, 8)}, "y", constants=weights),
         model_of(shaped, {"x": ("batch", 4, 9)}, "y", constants=numbers),
         model_of(product, {"x": (2, 3, 4), "u": (2, 4, 5)}, "q"),
+        *(random_network(Random(seed)) for seed in range(12)),
     ]
     return [{"m.onnx": model.SerializeToString()} for model in models]
 

@@ -90,7 +90,16 @@ def test_sub_clusters_with_equal_tiles_share_a_delivery(drawn: list[Loop]) -> No
 
 
 @given(loops, st.integers(-6, 6))
-@example([Loop(SLOTS[0], 2, 0, False), Loop(SLOTS[0], 3, 0, False), Loop(SLOTS[1], 3, 3, False)], 6)
+@example([Loop(SLOTS[0], 2, 3, False), Loop(SLOTS[1], 3, 4, True)], 1)  # full rows
+@example(
+    [
+        Loop(SLOTS[0], 3, 3, False),
+        Loop(SLOTS[0], 3, 0, False),
+        Loop(SLOTS[1], 3, 1, False),
+        Loop(SLOTS[1], 3, 0, True),
+    ],
+    2,
+)  # rows that wrap
 def test_neighbours_forward_what_they_held_one_shift_ago(drawn: list[Loop], shift: int) -> None:
     tiles, width = enumerate_subclusters(drawn), width_of(drawn)
     remaining: Counter[tuple[int, tuple[int, ...]]] = Counter()

@@ -327,3 +327,45 @@ def test_words_of_padding_count_in_a_network_and_not_in_its_group() -> None:
     for model in (TIMELOOP, ORACLE):
         report = evaluate_group(model, group)
         assert (report.energy_pj, report.cycles) == (2724, 148)
+
+
+@pytest.mark.parametrize(
+    ("home", "cheaper"),
+    [
+        ({}, ["energy", "cycles"]),
+        ({"read_bandwidth_words_per_cycle": 4}, ["energy"]),
+        ({"read_energy_pj": 101}, []),
+        ({"update_energy_pj": 101}, []),
+        ({"block_words": 2}, []),
+        ({"word_bits": 32}, []),
+        ({"bits_per_value": {"input": 8}}, []),
+    ],
+)
+def test_the_cost_without_residents_is_a_bound_if_no_access_to_the_home_costs_more(
+    home: dict[str, Any], cheaper: list[str]
+) -> None:
+    data = products(4, (4, 4, 4))
+    for objective in ("energy", "cycles"):
+        network = prepared(data, machine({"capacity_words": 32} | home), objective)
+        assert network.shrinks == (objective in cheaper)
+
+
+@pytest.mark.parametrize(
+    ("counts", "stay"), [((1, 1, 3), ["L0"]), ((1, 3, 1), []), ((3, 3, 1), ["L0"]), ((1, 1, 1), ["L0"])]
+)
+def test_a_result_stays_among_layers_that_are_repeated_equally_often(counts: tuple[int, ...], stay: list[str]) -> None:
+    data = products(4, (4, 4, 4, 4))
+    for layer, count in zip(data["layers"], counts, strict=True):
+        layer["count"] = count
+    network = prepared(data, machine({"capacity_words": 32}), "energy")
+    assert [each.maker for each in network.may_stay][:1] == stay
+
+
+def test_a_part_of_a_sum_stays_until_the_sum_is_complete() -> None:
+    """L2 reads L0 + L1, and L3 reads that sum and L2. So L0 stays until L1 adds to it."""
+    data = products(4, (4, 4, 4, 4, 4))
+    for layer, makers in zip(data["layers"], ([], [], ["L0", "L1"], ["L0", "L1", "L2"]), strict=True):
+        layer |= {"after": makers, "reads": {"A": [{"maker": maker} for maker in makers]} if makers else {}}
+    network = prepared(data, machine({"capacity_words": 32}), "energy")
+    lives = {each.maker: (each.first, each.last) for each in network.may_stay}
+    assert lives == {"L0": (0, 1), "L1": (1, 2), "L2": (2, 3)}
