@@ -51,13 +51,14 @@ def test_the_energy_by_a_port_is_the_slices_that_it_moves(action: str) -> None:
     )
     problem = tw.Workload.model_validate(products(4, (4, 4))).layers[0].problem
     mapping = tw.map(problem, arch, cache=False, progress=False).layers[0].mapping
+    assert mapping is not None
     buffer = next(memory for memory in arch.memories if memory.name == "Buffer")
     plain, priced = (
         tw.evaluate(mapping, problem, each, models="timeloop", model_options={"link_transfers": False}).reports[0]
         for each in (arch, priced_by_port(arch, buffer, action))
     )
     limit = shared_port(buffer, problem, plain)
-    assert limit is not None and limit.action == action
+    assert limit is not None and limit.action == action and limit.words
     level = next(level for level in plain.levels if level.name == "Buffer")
     assert level.tensors["B"].fills
     assert priced.energy_pj == limit.words * buffer.slices_per_word
