@@ -3,6 +3,15 @@
 A level consists of temporal loops followed by one spatial unrolling, each letter once. Loops inside
 a PE's L1 tile become no directive, because MAESTRO only counts their operations. A letter is the
 index of a dimension of MAESTRO's layer.
+
+A nest, as loops outside L1's tile (`_place`):
+
+    slot    loop               level   tile
+    0       K x 2              0       K: 4
+    1       parallel C x 4     0       C: 2
+    2       C x 2              1       C: 1
+
+Slot 2 opens level 1, because level 0 unrolls C already. Level 0 is TemporalMap(4, 4) K, SpatialMap(2, 2) C, Cluster(4).
 """
 
 from __future__ import annotations

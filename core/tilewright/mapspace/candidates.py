@@ -1,6 +1,15 @@
 """Candidates: mappings of one map space as trip counts, loop orders and kept tensors.
 
 Mappers work in this form. `Candidates.batch` converts it into tile sizes, the form that is stored and exchanged.
+
+One candidate, a row of each array. Its dimensions are m, n, k; its blocks are the temporal slots 0 and 2.
+
+    slot   trips m, n, k   order of the block   order that `batch` writes
+    0      2, 4, 1         m, k, n              k, m, n
+    1      1, 1, 2         -                    -
+    2      2, 1, 2         m, n, k              n, m, k
+
+Slot 0 has loops m x 2 and n x 4. The loop over k has one trip, so `batch` lists it first, and the order of the others stays.
 """
 
 from __future__ import annotations

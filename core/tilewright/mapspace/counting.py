@@ -4,6 +4,17 @@ The count processes the slots in sequence. Its state is the remaining size of ev
 per dimension (see `cuts`). A temporal slot with k non-unit loops has k! orders. The sum over all factor vectors is
 therefore an elementary symmetric polynomial in the operators "take more than one trip of dimension d". Counts beyond
 double precision are computed modulo a few primes, and combined by the Chinese remainder theorem.
+
+`add_up` adds the ways of one dimension. A state is what remains of it, a choice is a number of trips. Of size 4:
+
+    state          0        1          2
+    remains        1        2          4
+    choices        1        1, 2       1, 2, 4
+    after          0        1, 0       2, 1, 0
+    ways           1        1          1            one slot left: it takes all that remains
+    result         1        2          3            two slots left
+
+State 2: the choice 1 leads to state 2, 2 to state 1, and 4 to state 0. These are 1 + 1 + 1 = 3 ways.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +90,11 @@ def test_factors_of_a_space_that_nothing_bounds(problem: Problem) -> None:
     assert [slot.spatial for slot in space.slots] == [False, False, True]
     assert space.factorizations == ways(space.problem.sizes, levels=3)
     assert space.size <= space.factorizations * math.factorial(len(space.problem.sizes)) ** 2
+
+
+def test_the_example_of_ways() -> None:
+    """The table at the head of the module: size 4, one slot left and two slots left."""
+    start, after = np.array([0, 1, 3, 6]), np.array([0, 1, 0, 2, 1, 0])
+    ways, result = np.ones((1, 3, 1)), np.zeros((1, 3, 1))
+    counting.add_up(start, np.ones(6), after, math.inf, ways, result)
+    assert result.ravel().tolist() == [1, 2, 3]

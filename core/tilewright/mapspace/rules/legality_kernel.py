@@ -2,6 +2,11 @@
 
 `check_tiles` records every violation in a table, as (code, where, which, value, limit). It stops at
 the first one if the table has a single row. `check_trips` reports only whether all rules hold.
+
+A row of the table, if a memory of 7 slices would have to keep 8:
+
+    code           where     which         value   limit
+    CAPACITY       NONE      memory 1      8       7
 """
 
 from __future__ import annotations

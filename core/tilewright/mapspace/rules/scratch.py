@@ -1,4 +1,17 @@
-"""Scratch arrays with one mapping per SIMD lane: tiles, and the words that entries keep of them."""
+"""Scratch arrays with one mapping per SIMD lane: tiles, and the words that entries keep of them.
+
+In `Scratch` the mappings are the last axis. This is one lane of a matrix product A[m, k] B[k, n] of 4 x 4 x 4:
+
+    row   slot of the loops       trips m, n, k   inside m, n, k
+    0     DRAM: m x 2, n x 4      2, 4, 1         4, 4, 4
+    1     fanout: k x 2           1, 1, 2         2, 1, 4
+    2     PE: m x 2, k x 2        2, 1, 2         2, 1, 2
+    3     units: none             1, 1, 1         1, 1, 1
+    4     after the last slot     -               1, 1, 1
+
+`inside` has the iterations of the slot and of all slots after it. The memory of the PE keeps the tile of row 2: A has
+2 * 2 = 4 words, B 2 * 1 = 2 and the output 2 * 1 = 2. So `need` is 8 (`hold`).
+"""
 
 from __future__ import annotations
 

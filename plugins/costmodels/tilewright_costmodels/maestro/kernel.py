@@ -5,6 +5,16 @@ debugging, and counts beyond 64 bits (arrays of Python's integers).
 
 No nest is walked. Each directive of a level is in its first step, its steady state or at its edge. Phases of a level
 with the same edges are evaluated together, for all dimensions that may move last in SIMD lanes.
+
+A level with the map of 11 in `tiles` and, outside it, another one that makes two whole tiles. Its phases, and how often
+each occurs:
+
+    outer map     first     steady     edge of the inner map
+    first         1         2          1
+    steady        1         2          1
+
+Steady over steady occurs 1 * 2 = 2 times. All phases together are 2 * 4 = 8 steps. They form two groups (`PhaseGroup`):
+those in which the inner map is at its edge, and the others.
 """
 
 from __future__ import annotations

@@ -2,6 +2,14 @@
 
 A phase is one state per directive. Work and egress depend only on the dimensions at their edge.
 Ingress also depends on the dimension that moved last.
+
+A level of 3 sub-clusters, whose last one has an edge tile (`sum_over_clusters`):
+
+    sub-cluster     0         1         2
+    elements        first     other     last
+
+With first = 6, other = 4 and last = 2 that is 6 + 1 * 4 + 2 = 12. `other` and `last` leave out what a sub-cluster shares
+with its neighbour.
 """
 
 from __future__ import annotations

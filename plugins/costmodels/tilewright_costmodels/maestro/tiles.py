@@ -1,4 +1,14 @@
-"""Tiles of directives, and the states of directives in a sub-problem."""
+"""Tiles of directives, and the states of directives in a sub-problem.
+
+A TemporalMap of size 4 and offset 3 over a dimension of 11, as a row of `TILE`:
+
+    first [0 .. 3]    steady [3 .. 6]   steady [6 .. 9]   edge [9, 10]
+
+    full   offset   static_size   steps   part   new   new_part
+    4      3        11            2       2      3     1
+
+`steps` is (11 - 4) // 3 = 2. The edge tile has 11 - 3 * 3 = 2 elements; 3 - (4 - 2) = 1 is new.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Energies and cycles, from counts alone."""
+"""Energies and cycles, from counts alone.
+
+The matrix product of `nest`, if each access and each operation costs 1 pJ:
+
+    level       instances    reads A, B, Z     fills A, B, Z     updates Z      pJ
+    DRAM        1            16, 32, 0         0, 0, 0           16             64
+    PE          2            32, 32, 16        8, 16, 0          32             2 * 136 = 272
+    compute     -            -                 -                 -              4 * 4 * 4 = 64
+
+The mapping costs 64 + 272 + 64 = 400 pJ.
+"""
 
 from __future__ import annotations
 

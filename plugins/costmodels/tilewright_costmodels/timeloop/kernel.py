@@ -2,6 +2,16 @@
 
 `LANES` mappings are evaluated at a time, one in each SIMD lane. docs/timeloop.md states the rules.
 Counts are float64, exact below 2**53; the model refuses larger problems.
+
+The counts of the matrix product of `nest`, one row per tensor (`_count_tensor`). A PE is one of two, over k.
+
+    tensor      tile     visits      into a PE    deliveries     DRAM reads     DRAM updates
+    A [m, k]    2 x 2    2           8            2              16             0
+    B [k, n]    2 x 1    8           16           2              32             0
+    Z [m, n]    2 x 1    8           16           1              0              16
+
+A: each visit brings 4 words, 8 in all. The PEs have different k, so DRAM reads 8 * 2 words. Z: both PEs have the same
+tile, so their sums are added on the way, and DRAM updates 8 * 2 words once. No sum is read again, since none existed.
 """
 
 from __future__ import annotations

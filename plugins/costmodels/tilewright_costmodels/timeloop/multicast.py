@@ -5,6 +5,17 @@ them, so a hash table maps each one to its *delivery pattern*. The pattern state
 serves, which of them a neighbour serves, and how many hops the words travel.
 
 Rules: Timeloop v3 (`nest-analysis`, `network-legacy`), as measured; see docs/timeloop.md.
+
+A fanout of 4 sub-clusters, unrolled over n x 2 and m x 2, with a tensor A [m, k]. Its tile shifts by s per trip of m.
+
+    sub-cluster    n, m    shift    delivery
+    0              0, 0    0        0
+    1              1, 0    0        0           the same tile as sub-cluster 0
+    2              0, 1    s        1
+    3              1, 1    s        1
+
+The pattern is 2 deliveries of one size: 2 sub-clusters per delivery, 2 such deliveries. If A may not be multicast, each
+sub-cluster has a unicast index of its own, and there are 4 deliveries to 1 sub-cluster each.
 """
 
 from __future__ import annotations

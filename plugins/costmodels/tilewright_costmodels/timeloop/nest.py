@@ -1,4 +1,16 @@
-"""Loop nests of mappings in SIMD lanes, by storage level."""
+"""Loop nests of mappings in SIMD lanes, by storage level.
+
+The loops of one lane, for the matrix product of `mapspace.rules.scratch`. Its dimensions m, n, k are bits 1, 2, 4.
+
+    row   loop           dimension   trips_outside   level
+    0     m x 2          1           1               0: DRAM, with a fanout of k x 2
+    1     n x 4          2           2               0
+    2     m x 2          1           8               1: memory of a PE
+    3     k x 2          4           16              1
+    4     -              -           32              compute
+
+Row 1 is the innermost loop of level 0 that moves the output [m, n]. So its `visits` at level 0 are 2 * 4 = 8.
+"""
 
 from __future__ import annotations
 

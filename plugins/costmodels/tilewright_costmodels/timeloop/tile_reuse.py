@@ -6,6 +6,16 @@ shifts a tile by one of as many vectors as there are loops. Let `c` be the inner
 always credited. A step of an outer loop is credited only if it shifts the tile by the same vector.
 
 Tests check this closed form against a literal walk.
+
+A convolution with 8 outputs and 3 weights. The loop `c` makes 4 steps of 2 outputs, so a tile has 2 + 3 - 1 = 4 inputs:
+
+    step of c    tile         new
+    0            [0 .. 3]     4
+    1            [2 .. 5]     2      2 words overlap with the previous tile
+    2            [4 .. 7]     2
+    3            [6 .. 9]     2
+
+The words that move are visits * tile - credited * overlap = 4 * 4 - 3 * 2 = 10.
 """
 
 from __future__ import annotations

@@ -1,4 +1,13 @@
-"""Dominance: prune a state if another state's completions cost no more (Lemmas 3 and 4)."""
+"""Dominance: prune a state if another state's completions cost no more (Lemmas 3 and 4).
+
+States of one chain with the same key (`insert`), from the worked example in docs/optimal.md:
+
+    state    tiles M, N, K    committed    demand A, B, Z    credit
+    58       1, 1, 1          640          16, 32, 16        64
+    59       1, 1, 1          640          16, 32, 16        64
+
+No number of 59 is better than that of 58, so 58 dominates it: the same completion costs no less from 59.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,14 @@
-"""Overlapping tiles along a window: how many differ, and which words neighbours forward (Lemma 14)."""
+"""Overlapping tiles along a window: how many differ, and which words neighbours forward (Lemma 14).
+
+A window p + r, unrolled over 3 sub-clusters along r. The first temporal loop runs over p:
+
+    step p    r = 0    r = 1    r = 2
+    0         0        1        2
+    1         1        2        3        sub-clusters 0 and 1 get the word that their neighbour had
+    2         2        3        4
+
+The parent sends 3 words at the first step and 1 at each further one, 5 instead of 9. Neighbours forward the other 4.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Temporal and spatial loops: their effect on a state (Lemma 1)."""
+"""Temporal and spatial loops: their effect on a state (Lemma 1).
+
+The loop M x 4 turns state 36 of the worked example in docs/optimal.md into state 45. M moves A and Z, and B stays.
+
+    state    tiles M, N, K    committed    deferred A, B, Z    demand A, B, Z
+    36       4, 2, 1          512          64, 128, 32         32, 64, 16
+    45       1, 2, 1          608          0, 32, 0            32, 16, 16
+
+A and Z move at each trip, so their deferred energy is committed: 512 + 64 + 32 = 608. B moves once in 4 trips: 128 / 4.
+"""
 
 from __future__ import annotations
 

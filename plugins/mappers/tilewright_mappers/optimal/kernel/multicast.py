@@ -1,4 +1,14 @@
-"""Multicast by open unrollings: bounds per tensor, and over all tensors (Lemmas 7 and 12)."""
+"""Multicast by open unrollings: bounds per tensor, and over all tensors (Lemmas 7 and 12).
+
+Two open slots can still be unrolled over N, which is irrelevant to A; N has 8 tiles left.
+
+    slot    sub-clusters that are unused    largest divisor of 8 that fits
+    0       6                               4
+    1       3                               2
+
+So one delivery of a word of A serves at most min(4 * 2, 8) = 8 sub-clusters (`max_unrolled`, Lemma 7). A demand of
+64 words then needs at least 64 / 8 = 8 deliveries.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Stages of the staged search: one function per kind of stage writes the successors of one state."""
+"""Stages of the staged search: one function per kind of stage writes the successors of one state.
+
+Stages write states, row by row. States of the worked example in docs/optimal.md:
+
+    kind               state    successors    what they are
+    END_FANOUT         start    1
+    CLOSE_BLOCK        1        2
+    PLACE_REST         3        6, 7, 8       no loop over N, N x 2, N x 4
+    STORE              19       36            one successor per set of tensors that the entry may keep
+    PLACE_LOOP         36       45, 46        M x 4 and N x 2: each makes another tensor stationary
+
+UNROLL is like PLACE_REST, of a spatial slot. FIND_FORWARDING has one successor.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,16 @@
-"""Columns of a state, and properties of its tile."""
+"""Columns of a state, and properties of its tile.
+
+A state is one row of two arrays, `integers` and `numbers`. This is state 36 of the worked example in docs/optimal.md, a
+matrix product of 4 x 4 x 4 with the tensors A, B, Z:
+
+    integers    tiles M, N, K    STATUS          LOOP_MASK     USED
+    36          4, 2, 1          A B Z stay      none          1
+
+    numbers     COMMITTED    DEFERRED        DEMAND         FIRST_READ_CREDIT    BOUND
+    36          512          64, 128, 32     32, 64, 16     64                   7168
+
+4 * 2 * 1 = 8 tiles are left, of 1 x 4 words of A. So the demand of A is 8 * 4 = 32 words.
+"""
 
 from __future__ import annotations
 

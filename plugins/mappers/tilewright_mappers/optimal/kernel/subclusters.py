@@ -1,4 +1,14 @@
-"""Positions of the sub-clusters' tiles: equal tiles (Lemma 8), and tiles of neighbours (Lemma 14)."""
+"""Positions of the sub-clusters' tiles: equal tiles (Lemma 8), and tiles of neighbours (Lemma 14).
+
+A window p + r, unrolled over 3 tiles of p with 2 iterations, and over 2 tiles of r with 2 iterations. `mark_offsets`
+marks where the sub-clusters' tiles begin:
+
+    offset         0     1     2     3     4     5     6
+    after p        x           x           x
+    after r        x           x           x           x
+
+There are 6 sub-clusters and 4 offsets. So at least 2 sub-clusters have the tile of another one (Lemma 8).
+"""
 
 from __future__ import annotations
 
