@@ -61,6 +61,10 @@ class Price(NamedTuple):
         return self.read_bandwidth, self.write_bandwidth, self.shared_bandwidth
 
 
+PRICE_TYPES: dict[str, type] = dict.fromkeys(Price._fields, float) | {"gate": int}
+"""Field of a price -> type of its column in a table."""
+
+
 def price_of(memory: Memory) -> Price:
     """Return the prices of a memory that stands alone."""
     read, write, shared = (
@@ -99,7 +103,7 @@ def prices_of(architecture: Architecture) -> dict[str, Price]:
 
 def price_table(prices: Iterable[Price]) -> Records:
     """Return the prices as a table for kernels, [memory]."""
-    return table(prices, **(dict.fromkeys(Price._fields, float) | {"gate": int}))
+    return table(prices, **PRICE_TYPES)
 
 
 @kernel_part

@@ -123,7 +123,8 @@ def _cost(
             speed = memory_speed(memory, lanes(work.rates[m, 0]), lanes(work.rates[m, 1]))
             cycles = np.maximum(cycles, slowed_cycles(computing, speed))
     for m in range(len(tables.storage)):
-        energy = energy + leaked_pj(tables.storage[m], cycles, lanes(work.in_use[tables.gate[m]]))
+        memory = tables.storage[m]
+        energy = energy + leaked_pj(memory, cycles, lanes(work.in_use[memory.gate]))
     return energy, cycles
 
 

@@ -16,6 +16,7 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import Scratch
 from tilewright.mapspace.rules.tables import Terms
 from tilewright.mapspace.skeleton import Skeleton, Slot
+from tilewright.prices import PRICE_TYPES
 from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
@@ -83,11 +84,9 @@ class SparseTables(NamedTuple):
     slices: Floats
     """[L, T]: slices of one value."""
     storage: Records
-    """[M]: `macros`, `block`, bandwidths and `leakage_pj` as in `Hardware.memory`. `worth`: pJ per word read.
+    """[M]: the prices of `Hardware.memory`. `worth`: pJ per word read.
     `width`: bits of an access of metadata. `fit`: bits of metadata that fit; `usable`: slices of data that fit.
     `word_bits`, `per_word`: bits and slices of a word. `default`: words of a piece of metadata, for alternatives."""
-    gate: Ints
-    """[M]: memory that switches this one."""
     prices: Floats
     """[M, data or metadata, executed or gated or skipped, action]: pJ of one access."""
     conversion: Floats
@@ -387,13 +386,10 @@ def sparse_tables(
         memory=for_kernel(dense.hardware.memory_index[::-1]),
         slices=for_kernel(dense.hardware.slices[::-1]),
         storage=table(
-            [
-                (*each, *(row[name] for name in _DENSE))
-                for each, row in zip(storage, dense.hardware.memory, strict=True)
-            ],
-            **dict.fromkeys(("worth", "width", "fit", "usable", "word_bits", "per_word", "default", *_DENSE), float),
+            [(*each, *row) for each, row in zip(storage, dense.hardware.memory, strict=True)],
+            **dict.fromkeys(("worth", "width", "fit", "usable", "word_bits", "per_word", "default"), float),
+            **PRICE_TYPES,
         ),
-        gate=for_kernel(dense.hardware.memory["gate"].astype(np.int64)),
         prices=for_kernel(np.array(prices)),
         conversion=for_kernel(np.array(conversion)),
         compute=table(
@@ -418,7 +414,6 @@ def sparse_tables(
     )
 
 
-_DENSE = "macros", "block", "read_bandwidth", "write_bandwidth", "shared_bandwidth", "leakage_pj"
 _NEVER = 1 << 62
 """A group without dimensions of the problem."""
 
