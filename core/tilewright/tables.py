@@ -15,10 +15,10 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tilewright.errors import InputError, printable
 from tilewright.markup import rendered
@@ -66,6 +66,18 @@ SIZES = Column("sizes", rank=1, wrapped=True)
 """Column of dimensions longer than 1 (`problem.long_dimensions`), which identify a layer."""
 
 
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Shown(Generic[Row]):
+    """Column of a table with its cell of each row, and of the row of totals below."""
+
+    column: Column | str
+    cell: Callable[[Row], Cell]
+    total: Cell = ""
+
+
 class Table:
     """Rows below columns. `more` names the options that show the omitted columns."""
 
@@ -73,6 +85,23 @@ class Table:
         self.columns = tuple(Column(column) if isinstance(column, str) else column for column in columns)
         self.title, self.more = title, more
         self.rows: list[tuple[Cell, ...]] = []
+
+    @classmethod
+    def of(
+        cls,
+        shown: Sequence[Shown[Row]],
+        rows: Iterable[Row],
+        title: str = "",
+        more: str = "--json",
+        total: bool = False,
+    ) -> Table:
+        """Return the table of some rows, with a row of totals if `total` is set."""
+        table = cls(*(part.column for part in shown), title=title, more=more)
+        for row in rows:
+            table.add_row(*(part.cell(row) for part in shown))
+        if total:
+            table.add_row(*(part.total for part in shown))
+        return table
 
     def add_row(self, *cells: Cell) -> None:
         """Add a row with one cell per column."""

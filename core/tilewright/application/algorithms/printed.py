@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.application.algorithms.totals import Choice
+from tilewright.schema.report.costs import COSTS
 from tilewright.tables import Column, Table, numbers
 
 
@@ -66,9 +67,7 @@ def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
                 "cycles_of_steps": None if steps is None else steps.cycles,
                 "energy_moved_pj": choice.moved.energy_pj,
                 "cycles_moved": choice.moved.cycles,
-                "energy_pj": None if total is None else total.energy_pj,
-                "cycles": None if total is None else total.cycles,
-                "edp": None if total is None else total.edp,
+                **COSTS.data("steps", total),
                 "reasons": [reason.model_dump(mode="json") for reason in choice.offer.reasons],
             }
         )

@@ -16,6 +16,7 @@ from tilewright.application.run.artifacts.layers import mapping_file
 from tilewright.application.run.artifacts.summaries import folder_message, interrupted_message, save_summary
 from tilewright.application.run.configuration import acquire, limit_message
 from tilewright.application.run.evaluation import BuiltModel
+from tilewright.application.run.searched import SEARCHES
 from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
@@ -23,15 +24,11 @@ from tilewright.plugin.mapper import Budget
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import Objective
 from tilewright.schema.report import Report
+from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
-
-COLUMNS = (
-    "layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", "energy_pj", "cycles", "edp", "utilization",
-    "distance", "optimum_proved", "evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut", "mapping_file", "reason",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,23 +88,25 @@ class ComparisonReport(Tabular):
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        save_summary(folder, "compare", saved.data(), COLUMNS, saved.rows())
+        columns = (
+            *("layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", *COSTS.view("csv")),
+            *("distance", "optimum_proved", *SEARCHES.view("compare, csv"), "mapping_file", "reason"),
+        )
+        save_summary(folder, "compare", saved.data(), columns, saved.rows())
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per search and model."""
         found = []
+        keys = ("model", "valid", *COSTS.view("csv"), "distance", "optimum_proved")
         for search, row in zip(self.searches, self.data()["rows"], strict=True):
             shared = {"layer": row["layer"], "sizes": search.layer.problem.long_dimensions}
             shared |= {key: row[key] for key in ("count", "macs", "mapper", "guide", "mapping_file")}
-            shared |= {
-                key: row["search"][key] for key in ("evaluated", "wall_seconds", "stop", "stopped_by", "gap", "cut")
-            }
+            shared |= SEARCHES.data("compare, csv", row["search"])
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
                 reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
-                figures = {key: cost[key] for key in COLUMNS if key in cost}
-                found.append(shared | figures | {"reason": reason})
+                found.append(shared | {key: cost[key] for key in keys if key in cost} | {"reason": reason})
         return found
 
     def data(self) -> dict[str, Any]:
@@ -125,8 +124,7 @@ class ComparisonReport(Tabular):
         }
 
     def _row(self, number: int, row: SweepRow) -> dict[str, Any]:
-        result, written = row.layer.result, self.folder is not None and row.layer.report is not None
-        figures = {"valid", "reasons", "warnings", "energy_pj", "cycles", "edp", "utilization"}
+        written = self.folder is not None and row.layer.report is not None
         return {
             "layer": row.layer.name,
             "layers": list(row.layer.distinct.layers),
@@ -139,21 +137,10 @@ class ComparisonReport(Tabular):
             "valid": bool(row.reports),
             "reasons": [reason.model_dump(mode="json") for reason in row.reasons],
             "mapping_file": row_file(number, row) if written else None,
-            "search": {
-                "evaluated": result.evaluated if result else 0,
-                "valid": result.valid if result else 0,
-                "wall_seconds": result.wall_seconds if result else 0.0,
-                "stop": result.stop if result else "failed",
-                "stopped_by": row.limit,
-                "lower_bound": result.lower_bound if result else None,
-                "gap": result.gap if result else None,
-                "gap_reason": row.gap_reason,
-                "cut": row.is_cut,
-                "rejections": result.rejections.model_dump() if result and result.rejections else None,
-                "error": None if row.layer.error is None else row.layer.error.message,
-            },
+            "search": SEARCHES.data("compare", row.search),
             "prices": [
-                report.model_dump(mode="json", include=figures)
+                report.model_dump(mode="json", include={"valid", "reasons", "warnings"})
+                | COSTS.data("json", report)
                 | {"model": model.name}
                 | {"distance": distance and distance.ratio, "optimum_proved": distance and distance.exact}
                 for model, report, distance in zip(self.models, row.reports, self._distances[number - 1], strict=False)
@@ -251,7 +238,7 @@ class ComparisonReport(Tabular):
         results = [row.layer.result for row in self.searches]
         proofs = (
             ["proved"]
-            if any(row.is_cut or (r and r.proved) for row, r in zip(self.searches, results, strict=True))
+            if any(row.search.cut or (r and r.proved) for row, r in zip(self.searches, results, strict=True))
             else []
         )
         table = Table(
@@ -291,7 +278,7 @@ class ComparisonReport(Tabular):
         """Return the cells after the layer. Remarks are shown as numbers of notes."""
         result = row.layer.result
         seconds = None if result is None else result.wall_seconds
-        proof = [("cut, " if row.is_cut else "") + ((result.proved if result else None) or "no")] if proves else []
+        proof = [("cut, " if row.search.cut else "") + ((result.proved if result else None) or "no")] if proves else []
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 
@@ -312,9 +299,12 @@ class ComparisonReport(Tabular):
         for model, report in zip(self.models, row.reports, strict=False):
             if (model.name, row.layer.name) not in self._refused:
                 found += [f"{model.name}: {reason}" for reason in report.reasons]
-        if row.is_cut:
-            found.append(f"{row.point.mapper} was cut, so its mapping may be no optimum: {row.gap_reason or row.limit}")
-        return found if row.limit is None else [*found, limit_message(row.limit, "")]
+        if row.search.cut:
+            found.append(
+                f"{row.point.mapper} was cut, so its mapping may be no optimum: {row.search.gap_reason or row.search.stopped_by}"
+            )
+        limit = row.search.stopped_by
+        return found if limit is None else [*found, limit_message(limit, "")]
 
 
 def row_file(number: int, row: SweepRow) -> str:

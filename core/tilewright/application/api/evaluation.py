@@ -24,20 +24,20 @@ from tilewright.files import is_file
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
+from tilewright.plugin.route import ACTIONS
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.report import Report
-from tilewright.schema.report.printed import limited_by
+from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unmatched import unmatched
-from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.tables import Column, Shown, Table, Tabular, numbers
 
 Mapped = Source | MappedLayer
 """Source of a mapping, with or without its problem and architecture."""
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """Files of another tool that form one input set."""
-ACTIONS = ("reads", "fills", "updates")
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,10 +107,9 @@ class EvaluationReport(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per report."""
-        keys = ("problem", "model", "valid", "energy_pj", "cycles", "edp", "utilization")
         return [
-            {key: getattr(report, key) for key in keys}
-            | {"pj_per_mac": report.pj_per_mac, "limited_by": _limit(report)}
+            {"problem": report.problem, "model": report.model, "valid": report.valid}
+            | COSTS.data("evaluate, rows", report)
             | {"reason": "; ".join(map(str, report.reasons))}
             for report in self.reports
         ]
@@ -144,17 +143,15 @@ class EvaluationReport(Tabular):
     def _totals(self) -> Table:
         """Return a table with a row per model and layer; a refusal is shown with its reason."""
         layers = list(dict.fromkeys(report.problem for report in self.reports))
-        table = Table(
-            *(["layer"] if len(layers) > 1 else []), "model", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
-            numbers("utilization", rank=2), Column("limited by", rank=3), Column("remarks", wrapped=True),
-            title="" if len(layers) > 1 else layers[0], more="--json or --explain",
-        )  # fmt: skip
-        for report in self.reports:
-            remarks = [*report.warnings, *(str(reason) for reason in report.reasons)]
-            figures = (report.energy_pj, report.cycles, report.edp, report.utilization)
-            named = [report.problem, report.model] if len(layers) > 1 else [report.model]
-            table.add_row(*named, *figures, _limit(report) or "-", "; ".join(remarks))
-        return table
+        columns: list[Shown[Report]] = [
+            *([Shown("layer", lambda report: report.problem)] if len(layers) > 1 else []),
+            Shown("model", lambda report: report.model),
+            *COSTS.shown("evaluate", lambda report: report),
+            Shown(
+                Column("remarks", wrapped=True), lambda report: "; ".join([*report.warnings, *map(str, report.reasons)])
+            ),
+        ]
+        return Table.of(columns, self.reports, "" if len(layers) > 1 else layers[0], "--json or --explain")
 
     def _differences(self) -> list[Table | str]:
         """Return tables of all counts in which the models differ."""
@@ -169,11 +166,6 @@ class EvaluationReport(Tabular):
             values = ("none" if row["counts"][model] is None else row["counts"][model] for model in valid)
             table.add_row(row["level"], row["tensor"], row["action"], *values)
         return [table]
-
-
-def _limit(report: Report) -> str | None:
-    """Return the name of the limit that accounts for most cycles, or None if the model has none."""
-    return limited_by(report.slowest[0]) if report.valid and report.limits else None
 
 
 @checked

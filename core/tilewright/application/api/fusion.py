@@ -8,6 +8,7 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.fusion import GroupCertificate
 from tilewright.schema.objective import Objective
 from tilewright.schema.report import Report
-from tilewright.tables import Table, Tabular, numbers
+from tilewright.schema.report.costs import COSTS
+from tilewright.tables import Shown, Table, Tabular, numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +108,8 @@ class FusionReport(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict for the mapping without fusion, and one for the fused one."""
         return [
-            {"mapping": name, "energy_pj": report.energy_pj, "cycles": report.cycles, "edp": report.edp}
+            {"mapping": name}
+            | COSTS.data("fuse", report)
             | {"outermost_words": self._outermost(report)}
             | {f"{level.name}_peak_words": level.used_words for level in report.levels}
             for name, report in (("unfused", self.unfused), ("fused", self.fused))
@@ -114,14 +117,15 @@ class FusionReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         memories = [memory.name for memory in self.mapping.architecture.memories]
-        table = Table(
-            "mapping", numbers("energy", "pJ"), numbers("cycles"), numbers("EDP", "pJ x cycles", rank=1),
-            numbers(f"{memories[0]} words"), numbers(f"{memories[1]} peak words"),
-            title=f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}",
-        )  # fmt: skip
-        for row in self.rows():
-            peak = row.get(f"{memories[1]}_peak_words", 0)  # a memory that holds nothing has no level
-            table.add_row(row["mapping"], row["energy_pj"], row["cycles"], row["edp"], row["outermost_words"], peak)
+        peak = f"{memories[1]}_peak_words"
+        columns: list[Shown[dict[str, Any]]] = [
+            Shown("mapping", itemgetter("mapping")),
+            *COSTS.shown("fuse", lambda row: row),
+            Shown(numbers(f"{memories[0]} words"), itemgetter("outermost_words")),
+            Shown(numbers(f"{memories[1]} peak words"), lambda row: row.get(peak, 0)),  # one that is empty has no level
+        ]
+        title = f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}"
+        table = Table.of(columns, self.rows(), title)
         builtin = self.mapper.distribution == BUILTIN
         claim = "proved" if builtin else f"claimed by {self.mapper.long_name} to be"
         proof = (

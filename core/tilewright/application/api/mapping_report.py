@@ -29,8 +29,9 @@ from tilewright.application.run.artifacts.summaries import (
     save_summary,
     title_of,
 )
-from tilewright.application.run.configuration import RunConfiguration, acquire, gap_reason, limit_message, limit_of
+from tilewright.application.run.configuration import RunConfiguration, acquire, limit_message
 from tilewright.application.run.network import MappedLayer
+from tilewright.application.run.searched import SEARCHES, Searched
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.interrupts import stop_requested
@@ -42,11 +43,12 @@ from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate, told_space
 from tilewright.schema.operands import operand_warnings
-from tilewright.schema.report.printed import limited_by, summary
+from tilewright.schema.report.costs import COSTS
+from tilewright.schema.report.printed import summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import JudgedRule, covers_files, judged, statement
 from tilewright.schema.workload import Workload, costed_graph
-from tilewright.tables import SIZES, Column, Table, Tabular, numbers, quantity
+from tilewright.tables import SIZES, Column, Shown, Table, Tabular, numbers, quantity
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -219,32 +221,31 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         data = saved.data()
-        keys = ("layer", "origin", "sizes", "count", "macs", "valid", "energy_pj", "cycles", "edp", "utilization", "evaluated", "stop", "stopped_by",
-                "gap", "mapping_file")  # fmt: skip
-        save_summary(folder, "summary", data, keys, saved.rows())
+        columns = (
+            "layer",
+            "origin",
+            "sizes",
+            "count",
+            "macs",
+            "valid",
+            *COSTS.view("csv"),
+            *SEARCHES.view("map, csv"),
+        )
+        save_summary(folder, "summary", data, (*columns, "mapping_file"), saved.rows())
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text."""
-        found = []
-        for layer, row in zip(self.layers, self.data()["layers"], strict=True):
-            best, how = row["best"], row["search"]
-            keys = ("energy_pj", "cycles", "edp", "utilization")
-            found.append(
-                {
-                    "layer": row["name"],
-                    "origin": str(layer.distinct.origin or ""),
-                    "sizes": layer.problem.long_dimensions,
-                    "count": row["count"],
-                }
-                | {"macs": row["macs"], "valid": best["valid"]}
-                | {key: best[key] for key in keys}
-                | {key: how[key] for key in ("evaluated", "stop", "stopped_by", "gap")}
-                | {"mapping_file": best["mapping_file"]}
-            )
-        return found
+        return [
+            {"layer": row["name"], "origin": str(layer.distinct.origin or ""), "sizes": layer.problem.long_dimensions}
+            | {"count": row["count"], "macs": row["macs"], "valid": row["best"]["valid"]}
+            | COSTS.data("csv", row["best"])
+            | SEARCHES.data("map, csv", row["search"])
+            | {"mapping_file": row["best"]["mapping_file"]}
+            for layer, row in zip(self.layers, self.data()["layers"], strict=True)
+        ]
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --json` and `summary.json`."""
@@ -267,12 +268,12 @@ class MappingReport(Tabular):
             ],
             "algorithms": offer_rows(self.choices),
             "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
-            "totals": {"macs": self.macs, "cycles": self.cycles, "energy_pj": self.energy_pj, "edp": self.edp}
+            "totals": COSTS.data("totals", self)
             | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
         }
 
     def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
-        result, written = layer.result, self.folder is not None and layer.report is not None
+        written = self.folder is not None and layer.report is not None
         return {
             "name": layer.name,
             "layers": list(layer.distinct.layers),
@@ -280,12 +281,9 @@ class MappingReport(Tabular):
             "count": layer.count,
             "macs": layer.problem.macs,
             "dimensions": dict(layer.problem.dimensions),
-            "best": {
-                "valid": layer.report is not None,
-                "cycles": layer.cycles,
-                "energy_pj": layer.energy_pj,
-                "edp": layer.edp,
-                "utilization": layer.utilization,
+            "best": {"valid": layer.report is not None}
+            | COSTS.data("json", layer.report)
+            | {
                 "mapping_file": layer_file(number, layer) if written else None,
                 "certificate_file": certificate_file(number, layer) if written else None,
             },
@@ -296,25 +294,13 @@ class MappingReport(Tabular):
             else [level.model_dump(mode="json") for level in layer.mapping.levels()],
             "energy": [] if layer.report is None else layer.report.rows(),
             "limits": [] if layer.report is None else [limit.model_dump() for limit in layer.report.slowest],
-            "search": {
-                "evaluated": result.evaluated if result else 0,
-                "valid": result.valid if result else 0,
-                "rejected": result.rejected if result else 0,
-                "cpu_seconds": result.cpu_seconds if result else 0.0,
-                "wall_seconds": result.wall_seconds if result else 0.0,
-                "stop": result.stop if result else "failed",
-                "stopped_by": self._limit(layer),
-                "lower_bound": result.lower_bound if result else None,
-                "gap": result.gap if result else None,
-                "gap_reason": self._gap_reason(layer),
-                "figures": result.figures if result else {},
-                "rejections": result.rejections.model_dump() if result and result.rejections else None,
-                "history": [list(each) for each in result.history] if result else [],
-                "cached": layer.cached,
-            },
+            "search": SEARCHES.data("map", self._search(layer)),
             "unsearched": [rule.data() for rule in self.unsearched(layer)],
             "error": None if layer.error is None else str(layer.error),
         }
+
+    def _search(self, layer: MappedLayer) -> Searched:
+        return Searched(layer, self.configuration)
 
     def unsearched(self, layer: MappedLayer) -> tuple[JudgedRule, ...]:
         """Return the rules of other tools' files that are not searched, each compared with the layer's mapping."""
@@ -476,37 +462,25 @@ class MappingReport(Tabular):
         return [*found, ""]
 
     def _table(self) -> Table:
-        table = Table(
-            "layer", *([Column("origin", rank=8, wrapped=True)] if self._renamed else []), SIZES, numbers("count", rank=5), numbers("MACs", rank=7), numbers("energy", "pJ"), numbers("cycles"),
-            numbers("utilization", rank=3), numbers("EDP", "pJ x cycles", rank=4),
-            *([] if self.workload.is_list else [numbers("% of energy", rank=6, decimals=1)]), Column("limited by", rank=2), *(["densities"] if self._densities else []), *(["proved"] if self._proofs else []),
-            title=self._title, more="--json or -o",
-        )  # fmt: skip
-        for layer in self.layers:
-            whole = None if self.expansion else self.energy_pj
-            share = 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
-            shares = [] if self.workload.is_list else [share]
-            figures = (layer.energy_pj, layer.cycles, layer.utilization, layer.edp, *shares)
-            limit = limited_by(layer.report.slowest[0]) if layer.report and layer.report.limits else "-"
-            proof = [self._proofs.get(layer.name, "no")] if self._proofs else []
-            problem, sparse = layer.problem, [self._densities.get(layer.name, "")] if self._densities else []
-            named = [layer.distinct.origin.short if layer.distinct.origin else "-"] if self._renamed else []
-            row = *named, problem.long_dimensions, layer.count, problem.macs, *figures, limit, *sparse, *proof
-            table.add_row(layer.name, *row)
-        if self.expansion is None and not self.workload.is_list:
-            count = sum(layer.count for layer in self.layers)
-            table.add_row(
-                "total",
-                *[""] * (1 + self._renamed),
-                count,
-                self.macs,
-                self.energy_pj,
-                self.cycles,
-                "",
-                self.edp,
-                *[""] * (2 + bool(self._densities) + bool(self._proofs)),
-            )
-        return table
+        whole = None if self.expansion else self.energy_pj
+
+        def share(layer: MappedLayer) -> float | None:
+            return 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
+
+        columns: list[Shown[MappedLayer]] = [
+            Shown("layer", lambda layer: layer.name, "total"),
+            *([Shown(Column("origin", rank=8, wrapped=True), _origin)] if self._renamed else []),
+            Shown(SIZES, lambda layer: layer.problem.long_dimensions),
+            Shown(numbers("count", rank=5), lambda layer: layer.count, sum(layer.count for layer in self.layers)),
+            Shown(numbers("MACs", rank=7), lambda layer: layer.problem.macs, self.macs),
+            *COSTS.shown("map", lambda layer: layer.report, self),
+            *([] if self.workload.is_list else [Shown(numbers("% of energy", rank=6, decimals=1), share)]),
+            *COSTS.shown("map, end", lambda layer: layer.report),
+            *([Shown("densities", lambda layer: self._densities.get(layer.name, ""))] if self._densities else []),
+            *([Shown("proved", lambda layer: self._proofs.get(layer.name, "no"))] if self._proofs else []),
+        ]
+        total = self.expansion is None and not self.workload.is_list
+        return Table.of(columns, self.layers, self._title, "--json or -o", total)
 
     @cached_property
     def _renamed(self) -> bool:
@@ -602,7 +576,9 @@ class MappingReport(Tabular):
         reasons: dict[str, list[str]] = {}
         for layer in self.layers:
             if layer.result is not None and layer.result.proved not in (None, "yes"):
-                reasons.setdefault(self._gap_reason(layer) or "its mapper does not tell why", []).append(layer.name)
+                reasons.setdefault(self._search(layer).gap_reason or "its mapper does not tell why", []).append(
+                    layer.name
+                )
         if not self.is_one:
             told = [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
             return told
@@ -613,16 +589,11 @@ class MappingReport(Tabular):
             return []
         return [f"proved that no mapping of the space is better, {told_space(self._cutting(self.layers[0]))}: yes"]
 
-    def _gap_reason(self, layer: MappedLayer) -> str | None:
-        """Return why a proof leaves a gap; None without a gap, and if nothing tells."""
-        result, spec = layer.result, spec_of(self.configuration.mapper_record)
-        return None if result is None else gap_reason(result, spec, self.configuration.budget)
-
     def _limited(self) -> list[str]:
         """Return which limits ended searches before the mapper did."""
         limits: dict[str, list[str]] = {}
         for layer in self.layers:
-            limit = self._limit(layer)
+            limit = self._search(layer).stopped_by
             if limit is not None:
                 limits.setdefault(limit, []).append(layer.name)
         every = len(self.layers)
@@ -630,5 +601,6 @@ class MappingReport(Tabular):
             limit_message(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()
         ]
 
-    def _limit(self, layer: MappedLayer) -> str | None:
-        return None if layer.result is None else limit_of(layer.result.stop, self.configuration.budget)
+
+def _origin(layer: MappedLayer) -> str:
+    return layer.distinct.origin.short if layer.distinct.origin else "-"

@@ -25,6 +25,7 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
+from tilewright.schema.report.costs import COSTS
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 
@@ -201,8 +202,7 @@ class NetworkFusion(Tabular):
             "layers": [
                 {
                     "name": name,
-                    "energy_pj": cost.energy_pj,
-                    "cycles": cost.cycles,
+                    **COSTS.data("layers", cost),
                     "mapping": None
                     if cost.layer is None or cost.layer.mapping is None
                     else cost.layer.mapping.to_data(),
@@ -215,7 +215,7 @@ class NetworkFusion(Tabular):
         """Return one dict per layer."""
         staying = {resident.maker for resident in self.residents}
         return [
-            {"layer": name, "energy_pj": cost.energy_pj, "cycles": cost.cycles, "result_stays": name in staying}
+            {"layer": name} | COSTS.data("layers", cost) | {"result_stays": name in staying}
             for name, cost in zip(self.layers, self.costs, strict=True)
         ]
 
@@ -249,7 +249,7 @@ class NetworkFusion(Tabular):
 
 
 def _column(objective: Objective) -> Column:
-    return numbers("energy", "pJ") if objective.energy_power else numbers("cycles")
+    return COSTS.figures["energy_pj" if objective.energy_power else "cycles"].column
 
 
 @checked

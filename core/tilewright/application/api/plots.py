@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.schema.objective import Objective
-from tilewright.schema.report.printed import ACTIONS
+from tilewright.schema.report.costs import COSTS
+from tilewright.schema.report.parts import Limit
 from tilewright.tables import common_unit
 
 Rows = Sequence[Mapping[str, Any]]
@@ -65,7 +66,11 @@ class NetworkPlots:
     def latency(self) -> Drawing:
         """Return the cycles by layer and by the limit that binds them, of all executions of each layer."""
         parts = [
-            {_named(each): float(each["binding_cycles"]) for each in layer["limits"] if each["binding_cycles"]}
+            {
+                Limit.model_validate(each).title: float(each["binding_cycles"])
+                for each in layer["limits"]
+                if each["binding_cycles"]
+            }
             or {"cycles": float(layer["best"]["cycles"])}
             for layer in self.mapped
         ]
@@ -162,13 +167,12 @@ class FrontPlots:
 
 def figures_of(points: Rows) -> list[tuple[str, list[float]]]:
     """Return (name with unit, values) of energy, cycles and, if all are known, area of explored points."""
-    step, unit = common_unit([point["energy_pj"] for point in points], "pJ")
-    found = [
-        (f"energy, {unit}", [point["energy_pj"] / step for point in points]),
-        ("cycles", [float(point["cycles"]) for point in points]),
-    ]
-    if all(point["area_um2"] is not None for point in points):
-        found.append(("area, mm2", [point["area_um2"] * 1e-6 for point in points]))
+    found = []
+    for figure in COSTS.view("axes").values():
+        values = [float(figure.cell(point) or 0) for point in points]
+        step, unit = common_unit(values, figure.column.unit)
+        if all(figure.value(point) is not None for point in points):
+            found.append((f"{figure.column.name}{unit and f', {unit}'}", [value / step for value in values]))
     return found
 
 
@@ -203,14 +207,10 @@ def report_plots(rows: Rows) -> ReportPlots:
             "name": row["name"],
             "count": 1,
             "macs": row["report"]["macs"],
-            "best": {key: row["report"][key] for key in ("valid", "energy_pj", "cycles", "utilization")},
+            "best": {"valid": row["report"]["valid"]} | COSTS.data("json", row["report"]),
             "energy": row["energy"],
             "limits": row["report"]["limits"],
         }
         for row in rows
     ]
     return ReportPlots({"layers": layers})
-
-
-def _named(limit: Mapping[str, Any]) -> str:
-    return f"{limit['name']} {ACTIONS[limit['action']]}".rstrip()

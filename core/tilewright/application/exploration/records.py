@@ -21,8 +21,7 @@ from tilewright.plugin.strategy import PointResult
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping as MappingOfLoops
-from tilewright.schema.objective import Objective
-from tilewright.schema.report.printed import limited_by
+from tilewright.schema.objective import EDP, Objective
 from tilewright.values import Model
 
 Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
@@ -82,7 +81,7 @@ class FoundLayer(Model):
             evaluated=result.evaluated,
             valid=result.valid,
             cpu_seconds=result.cpu_seconds,
-            binds=limited_by(report.slowest[0]) if report.limits else None,
+            binds=report.limited_by,
             places=FrozenDict(places),
             mapping=FrozenDict(result.best.to_data()),
         )
@@ -180,6 +179,15 @@ class ExploredPoint:
     def cycles(self) -> float:
         """Cycles of the whole workload, layers in sequence; inf if some layer has no mapping."""
         return sum(math.inf if found.cycles is None else layer.count * found.cycles for layer, found in self._all)
+
+    @property
+    def edp(self) -> float:
+        """Energy times cycles, both of the whole workload."""
+        return self.of(EDP)
+
+    @property
+    def macs(self) -> int:
+        return sum(layer.count * layer.macs for layer, _ in self.layers)
 
     @property
     def _all(self) -> tuple[tuple[LayerRecord, FoundLayer], ...]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tilewright.application.run.artifacts.layers import spec_of
 from tilewright.application.run.cache import ResultCache
-from tilewright.application.run.configuration import RunConfiguration, gap_reason, limit_of
+from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.application.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
 from tilewright.application.run.parallel import Workers
+from tilewright.application.run.searched import Searched
 from tilewright.errors import Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
@@ -44,30 +44,9 @@ class SweepRow:
     reports: tuple[Report, ...] = ()
 
     @property
-    def limit(self) -> str | None:
-        """The limit that cut the search short, as an option; None if no limit did."""
-        if self.layer.result is None or self.point.configuration is None:
-            return None
-        return limit_of(self.layer.result.stop, self.point.configuration.budget)
-
-    @property
-    def is_cut(self) -> bool:
-        """Whether a limit ended the search of a prover before it had its proof."""
-        result, configuration = self.layer.result, self.point.configuration
-        if result is None or configuration is None or result.proved == "yes" or result.stop == "failed":
-            return False
-        spec, budget = spec_of(configuration.mapper_record), configuration.budget
-        late = budget.seconds is not None and result.wall_seconds >= budget.seconds
-        late |= budget.evaluations is not None and result.evaluated >= budget.evaluations
-        return spec is not None and spec.proof_version is not None and (late or result.stop != "finished")
-
-    @property
-    def gap_reason(self) -> str | None:
-        """Why the proof leaves a gap, as a clause; None without a gap, and if nothing tells."""
-        result, configuration = self.layer.result, self.point.configuration
-        if result is None or configuration is None:
-            return None
-        return gap_reason(result, spec_of(configuration.mapper_record), configuration.budget)
+    def search(self) -> Searched:
+        """The search with its settings."""
+        return Searched(self.layer, self.point.configuration)
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

@@ -181,6 +181,11 @@ class ReportContent(Model):
         """Bottlenecks, sorted by binding cycles, then by the cycles that they would need alone."""
         return tuple(sorted(self.limits, key=lambda limit: (-limit.binding_cycles, -limit.cycles)))
 
+    @property
+    def limited_by(self) -> str | None:
+        """Name of the limit that binds most cycles; None if the model has no limits."""
+        return self.slowest[0].title if self.limits else None
+
     def energy_parts(self) -> Iterator[EnergyPart]:
         """Yield the energy by component: memories outermost first, NoCs, compute.
 

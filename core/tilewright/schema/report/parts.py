@@ -98,6 +98,13 @@ class LevelReport(Model):
 LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload", "link", "wait"]
 
 
+ACTIONS = {
+    "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
+    "collect": "to the outside", "load": "in", "unload": "out", "link": "busiest link", "wait": "with its waits",
+}  # fmt: skip
+"""Action of a limit -> its printed name."""
+
+
 class Limit(Model):
     """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC.
 
@@ -112,6 +119,11 @@ class Limit(Model):
     binding_cycles: int = 0
     words: int | None = None
     words_per_cycle: float | None = None
+
+    @property
+    def title(self) -> str:
+        """Name in tables and charts, such as `DRAM reads` or `compute`."""
+        return f"{self.name} {ACTIONS[self.action]}".rstrip()
 
 
 def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:

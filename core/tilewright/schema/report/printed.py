@@ -6,16 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tilewright.schema.report.content import EnergyPart, ReportContent
+from tilewright.schema.report.costs import COSTS
 from tilewright.schema.report.parts import Limit, TensorCounts
 from tilewright.tables import Column, Table, figure, numbers, quantity
 
 SHOWN = 3
 """Maximum number of limits in a summary."""
-ACTIONS = {
-    "compute": "", "read": "reads", "write": "writes", "access": "bandwidth", "send": "to the inside",
-    "collect": "to the outside", "load": "in", "unload": "out", "link": "busiest link", "wait": "with its waits",
-}  # fmt: skip
-"""Action of a limit -> its printed name."""
 
 
 def summary(report: ReportContent, *title: str) -> list[Table | str]:
@@ -66,11 +62,6 @@ def _flat(counts: TensorCounts) -> dict[str, Any]:
     return found
 
 
-def limited_by(limit: Limit) -> str:
-    """Return the name of a limit, such as `DRAM reads` or `compute`."""
-    return f"{limit.name} {ACTIONS[limit.action]}".rstrip()
-
-
 def _head(report: ReportContent, *title: str) -> list[Table | str]:
     where = f" on {report.architecture}" if report.architecture else ""
     lines: list[Table | str] = [*title] or [f"{report.problem}{where} by {report.model}: {report.macs:,} MACs"]
@@ -90,9 +81,10 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
         speed = f"{report.giga_macs_per_second:.4g} GMAC/s ({report.gops:.4g} GOPS)"
         watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
         lines.append(f"  time    {quantity(1e12 * report.seconds, 'ps')} at {report.clock_ghz:g} GHz, {speed}{watt}")
-    if report.area_mm2 is not None:
-        lines.append(f"  area    {report.area_mm2:.4g} mm2")
-    return [*lines, f"  EDP     {quantity(report.edp, 'pJ x cycles')}"]
+    figures = [
+        each for each in COSTS.view("summary").values() if each.value(report) is not None or not each.is_optional
+    ]
+    return [*lines, *(f"  {figure.column.name:<7} {figure.text(report)}" for figure in figures)]
 
 
 def _bound(report: ReportContent) -> str:
@@ -101,7 +93,7 @@ def _bound(report: ReportContent) -> str:
         return ""
     limit = report.slowest[0]
     share = 100 * limit.binding_cycles / report.cycles
-    return f", limited by {limited_by(limit)}" + (f" for {share:.1f} % of them" if share < 100 else "")
+    return f", limited by {limit.title}" + (f" for {share:.1f} % of them" if share < 100 else "")
 
 
 BECAUSE = Column("because", wrapped=True)
@@ -117,7 +109,7 @@ def _limits(report: ReportContent, limits: Iterable[Limit]) -> Iterator[Table | 
     yield ""
     for limit in limits:
         share = [100 * each / (report.cycles or 1) for each in (limit.cycles, limit.binding_cycles)]
-        table.add_row(limited_by(limit), limit.cycles, *share[: 1 + shared], _because(report, limit))
+        table.add_row(limit.title, limit.cycles, *share[: 1 + shared], _because(report, limit))
     yield table
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from tilewright.application.api.front.points import Front, FrontPoint
 from tilewright.errors import InputError
 from tilewright.plugin.result import gap_of, proof
-from tilewright.tables import SIZES, Table, Tabular, numbers
+from tilewright.schema.report.costs import COSTS
+from tilewright.tables import SIZES, Shown, Table, Tabular, numbers
 
 Corner = tuple[float, float]
 """Cycles and pJ."""
@@ -52,7 +54,8 @@ class BudgetedNetwork(Tabular):
         """Return one dict per chosen point, with the number of layers that use it."""
         return [
             {"layer": front.distinct.problem.name, "dimensions": front.distinct.problem.long_dimensions}
-            | {"count": count, "cycles": point.cycles, "energy_pj": point.energy_pj}
+            | {"count": count}
+            | COSTS.data("budget", point.layer.report)
             for front, uses in self.chosen
             for point, count in uses
         ]
@@ -77,10 +80,13 @@ class BudgetedNetwork(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         title = f"least energy of {self.network} on {self.architecture} within {self.most_cycles:,.0f} cycles"
-        table = Table("layer", SIZES, numbers("layers"), numbers("cycles"), numbers("energy", "pJ"), title=title)
-        for row in self.rows():
-            table.add_row(*row.values())
-        table.add_row("all", "", sum(row["count"] for row in self.rows()), self.cycles, self.energy_pj)
+        columns: list[Shown[dict[str, Any]]] = [
+            Shown("layer", itemgetter("layer"), "all"),
+            Shown(SIZES, itemgetter("dimensions")),
+            Shown(numbers("layers"), itemgetter("count"), sum(row["count"] for row in self.rows())),
+            *COSTS.shown("budget", lambda row: row, self),
+        ]
+        table = Table.of(columns, self.rows(), title, total=True)
         return [table, f"proved: {proof(self.gap)}"]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import at_least
 from tilewright.application.api.front.budgeted import BudgetedNetwork, bound_within, chosen_within
-from tilewright.application.api.front.points import Front
+from tilewright.application.api.front.points import Front, FrontPoint
 from tilewright.application.api.plots import FrontPlots
 from tilewright.application.run.artifacts.layers import certificate_beside, certificate_of, mapping_file
 from tilewright.application.run.artifacts.summaries import (
@@ -26,13 +26,14 @@ from tilewright.errors import InputError, OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.schema.objective import ENERGY
 from tilewright.schema.operands import operand_warnings
+from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
-from tilewright.tables import SIZES, Table, Tabular, numbers
+from tilewright.tables import SIZES, Shown, Table, Tabular, numbers
 
-COLUMNS = (
-    "layer sizes count cycles energy_pj edp utilization most_cycles gap whole mapping_file certificate_file".split()
-)
+NAMED = ("layer", "sizes", "count")
+ENDS = ("most_cycles", "gap", "whole", "mapping_file", "certificate_file")
+"""Keys of a point before and after its costs."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,13 +111,14 @@ class FrontReport(Tabular):
         found = []
         for place, point in enumerate(front.points, start=1):
             name = None if self.folder is None else point_file(number, front, place)
-            figures = (
-                front.distinct.problem.name, front.distinct.problem.long_dimensions, front.distinct.count,
-                point.cycles, point.energy_pj, point.layer.edp,
-                point.layer.utilization, None if point.most_cycles == math.inf else int(point.most_cycles), point.gap, front.whole,
-                name, None if name is None or point.gap is None else certificate_beside(name),
-            )  # fmt: skip
-            found.append(dict(zip(COLUMNS, figures, strict=True)))
+            most = None if point.most_cycles == math.inf else int(point.most_cycles)
+            proof = None if name is None or point.gap is None else certificate_beside(name)
+            problem = front.distinct.problem
+            found.append(
+                dict(zip(NAMED, (problem.name, problem.long_dimensions, front.distinct.count), strict=True))
+                | COSTS.data("front", point.layer.report)
+                | dict(zip(ENDS, (most, point.gap, front.whole, name, proof), strict=True))
+            )
         return found
 
     def data(self) -> dict[str, Any]:
@@ -135,7 +137,7 @@ class FrontReport(Tabular):
                     "count": front.distinct.count,
                     "whole": front.whole,
                     "points": [
-                        {name: row[name] for name in COLUMNS[3:] if name != "whole"}
+                        {name: value for name, value in row.items() if name not in (*NAMED, "whole")}
                         | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
                         for row, point in zip(self._rows(number, front), front.points, strict=True)
                     ],
@@ -151,17 +153,16 @@ class FrontReport(Tabular):
         return FrontPlots(self.data())
 
     def tables(self) -> Sequence[Table | str]:
-        table = Table(
-            "layer", SIZES, numbers("cycles"), numbers("energy", "pJ"), numbers("EDP", "pJ x cycles", rank=2),
-            numbers("utilization", rank=3), numbers("least up to, cycles", rank=4), "proved",
-            title=title_of(self.workload, self.configuration, [each.fastest for each in self.fronts]), more="--json or -o",
-        )  # fmt: skip
-        for front in self.fronts:
-            for point in front.points:
-                figures = point.cycles, point.energy_pj, point.layer.edp, point.layer.utilization
-                upto = "any" if point.most_cycles == math.inf else int(point.most_cycles)
-                problem = front.distinct.problem
-                table.add_row(problem.name, problem.long_dimensions, *figures, upto, point.proved)
+        columns: list[Shown[tuple[Front, FrontPoint]]] = [
+            Shown("layer", lambda row: row[0].distinct.problem.name),
+            Shown(SIZES, lambda row: row[0].distinct.problem.long_dimensions),
+            *COSTS.shown("front", lambda row: row[1].layer.report),
+            Shown(numbers("least up to, cycles", rank=4), _most),
+            Shown("proved", lambda row: row[1].proved),
+        ]
+        rows = [(front, point) for front in self.fronts for point in front.points]
+        title = title_of(self.workload, self.configuration, [front.fastest for front in self.fronts])
+        table = Table.of(columns, rows, title, "--json or -o")
         return [table, *self.workload.told()]
 
     def messages(self) -> list[str]:
@@ -209,8 +210,12 @@ class FrontReport(Tabular):
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        save_summary(folder, "front", saved.data(), COLUMNS, saved.rows())
+        save_summary(folder, "front", saved.data(), (*NAMED, *COSTS.view("front"), *ENDS), saved.rows())
         return replace(saved, unwritten=folder.failure)
+
+
+def _most(row: tuple[Front, FrontPoint]) -> int | str:
+    return "any" if row[1].most_cycles == math.inf else int(row[1].most_cycles)
 
 
 def point_file(number: int, front: Front, place: int) -> str:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tilewright.application.api.hardware.spaces import choice_column
+from tilewright.application.api.hardware.spaces import choice_columns
 from tilewright.application.api.plots import ExplorationPlots
 from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
-from tilewright.schema.objective import EDP
-from tilewright.tables import Table, Tabular, csv_text, numbers
+from tilewright.schema.report.costs import COSTS
+from tilewright.tables import Shown, Table, Tabular, csv_text
 
 FORMATS = (".csv", ".parquet")
 FAULTS = 3
@@ -59,21 +59,14 @@ class ExplorationReport(Tabular):
         best = {point.index for point in self.front}
         return [
             {"point": point.index, **point.values}
-            | {
-                "energy_pj": _finite(point.energy_pj),
-                "cycles": _finite(point.cycles),
-                "edp": _finite(point.of(EDP)),
-                "area_um2": point.area_um2,
-                "on_front": point.index in best,
-                "outcome": point.outcome,
-                "reason": point.told,
-            }
+            | COSTS.data("explore", point)
+            | {"on_front": point.index in best, "outcome": point.outcome, "reason": point.told}
             for point in self.points
         ]
 
     def layer_rows(self) -> list[dict[str, Any]]:
         """Return one dict per point and layer, with the values of one execution and its search."""
-        figures = ("energy_pj", "cycles", "utilization", "lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")  # fmt: skip
+        names = ("lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")
         return [
             {
                 "point": point.index,
@@ -83,7 +76,8 @@ class ExplorationReport(Tabular):
                 "count": layer.count,
                 "macs": layer.macs,
             }
-            | {name: getattr(found, name) for name in figures}
+            | COSTS.data("explore, layers", found)
+            | {name: getattr(found, name) for name in names}
             | {f"{place}_pj": energy for place, energy in found.places.items()}
             for point in self.points
             for layer, found in point.layers
@@ -136,16 +130,13 @@ class ExplorationReport(Tabular):
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
         lines += [f"  {count:,} without: {why}" for why, count in self.without()]
-        ranks = {"edp": 4, "energy": 3, "cycles": 2} | {record.objective.name: 0}
-        table = Table(
-            "point", *map(choice_column, record.choices), numbers("energy", "pJ", ranks["energy"]), numbers("cycles", "", ranks["cycles"]),
-            numbers("EDP", "pJ x cycles", ranks["edp"]), numbers("area", "mm2", 1, decimals=4),
-            title=f"the front, least {record.objective} ({record.objective.unit}) first",
-        )  # fmt: skip
-        for point in sorted(best, key=lambda one: one.of(record.objective)):
-            area = None if point.area_um2 is None else point.area_um2 * 1e-6
-            values = [value if isinstance(value, str) else f"{value:,.10g}" for value in point.values.values()]
-            table.add_row(str(point.index), *values, point.energy_pj, point.cycles, point.of(EDP), area)
+        columns: list[Shown[ExploredPoint]] = [
+            Shown("point", lambda point: str(point.index)),
+            *choice_columns(record.choices, lambda point: point.values),
+            *COSTS.shown("explore", lambda point: point, first=record.objective.title),
+        ]
+        title = f"the front, least {record.objective} ({record.objective.unit}) first"
+        table = Table.of(columns, sorted(best, key=lambda point: point.of(record.objective)), title)
         return [*lines, "", table] if best else lines
 
     def messages(self) -> list[str]:
@@ -199,7 +190,3 @@ def _write_parquet(path: Path, columns: Sequence[str], rows: list[dict[str, Any]
         pyarrow.parquet.write_table(table, path)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error}") from None
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

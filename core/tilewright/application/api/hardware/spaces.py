@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tilewright import library
 from tilewright.application.api.call_arguments import checked
-from tilewright.application.exploration.space import ArchitectureSpace, Point
+from tilewright.application.exploration.space import ArchitectureSpace, Choice, Point
 from tilewright.errors import UnknownNameError
 from tilewright.schema.document import Document, read_document, suggestion, validate
-from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.schema.report.costs import COSTS
+from tilewright.tables import Column, Shown, Table, Tabular, numbers
+
+Row = TypeVar("Row")
 
 SpaceSource = str | os.PathLike[str] | Mapping[str, Any] | ArchitectureSpace
 """Source of a space of architectures."""
@@ -72,11 +75,9 @@ class SpaceReport(Tabular):
         """Return one dict per point: choices, compute units and area, or the reason why it is invalid."""
         return [
             {"point": point.index, **point.values}
-            | {
-                "compute_units": None if point.architecture is None else point.architecture.compute_instances,
-                "area_um2": None if point.architecture is None else point.architecture.area_um2,
-                "reason": "; ".join(map(str, point.reasons)) or None,
-            }
+            | {"compute_units": None if point.architecture is None else point.architecture.compute_instances}
+            | COSTS.data("space", point.architecture)
+            | {"reason": "; ".join(map(str, point.reasons)) or None}
             for point in self.points
         ]
 
@@ -96,18 +97,13 @@ class SpaceReport(Tabular):
         refused = Counter(reason.where or reason.code for point in self.points for reason in point.reasons[:1])
         lines: list[Table | str] = [f"{self.space.name}: {len(self.space):,} points{judged}, {self.valid:,} valid"]
         lines += [f"  {count:,} refused by {where}" for where, count in refused.most_common()]
-        table = Table(
-            "point", *map(choice_column, self.space.choices), numbers("units"), numbers("area", "mm2", decimals=4)
-        )
-        for point in self.points:
-            if point.architecture is not None:
-                area = point.architecture.area_um2
-                table.add_row(
-                    str(point.index),
-                    *map(_shown, point.values.values()),
-                    point.architecture.compute_instances,
-                    None if area is None else area * 1e-6,
-                )
+        columns: list[Shown[Point]] = [
+            Shown("point", lambda point: str(point.index)),
+            *choice_columns(self.space.choices, lambda point: point.values),
+            Shown(numbers("units"), lambda point: point.architecture.compute_instances if point.architecture else None),
+            *COSTS.shown("space", lambda point: point.architecture),
+        ]
+        table = Table.of(columns, [point for point in self.points if point.architecture is not None])
         why: dict[str, list[int]] = {}
         for point in self.points:
             if point.reasons and point.reasons[0].code != "limit":
@@ -118,11 +114,16 @@ class SpaceReport(Tabular):
         return [*lines, "", *(each for each in (table, reasons) if each.rows)]
 
 
-def choice_column(name: str) -> Column:
-    """Return the column of a choice; a name such as `GLB.capacity_words` takes two header lines."""
-    owner, _, field = name.partition(".")
-    return Column(owner, field)
+def choice_columns(names: Iterable[str], values: Callable[[Row], Mapping[str, Choice]]) -> list[Shown[Row]]:
+    """Return the columns of choices; a name such as `GLB.capacity_words` takes two header lines."""
+
+    def column(name: str) -> Shown[Row]:
+        owner, _, field = name.partition(".")
+        return Shown(Column(owner, field), lambda row: choice_text(values(row)[name]))
+
+    return list(map(column, names))
 
 
-def _shown(value: float | str) -> str:
+def choice_text(value: Choice) -> str:
+    """Return the value of a choice as text."""
     return value if isinstance(value, str) else f"{value:,.10g}"

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tilewright.application.api.hardware.exploration_report import ExplorationReport
-from tilewright.application.api.hardware.spaces import choice_column
+from tilewright.application.api.hardware.spaces import choice_columns, choice_text
 from tilewright.application.api.page.parts import FORM, NestRow, chart, document, facts, nest, table
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord
-from tilewright.application.exploration.space import Choice
 from tilewright.application.exploration.store import Store
 from tilewright.errors import InputError
 from tilewright.schema.mapped import BoundMapping
-from tilewright.schema.objective import EDP
-from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
+from tilewright.schema.report.costs import COSTS
+from tilewright.tables import SIZES, Shown, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
 
 DETAILED = 20
@@ -65,17 +65,14 @@ def points_table(report: ExplorationReport) -> dict[str, Any] | None:
         group = "chosen" if row["on_front"] else "others"
         marks[row["point"]] = f"{group}-{counts[group]}"
         counts[group] += 1
-    sized = any(point.area_um2 is not None for point in report.found)
-    made = Table(
-        numbers("point"), *map(choice_column, report.record.choices), numbers("energy", "pJ"), numbers("cycles"),
-        numbers("EDP", "pJ x cycles"), *([numbers("area", "mm2", decimals=4)] if sized else []), "front",
-    )  # fmt: skip
     front = {point.index for point in report.front}
-    for point in report.found:
-        values = [_choice(value) for value in point.values.values()]
-        area = [None if point.area_um2 is None else point.area_um2 * 1e-6] if sized else []
-        is_best = "front" if point.index in front else ""
-        made.add_row(point.index, *values, point.energy_pj, point.cycles, point.of(EDP), *area, is_best)
+    columns: list[Shown[ExploredPoint]] = [
+        Shown(numbers("point"), lambda point: point.index),
+        *choice_columns(report.record.choices, lambda point: point.values),
+        *COSTS.shown("explore", lambda point: point, known=report.found),
+        Shown("front", lambda point: "front" if point.index in front else ""),
+    ]
+    made = Table.of(columns, report.found)
     return table(made, "points", marks=[marks[point.index] for point in report.found]) if rows else None
 
 
@@ -102,47 +99,37 @@ def _beside(report: ExplorationReport) -> dict[str, Any] | None:
         "quantity", f"best: point {best.index}", f"baseline: point {base.index}", numbers("baseline / best", decimals=3)
     )
     for name in report.record.choices:
-        made.add_row(name, _choice(best.values[name]), _choice(base.values[name]), None)
-    for name, unit, values in (
-        ("energy", "pJ", (best.energy_pj, base.energy_pj)),
-        ("cycles", "", (best.cycles, base.cycles)),
-        ("EDP", "pJ x cycles", (best.of(EDP), base.of(EDP))),
-    ):
-        made.add_row(name, *(quantity(value, unit) for value in values), values[1] / values[0] if values[0] else None)
-    if best.area_um2 and base.area_um2:
-        made.add_row(
-            "area",
-            *(f"{(point.area_um2 or 0) * 1e-6:.4g} mm2" for point in (best, base)),
-            base.area_um2 / best.area_um2,
-        )
+        made.add_row(name, choice_text(best.values[name]), choice_text(base.values[name]), None)
+    for figure in COSTS.view("explore").values():
+        values = figure.value(best), figure.value(base)
+        if all(values) or not figure.is_optional:
+            texts = (figure.text(point) for point in (best, base))
+            made.add_row(figure.column.name, *texts, values[1] / values[0] if values[0] else None)
     return table(made, "best")
-
-
-def _choice(value: Choice) -> str:
-    return value if isinstance(value, str) else f"{value:,.10g}"
 
 
 def _detail(point: ExploredPoint, store: Store | None) -> dict[str, Any]:
     """Return the layers of a point: energies by component, limits and, with a store, loop nests."""
     places = list(dict.fromkeys(place for _, found in point.layers for place in found.places))
-    made = Table(
-        "layer",
-        SIZES,
-        numbers("count"),
-        *(numbers(place, "pJ", like="energy") for place in places),
-        numbers("cycles"),
-        Column("limited by"),
-    )
-    for layer, found in point.layers:
-        energies = (found.places.get(place, 0.0) for place in places)
-        made.add_row(layer.name, layer.sizes, layer.count, *energies, found.cycles, found.binds or "-")
+    columns: list[Shown[tuple[LayerRecord, FoundLayer]]] = [
+        Shown("layer", lambda row: row[0].name),
+        Shown(SIZES, lambda row: row[0].sizes),
+        Shown(numbers("count"), lambda row: row[0].count),
+        *(Shown(numbers(place, "pJ", like="energy"), partial(_energy_in, place)) for place in places),
+        Shown(numbers("cycles"), lambda row: row[1].cycles),
+        Shown("limited by", lambda row: row[1].binds),
+    ]
     nests = [] if store is None else [(layer, _nest(store, point, layer, found)) for layer, found in point.layers]
     return {
         "index": point.index,
-        "choices": ", ".join(f"{name} {_choice(value)}" for name, value in point.values.items()),
-        "layers": table(made, f"point-{point.index}"),
+        "choices": ", ".join(f"{name} {choice_text(value)}" for name, value in point.values.items()),
+        "layers": table(Table.of(columns, point.layers), f"point-{point.index}"),
         "nests": [(layer, rows) for layer, rows in nests if rows],
     }
+
+
+def _energy_in(place: str, row: tuple[LayerRecord, FoundLayer]) -> float:
+    return row[1].places.get(place, 0.0)
 
 
 def _nest(store: Store, point: ExploredPoint, layer: LayerRecord, found: FoundLayer) -> list[NestRow]:

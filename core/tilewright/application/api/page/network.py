@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,14 @@ from tilewright.application.api.page.parts import chart, document, facts, nest, 
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.figures import Figure
 from tilewright.plugin.result import proof
 from tilewright.schema.mapped import MappedProblem, read_mapping
 from tilewright.schema.mapping.levels import Level
 from tilewright.schema.origin import Origin
-from tilewright.schema.report.printed import ACTIONS
-from tilewright.tables import SIZES, Column, Table, common_unit, numbers, quantity
+from tilewright.schema.report.costs import COSTS
+from tilewright.schema.report.parts import Limit
+from tilewright.tables import SIZES, Column, Shown, Table, common_unit, numbers, quantity
 from tilewright.version import __version__
 
 Layer = Mapping[str, Any]
@@ -47,7 +51,11 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     names = [f"A: {first.name}", f"B: {second.name}"]
     found = [dict(_totals(each)) for _, each in runs]
     whole = Table("figure", names[0], names[1], numbers("B / A", decimals=3), title="totals")
-    ratios = {name: _ratio(one["totals"].get(key), other["totals"].get(key)) for name, key in TOTALS.items()}
+    ratios = {
+        figure.column.name: _ratio(figure.value(one["totals"]), figure.value(other["totals"]))
+        for view in ("page, totals", "page, more totals")
+        for figure in COSTS.view(view).values()
+    }
     for name in dict.fromkeys([*found[0], *found[1]]):
         whole.add_row(name, found[0].get(name, "-"), found[1].get(name, "-"), ratios.get(name))
     settings = [dict(facts(_provenance(each, folder))) for folder, each in runs]
@@ -56,14 +64,14 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
         texts = [setting.get(name, "-") for setting in settings]
         if texts[0] != texts[1]:
             differing.add_row(name, *texts)
-    drawn = {"energy": ("energy_pj", "pJ"), "latency": ("cycles", "cycles")}
+    kinds = {"energy": "energy_pj", "latency": "cycles"}
     return document(
         "two_networks.html.jinja",
         f"{_title(one)} and {_title(other)}",
         first=first,
         second=second,
         totals=table(whole, "totals"),
-        charts={kind: chart(partial(_both, runs, names, *figure), kind) for kind, figure in drawn.items()},
+        charts={kind: chart(partial(_both, runs, names, COSTS.figures[key]), kind) for kind, key in kinds.items()},
         layers=table(_both_table(one, other), "layers"),
         differences=table(differing, "differences"),
     )
@@ -73,25 +81,16 @@ def _title(data: Mapping[str, Any]) -> str:
     return f"{data['workload']} on {data['arch']}"
 
 
-TOTALS = {"energy": "energy_pj", "cycles": "cycles", "EDP": "edp", "area": "area_um2", "MACs": "macs"}
-
-
 def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the total figures with their units."""
     found, layers = data["totals"], data["layers"]
     listed = data.get("content") == "layers"
     if listed:
         yield "content", "list of layers, no total"
-    else:
-        yield "energy", quantity(found["energy_pj"], "pJ")
-        yield "cycles", quantity(found["cycles"], "")
-        yield "EDP", quantity(found["edp"], "pJ x cycles")
+    yield from _told("page, totals", found, listed)
     if found["clock_ghz"] and found["cycles"]:
         yield f"time at {found['clock_ghz']:g} GHz", quantity(1e3 * found["cycles"] / found["clock_ghz"], "ps")
-    if found["area_um2"]:
-        yield "area", f"{found['area_um2'] * 1e-6:.4g} mm2"
-    if not listed:
-        yield "MACs", f"{found['macs']:,}"
+    yield from _told("page, more totals", found, listed)
     yield "distinct layers", f"{len(layers):,}"
     proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
     yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
@@ -102,22 +101,36 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "operators not mapped", f"{len(data['unmapped']):,}"
 
 
+def _told(view: str, found: Mapping[str, Any], listed: bool) -> Iterator[tuple[str, str]]:
+    """Yield figures with their units. Lists of layers have no totals."""
+    for figure in COSTS.view(view).values():
+        if figure.value(found) is not None or not (listed or figure.is_optional):
+            yield figure.column.name, figure.text(found)
+
+
 def _layer_table(data: Mapping[str, Any]) -> Table:
-    named = any(layer.get("origins") for layer in data["layers"])
-    made = Table(
-        "layer", *(["origin"] if named else []), SIZES, numbers("count"), numbers("MACs"), numbers("energy", "pJ", like="energy"),
-        numbers("energy x count", "pJ", like="energy"), numbers("cycles"), numbers("EDP", "pJ x cycles"),
-        numbers("utilization", "%", decimals=1), "limited by", "proved",
-    )  # fmt: skip
-    for layer in data["layers"]:
-        best, count = layer["best"], layer["count"]
-        energy, used = best["energy_pj"], best["utilization"]
-        made.add_row(
-            layer["name"], *([_origin(layer)] if named else []), _shape(layer), count, layer["macs"], energy, None if energy is None else energy * count, best["cycles"],
-            best["edp"], None if used is None else 100 * used, _limit(layer) or layer["error"] or "-",
-            (proof(layer["search"]["gap"]) or "no") + (", wider" if _is_wider(layer) else ""),
-        )  # fmt: skip
-    return made
+    energy, *others = COSTS.shown("page", lambda layer: layer["best"])
+    columns: list[Shown[Layer]] = [
+        Shown("layer", itemgetter("name")),
+        *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
+        Shown(SIZES, _shape),
+        Shown(numbers("count"), itemgetter("count")),
+        Shown(numbers("MACs"), itemgetter("macs")),
+        energy,
+        Shown(
+            numbers("energy x count", "pJ", like="energy"),
+            lambda layer: _scaled(layer["best"]["energy_pj"], layer["count"]),
+        ),
+        *others,
+        Shown(numbers("utilization", "%", decimals=1), lambda layer: _scaled(layer["best"]["utilization"], 100)),
+        Shown("limited by", lambda layer: _limit(layer) or layer["error"] or "-"),
+        Shown("proved", lambda layer: (proof(layer["search"]["gap"]) or "no") + ", wider" * _is_wider(layer)),
+    ]
+    return Table.of(columns, data["layers"])
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
 
 
 def _is_wider(layer: Layer) -> bool:
@@ -136,9 +149,7 @@ def _shape(layer: Layer) -> str:
 
 
 def _limit(layer: Layer) -> str:
-    if not layer["limits"]:
-        return ""
-    return f"{layer['limits'][0]['name']} {ACTIONS[layer['limits'][0]['action']]}".rstrip()
+    return Limit.model_validate(layer["limits"][0]).title if layer["limits"] else ""
 
 
 def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -184,13 +195,14 @@ def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, ob
     yield "page by tilewright", __version__
 
 
-def _both(runs: Sequence[tuple[Path, Mapping[str, Any]]], names: Sequence[str], key: str, unit: str) -> Drawing:
+def _both(runs: Sequence[tuple[Path, Mapping[str, Any]]], names: Sequence[str], figure: Figure) -> Drawing:
     """Return bars of one figure, a pair for each layer, of all its executions."""
-    layers = _together(runs[0][1], runs[1][1])
-    values = [[_times(each, key) for each in pair] for _, *pair in layers]
-    step, unit = common_unit([each for pair in values for each in pair if each is not None], unit)
+    layers, column = _together(runs[0][1], runs[1][1]), figure.column
+    values = [[_times(each, figure.key) for each in pair] for _, *pair in layers]
+    known = [each for pair in values for each in pair if each is not None]
+    step, unit = common_unit(known, column.unit or column.name)
     scaled = [[None if each is None else each / step for each in pair] for pair in values]
-    return bars(f"{key.partition('_')[0]} by layer", [name for name, *_ in layers], names, scaled, unit, stacked=False)
+    return bars(f"{column.name} by layer", [name for name, *_ in layers], names, scaled, unit, stacked=False)
 
 
 def _together(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Layer | None, Layer | None]]:
@@ -210,19 +222,19 @@ def _ratio(one: float | None, other: float | None) -> float | None:
 
 
 def _both_table(one: Mapping[str, Any], other: Mapping[str, Any]) -> Table:
-    made = Table(
-        "layer", SIZES, "count", numbers("energy A", "pJ", like="energy"), numbers("energy B", "pJ", like="energy"),
-        numbers("energy B / A", decimals=3), numbers("cycles A"), numbers("cycles B"), numbers("cycles B / A", decimals=3),
-        "limited by A", "limited by B",
-    )  # fmt: skip
+    figures = COSTS.view("layers").values()
+    columns = [
+        replace(figure.column if run else numbers("", decimals=3), name=f"{figure.column.name} {run or 'B / A'}")
+        for figure in figures
+        for run in ("A", "B", "")
+    ]
+    made = Table("layer", SIZES, "count", *columns, "limited by A", "limited by B")
     for name, *pair in _together(one, other):
-        shapes = list(dict.fromkeys(_shape(each) for each in pair if each is not None))
-        cells: list[float | None] = []
-        for key in ("energy_pj", "cycles"):
-            values = [None if each is None else each["best"][key] for each in pair]
-            cells += [*values, _ratio(*values)]
-        counts = dict.fromkeys(str(each["count"]) for each in pair if each is not None)
-        made.add_row(
-            name, "; ".join(shapes), "; ".join(counts), *cells, *((each and _limit(each)) or "-" for each in pair)
-        )
+        bests = [layer and layer["best"] for layer in pair]
+        values = [[figure.value(best) for best in bests] for figure in figures]
+        cells = [cell for both in values for cell in (*both, _ratio(*both))]
+        shapes = dict.fromkeys(_shape(layer) for layer in pair if layer)
+        counts = dict.fromkeys(str(layer["count"]) for layer in pair if layer)
+        limits = ((layer and _limit(layer)) or "-" for layer in pair)
+        made.add_row(name, "; ".join(shapes), "; ".join(counts), *cells, *limits)
     return made

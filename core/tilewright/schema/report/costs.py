@@ -1,0 +1,44 @@
+"""Figures of what costs energy and cycles: mappings, networks, and points of a space.
+
+A new figure is one entry here: its name, its unit, how to get it, and the views that show it. A subject is the report of a
+mapping, or has at least `energy_pj` and `cycles`. It may lack other figures.
+"""
+
+from tilewright.figures import Figure, Sheet
+from tilewright.tables import Column, numbers
+
+COSTS = Sheet(
+    Figure("macs", numbers("MACs")),
+    Figure("energy_pj", numbers("energy", "pJ", like="energy")),
+    Figure("cycles", numbers("cycles")),
+    Figure("edp", numbers("EDP", "pJ x cycles")),
+    Figure("utilization", numbers("utilization"), has_total=False),
+    Figure("area_um2", numbers("area", "mm2", decimals=4), factor=1e-6, digits=4, is_optional=True),
+    Figure("pj_per_mac", numbers("energy", "pJ/MAC")),
+    Figure("limited_by", Column("limited by"), has_total=False),
+    views={
+        # one mapping
+        "summary": "area_um2 edp",
+        "evaluate": "energy_pj cycles edp:1 utilization:2 limited_by:3",
+        "evaluate, rows": "energy_pj cycles edp utilization pj_per_mac limited_by",
+        "fuse": "energy_pj cycles edp:1",
+        # layers, and networks
+        "map": "energy_pj cycles utilization:3 edp:4",
+        "map, end": "limited_by:2",
+        "json": "cycles energy_pj edp utilization",
+        "csv": "energy_pj cycles edp utilization",
+        "totals": "macs cycles energy_pj edp",
+        "page": "energy_pj cycles edp",
+        "page, totals": "energy_pj cycles edp",
+        "page, more totals": "area_um2 macs",
+        "layers": "energy_pj cycles",
+        "steps": "energy_pj cycles edp",
+        # fronts and spaces
+        "front": "cycles energy_pj edp:2 utilization:3",
+        "budget": "cycles energy_pj",
+        "explore": "energy_pj:3 cycles:2 edp:4 area_um2:1",
+        "explore, layers": "energy_pj cycles utilization",
+        "axes": "energy_pj cycles area_um2",
+        "space": "area_um2",
+    },
+)
