@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.group import GroupMapping
     from tilewright.schema.mapped import MappedProblem
-    from tilewright.schema.mapped.certificate import Certificate
-    from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
+    from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
     from tilewright.schema.report import Report
@@ -78,14 +77,15 @@ __all__ = [
     "FrontReport",
     "FusionGain",
     "FusionReport",
-    "GroupCertificate",
+    "GroupClaim",
     "GroupMapping",
+    "LayerClaim",
     "MapSpace",
     "MappedLayer",
     "MappedProblem",
     "Mapping",
     "MappingReport",
-    "NetworkCertificate",
+    "NetworkClaim",
     "NetworkFusion",
     "Problem",
     "RecordedReport",

@@ -6,18 +6,17 @@ import importlib.metadata
 import os
 import platform
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tilewright.application.api.call_arguments import at_least, checked
-from tilewright.application.api.fusion_certificates import fusion_checks
-from tilewright.application.run.artifacts.checks import Check, checks
+from tilewright.application.api.fusion_certificates import group_checks, network_checks
+from tilewright.application.run.artifacts.checks import Check, layer_checks
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, FileModel, read_document, validate
-from tilewright.schema.mapped.certificate import Certificate
-from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
+from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
 from tilewright.tables import Column, Table, Tabular, numbers
 
 SAMPLES, FUSED_SAMPLES = 100_000, 300
@@ -31,11 +30,11 @@ AGAIN = "to prove the changed problem or architecture, map it again: `tilewright
 class CertificateVerification(Tabular):
     """Result of checking a certificate; `passed` of a check is None if the check could not run."""
 
-    certificate: Certificate | GroupCertificate | NetworkCertificate
+    certificate: Certificate[Any]
     checks: tuple[Check, ...]
 
     def __repr__(self) -> str:
-        name = self.certificate.subject
+        name, _ = self.certificate.claim.names
         return f"<CertificateVerification of {name}: {'right' if self.right else 'not confirmed'}>"
 
     @property
@@ -52,16 +51,17 @@ class CertificateVerification(Tabular):
     def data(self) -> dict[str, Any]:
         """The JSON document of `verify --certificate FILE --json`."""
         it = self.certificate
+        subject, arch = it.claim.names
         return {
             "schema_version": 1,
             "right": self.right,
-            "problem": it.subject,
-            "arch": it.arch,
+            "problem": subject,
+            "arch": arch,
             "objective": it.objective.name,
             "value": it.value,
             "bound": it.bound,
             "gap": it.gap,
-            "mappings": it.space.mappings if isinstance(it, Certificate) else None,
+            "mappings": it.claim.space.mappings if isinstance(it.claim, LayerClaim) else None,
             "warnings": list(self.warnings),
             "checks": self.rows(),
         }
@@ -123,30 +123,33 @@ def verify_certificate(
         PluginError: the cost model or the mapper failed.
     """
     found = _read(certificate)
-    fused = not isinstance(found, Certificate)
+    fused = not isinstance(found.claim, LayerClaim)
     most = (FUSED_SAMPLES if fused else SAMPLES) if samples is None else samples
     largest = (FUSED_LIMIT if fused else LIMIT) if limit is None else limit
     at_least(1, samples=most)
     at_least(0, limit=largest, seed=seed)
-    if isinstance(found, Certificate):
-        return CertificateVerification(found, tuple(checks(found, most, largest, seed)))
-    return CertificateVerification(found, tuple(fusion_checks(found, most, largest, seed)))
+    return CertificateVerification(found, tuple(checks(found, most, largest, seed)))
 
 
-def _read(
-    source: str | os.PathLike[str] | MappingOf[str, Any] | FileModel,
-) -> Certificate | GroupCertificate | NetworkCertificate:
+def checks(certificate: Certificate[Any], samples: int, limit: int, seed: int) -> Iterator[Check]:
+    """Return the results of all checks in sequence, cheap ones first; the arguments are those of `verify_certificate`."""
+    return _CHECKS[type(certificate.claim)](certificate, samples, limit, seed)
+
+
+_CHECKS: dict[type, Callable[[Certificate[Any], int, int, int], Iterator[Check]]] = {
+    LayerClaim: layer_checks,
+    GroupClaim: group_checks,
+    NetworkClaim: network_checks,
+}
+
+
+def _read(source: str | os.PathLike[str] | MappingOf[str, Any] | FileModel) -> Certificate[Any]:
     """Return the certificate that `source` contains. Raises InputError."""
-    if isinstance(source, Certificate | GroupCertificate | NetworkCertificate):
+    if isinstance(source, Certificate):
         return source
     if isinstance(source, FileModel):
         raise InputError(f"a {type(source).__name__} is no certificate")
     document = Document(dict(source), "dict") if isinstance(source, MappingOf) else read_document(os.fspath(source))
-    match document.data.get("kind") if isinstance(document.data, dict) else None:
-        case "group_certificate":
-            return validate(GroupCertificate, document)
-        case "network_certificate":
-            return validate(NetworkCertificate, document)
     return validate(Certificate, document)
 
 

@@ -29,7 +29,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
-from tilewright.schema.mapped.fusion import GroupCertificate
+from tilewright.schema.mapped.certificate import Certificate, GroupClaim
 from tilewright.schema.objective import Objective
 from tilewright.schema.report import Report
 from tilewright.schema.report.costs import COSTS
@@ -52,7 +52,7 @@ class FusionReport(Tabular):
     proved: bool
     mapper: PluginRecord
     space: str
-    certificate: GroupCertificate | None = None
+    certificate: Certificate[GroupClaim] | None = None
     bound: float | None = None
     folder: Path | None = None
     unwritten: OutputError | None = None
@@ -271,23 +271,17 @@ def _certificate(
     objective: Objective,
     model: BuiltModel,
     mapper: BuiltGroupMapper,
-) -> GroupCertificate:
-    value = fused.of(objective)
-    certificate = GroupCertificate.model_validate(
-        {
-            "proof_version": mapper.proof_version,
-            "objective": objective,
-            "unfused": unfused.of(objective),
-            "value": value,
-            "bound": value,
-            "gap": 0.0,
-        }
-        | {
-            "mapper": mapper.record,
-            "space": mapper.space,
-            "model": model.record,
-            "group": searched.group,
-            "versions": versions_of(mapper.record, model.record),
-        }
-    )
-    return certificate.model_copy(update={"digests": certificate.part_digests()})
+) -> Certificate[GroupClaim]:
+    value, without = fused.of(objective), unfused.of(objective)
+    assert value is not None and without is not None  # both are valid
+    return Certificate(
+        objective=objective,
+        value=value,
+        bound=value,
+        gap=0.0,
+        proof_version=mapper.proof_version,
+        versions=versions_of(mapper.record, model.record),
+        claim=GroupClaim(
+            unfused=without, mapper=mapper.record, space=mapper.space, model=model.record, group=searched.group
+        ),
+    ).sealed()

@@ -15,16 +15,13 @@ from tilewright.application.api.network_fusion import fused_network, gain_of
 from tilewright.application.run.artifacts.checks import (
     Check,
     bound_check,
-    contents_check,
-    gap_check,
-    other_versions,
-    prover_check,
+    common_checks,
     rivals_check,
     same,
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import build_group_mapper
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
@@ -33,87 +30,62 @@ from tilewright.errors import TilewrightError
 from tilewright.mapspace.group_legality import is_padded
 from tilewright.plugin.groupmapper import GroupTask
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 
 
-def fusion_checks(certificate: FusionCertificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
-    """Yield the results of all checks in sequence, cheap ones first.
+def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: int) -> Iterator[Check]:
+    """Yield the results of the checks of a group in sequence, cheap ones first.
 
     Args:
         samples: number of rivals that are drawn where there are more than `limit`.
         limit: largest number of rivals that are all tried.
         seed: seed of the random ones.
     """
-    own, certified = certificate.part_digests(), certificate.digests
-    changed = [name for name in sorted({*own, *certified}) if own.get(name) != certified.get(name)]
-    mapper = _mapper_of(certificate) if isinstance(certificate, GroupCertificate) else None
-    if isinstance(certificate, GroupCertificate):
-        records = {"mapper": certificate.mapper, "model": certificate.model}
-        changed += [
-            part
-            for part, record in records.items()
-            if part not in changed and record is not None and other_versions(certificate.versions, record)
-        ]
-    yield contents_check(changed)
-    if mapper is None:
-        yield prover_check(certificate.proof_version, FUSION_PROOFS, "fused layers")
-    else:
-        yield prover_check(certificate.proof_version, mapper.proof_version or 0, mapper.record.name)
-    yield gap_check(certificate.value, certificate.bound, certificate.gap)
-    if isinstance(certificate, GroupCertificate) and mapper is not None:
-        yield from _group_checks(certificate, mapper, samples, limit, seed)
-    elif isinstance(certificate, NetworkCertificate):
-        yield from _network_checks(certificate, samples, limit, seed)
-
-
-def _mapper_of(certificate: GroupCertificate) -> BuiltGroupMapper:
-    """Return the group mapper that proves the bound again."""
-    record = certificate.mapper
-    return build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
-
-
-def _group_checks(
-    it: GroupCertificate, mapper: BuiltGroupMapper, samples: int, limit: int, seed: int
-) -> Iterator[Check]:
-    model = build_model(it.model.long_name, it.model.options)
-    report = evaluate_group(model, it.group)
+    claim, record = it.claim, it.claim.mapper
+    mapper = build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
+    yield from common_checks(it, mapper.record.name, mapper.proof_version or 0)
+    model = build_model(claim.model.long_name, claim.model.options)
+    report = evaluate_group(model, claim.group)
     if report.valid:
         yield _equal("figures", [(it.objective.name, report.of(it.objective), it.value)])
     else:
         yield Check("figures", False, f"{model.name} rejects it: {'; '.join(map(str, report.reasons))}", 1)
-    yield _executed(it.group)
-    rivals = GroupRivals(it.group, it.objective, model, samples, limit, seed)
+    yield _executed(claim.group)
+    rivals = GroupRivals(claim.group, it.objective, model, samples, limit, seed)
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
     try:
-        group = mapper.mapper.search_group(GroupTask(it.group, partial(evaluate_group, model), it.objective))
+        group = mapper.mapper.search_group(GroupTask(claim.group, partial(evaluate_group, model), it.objective))
     except TilewrightError as error:
         yield Check("bound", False, error.message)
         return
     plain, fused = (evaluate_group(model, mapping) for mapping in (group.unfused, group.group))
-    yield _equal("unfused", [("without fusion", plain.of(it.objective), it.unfused)])
+    yield _equal("unfused", [("without fusion", plain.of(it.objective), claim.unfused)])
     if is_exact(group, fused, model):
         yield bound_check(it.bound, fused.of(it.objective) or 0.0)
     else:
         yield Check("bound", False, "the model counts other costs than words, so nothing is proved")
 
 
-def _network_checks(it: NetworkCertificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
+def network_checks(it: Certificate[NetworkClaim], samples: int, limit: int, seed: int) -> Iterator[Check]:
+    """Yield the results of the checks of a network in sequence, as `group_checks` does."""
+    claim = it.claim
+    yield from common_checks(it, "fused layers", FUSION_PROOFS)
     try:
-        network = fused_network(it.workload, it.architecture, it.objective, dict(it.settings))
-        lives = network.lives(it.residents)
+        network = fused_network(claim.workload, claim.architecture, it.objective, dict(claim.settings))
+        lives = network.lives(claim.residents)
     except TilewrightError as error:
         yield Check("residents", False, error.message)
         return
-    yield Check("residents", True, f"{len(it.residents)} of {len(network.may_stay)} results stay, and fit")
-    costs = _costs(it, network, lives)
+    yield Check("residents", True, f"{len(claim.residents)} of {len(network.may_stay)} results stay, and fit")
+    costs = _costs(claim, network, lives)
     if isinstance(costs, Check):
         yield costs
     else:
         yield _figures(it, costs)
         yield from _second_path(it, network, costs, samples, limit, seed)
     gain = gain_of(network)
-    yield _equal("unfused", [("without fusion", gain.unfused, it.unfused)])
-    yield _any_fusion(it.least, gain.least)
+    yield _equal("unfused", [("without fusion", gain.unfused, claim.unfused)])
+    yield _any_fusion(claim.least, gain.least)
     if not gain.has_choice:
         yield Check("bound", False, gain.told)
         return
@@ -124,35 +96,39 @@ Costs = list[tuple[float, float]]
 """Energy in pJ and cycles of each layer."""
 
 
-def _costs(it: NetworkCertificate, network: ResidentNetwork, lives: list[frozenset[int]]) -> Costs | Check:
+def _costs(claim: NetworkClaim, network: ResidentNetwork, lives: list[frozenset[int]]) -> Costs | Check:
     """Return the costs of the layers' mappings, or the failed check if some are not legal."""
-    layers = it.workload.layers
-    other = {layer.name for layer in layers} ^ it.mappings.keys()
+    layers = claim.workload.layers
+    other = {layer.name for layer in layers} ^ claim.mappings.keys()
     if other:
         return Check("figures", False, f"mappings and layers differ: {', '.join(sorted(other))}")
     try:
-        return [network.priced(at, live, it.mappings[layers[at].name]) for at, live in enumerate(lives)]
+        return [network.priced(at, live, claim.mappings[layers[at].name]) for at, live in enumerate(lives)]
     except TilewrightError as error:
         return Check("figures", False, str(error), len(layers))
 
 
-def _figures(it: NetworkCertificate, costs: Costs) -> Check:
+def _figures(it: Certificate[NetworkClaim], costs: Costs) -> Check:
     """Check that the layers' mappings have the recorded costs."""
     energy, cycles = (
-        math.fsum(layer.count * cost[part] for layer, cost in zip(it.workload.layers, costs, strict=True))
+        math.fsum(layer.count * cost[part] for layer, cost in zip(it.claim.workload.layers, costs, strict=True))
         for part in (0, 1)
     )
     value = it.objective.value(energy, cycles)
-    figures = [("energy", energy, it.energy_pj), ("cycles", cycles, it.cycles), (it.objective.name, value, it.value)]
+    figures = [
+        ("energy", energy, it.claim.energy_pj),
+        ("cycles", cycles, it.claim.cycles),
+        (it.objective.name, value, it.value),
+    ]
     return _equal("figures", figures)
 
 
 def _second_path(
-    it: NetworkCertificate, network: ResidentNetwork, costs: Costs, samples: int, limit: int, seed: int
+    it: Certificate[NetworkClaim], network: ResidentNetwork, costs: Costs, samples: int, limit: int, seed: int
 ) -> Iterator[Check]:
     """Check the claim by group mappings alone: the claimed one, and its rivals."""
-    rivals = NetworkRivals(network, it.mappings, it.residents, samples, limit, seed)
-    group = rivals.group(it.residents, it.mappings)
+    rivals = NetworkRivals(network, it.claim.mappings, it.claim.residents, samples, limit, seed)
+    group = rivals.group(it.claim.residents, it.claim.mappings)
     if group is None:
         yield from (Check(name, None, rivals.obstacle) for name in ("group", "execution"))
     else:

@@ -41,7 +41,7 @@ from tilewright.schema.constraints import Cutting
 from tilewright.schema.divisors import sizes_with_few_divisors
 from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
-from tilewright.schema.mapped.certificate import Certificate, told_space
+from tilewright.schema.mapped.certificate import Certificate, LayerClaim, told_space
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.report.costs import COSTS
 from tilewright.schema.report.printed import summary
@@ -90,7 +90,7 @@ class MappingReport(Tabular):
         names = [each for layer in self.layers for each in layer.distinct.layers]
         raise KeyError(f"no layer is called '{name}'{suggestion(name, names)}; known: {', '.join(names)}")
 
-    def certificate(self, name: str) -> Certificate | None:
+    def certificate(self, name: str) -> Certificate[LayerClaim] | None:
         """Return the certificate of the layer of that name, or None if nothing was proved.
 
         Raises:

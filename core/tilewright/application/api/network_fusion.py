@@ -22,7 +22,7 @@ from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, NetworkCertificate
+from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, NetworkClaim
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.report.costs import COSTS
@@ -158,7 +158,7 @@ class NetworkFusion(Tabular):
     cycles: float
     bound: float | None
     group: GroupMapping | None
-    certificate: NetworkCertificate | None = None
+    certificate: Certificate[NetworkClaim] | None = None
     folder: Path | None = None
     unwritten: OutputError | None = None
 
@@ -328,7 +328,9 @@ def fused_network(
     return _prepared(workload, arch, defaults | settings | {"objective": objective.name, "cache": False})[0]
 
 
-def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSettings) -> NetworkCertificate | None:
+def _certificate(
+    found: NetworkFusion, network: ResidentNetwork, settings: MapSettings
+) -> Certificate[NetworkClaim] | None:
     """Return the certificate of a fused network; None without a bound, or if a search was interrupted or found nothing."""
     if found.bound is None:
         return None
@@ -340,24 +342,25 @@ def _certificate(found: NetworkFusion, network: ResidentNetwork, settings: MapSe
     run, given = network.configuration, dict[str, Any](settings)
     own = {name: given[name] for name in CERTIFIED if given[name] is not None}
     own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
-    made = NetworkCertificate(
-        proof_version=FUSION_PROOFS,
+    return Certificate(
         objective=run.objective,
-        unfused=found.gain.unfused,
         value=found.value,
         bound=found.bound,
         gap=gap_of(found.value, found.bound) or 0.0,
-        least=found.gain.least,
-        energy_pj=found.energy_pj,
-        cycles=found.cycles,
-        residents=tuple(resident.maker for resident in found.residents),
-        settings=FrozenDict(own),
-        architecture=run.architecture,
-        workload=network.workload,
-        mappings=FrozenDict(mappings),
+        proof_version=FUSION_PROOFS,
         versions=versions_of(run.mapper_record, run.model.record),
-    )
-    return made.model_copy(update={"digests": made.part_digests()})
+        claim=NetworkClaim(
+            unfused=found.gain.unfused,
+            least=found.gain.least,
+            energy_pj=found.energy_pj,
+            cycles=found.cycles,
+            residents=tuple(resident.maker for resident in found.residents),
+            settings=FrozenDict(own),
+            architecture=run.architecture,
+            workload=network.workload,
+            mappings=FrozenDict(mappings),
+        ),
+    ).sealed()
 
 
 def _prepared(workload: Sources, arch: Sources, settings: MapSettings) -> tuple[ResidentNetwork, Plan]:

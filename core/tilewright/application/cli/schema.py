@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 KINDS = (
     "problem", "workload", "architecture", "mapping", "constraints", "space", "mapped", "group_mapping", "certificate",
-    "group_certificate", "network_certificate", "report",
+    "report",
 )  # fmt: skip
 """Kinds of files."""
 
@@ -23,31 +23,11 @@ def schema_command(
 ) -> None:
     """Print the JSON schema of a kind of file."""
     from tilewright.application.api.call_arguments import one_of
+    from tilewright.application.api.load.kinds import SCHEMAS
     from tilewright.application.cli.common import print_json
     from tilewright.application.exploration.space import ArchitectureSpace
-    from tilewright.schema.architecture import Architecture
-    from tilewright.schema.constraints import Constraints
-    from tilewright.schema.group import GroupMapping
-    from tilewright.schema.mapped import MappedProblem
     from tilewright.schema.mapped.certificate import Certificate
-    from tilewright.schema.mapped.fusion import GroupCertificate, NetworkCertificate
-    from tilewright.schema.mapping import Mapping
-    from tilewright.schema.problem import Problem
     from tilewright.schema.report import Report
-    from tilewright.schema.workload import Workload
 
-    models: dict[str, type[BaseModel]] = {
-        "problem": Problem,
-        "workload": Workload,
-        "architecture": Architecture,
-        "mapping": Mapping,
-        "constraints": Constraints,
-        "space": ArchitectureSpace,
-        "mapped": MappedProblem,
-        "group_mapping": GroupMapping,
-        "certificate": Certificate,
-        "group_certificate": GroupCertificate,
-        "network_certificate": NetworkCertificate,
-        "report": Report,
-    }
-    print_json(models[one_of("kind", kind, KINDS)].model_json_schema())
+    others: dict[str, type[BaseModel]] = {"space": ArchitectureSpace, "certificate": Certificate, "report": Report}
+    print_json((SCHEMAS | others)[one_of("kind", kind, KINDS)].model_json_schema())

@@ -288,17 +288,18 @@ class Store:
 
     def architecture(self, machine: str) -> Architecture:
         """Return a machine. Raises InputError: it is not there, or damaged."""
-        rows = self._base.rows("machines", "machine = ?", machine)
-        if not rows:
-            raise InputError(f"store {self.path} has no machine {machine[:8]}")
-        return self._read("machines", rows[0], lambda row: Architecture.model_validate_json(row["architecture"]))
+        return self._one("machines", machine, lambda row: Architecture.model_validate_json(row["architecture"]))
 
     def problem(self, key: str) -> Problem:
         """Return a problem. Raises InputError: it is not there, or damaged."""
-        rows = self._base.rows("problems", "problem = ?", key)
+        return self._one("problems", key, lambda row: Problem.model_validate_json(row["definition"]))
+
+    def _one(self, table: str, key: str, make: Callable[[Mapping[str, Any]], Read]) -> Read:
+        name = SCHEMA.tables[table].key[0]
+        rows = self._base.rows(table, f"{name} = ?", key)
         if not rows:
-            raise InputError(f"store {self.path} has no problem {key[:8]}")
-        return self._read("problems", rows[0], lambda row: Problem.model_validate_json(row["definition"]))
+            raise InputError(f"store {self.path} has no {name} {key[:8]}")
+        return self._read(table, rows[0], make)
 
     def _read(self, table: str, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Read]) -> Read:
         """Return what a row says. Raises InputError: it says what cannot be, though its checksum holds."""

@@ -191,6 +191,11 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     if kind == "extra_forbidden":
         message = unknown_key(path, document.data, model)
         prefix = ""
+    elif kind == "union_tag_not_found":
+        message = f"{fault['ctx']['discriminator']} is missing"
+    elif kind == "union_tag_invalid":
+        context = fault["ctx"]
+        message = f"{context['discriminator']}: expected one of {context['expected_tags']} (found '{context['tag']}')"
     elif kind == "missing":
         message = f"'{fault['loc'][-1]}' is missing"
     elif kind in _SHAPES:

@@ -1,37 +1,44 @@
-"""Certificates: a lower bound on the cost of all mappings of a space, with the data to check it."""
+"""Certificates: a lower bound on the cost of all mappings of a space, with the data to check it.
+
+One envelope holds one of three claims: on a layer, on a fused group of layers, or on a fused network.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from contextlib import suppress
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
 from tilewright.digests import of_data
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.document import FileModel, commented
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.mapped import MappedProblem
+from tilewright.schema.group import GroupMapping
+from tilewright.schema.mapped import MappedProblem, PluginRecord
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.unsearched import JudgedRule, judged, statement
+from tilewright.schema.workload import Workload
 from tilewright.tables import Printed
 from tilewright.values import Model
 
 SPACE = "with spatial order as the problem lists its dimensions"
 """Part of a statement about a map space: the placement of unrolled dimensions is not searched."""
+FUSION_PROOFS = 3
+"""Version of the proof rules of fused networks; 1 excluded results that fill their home.
+
+2 excluded tensors that bypass a home with room for them.
+"""
+FORMER_KINDS = {"certificate": "layer", "group_certificate": "fused_group", "network_certificate": "fused_network"}
+"""Kinds of certificates of version 1, and their claims."""
+Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def told_space(factors: Cutting) -> str:
     """Return the part of a statement that tells which mappings a map space has."""
     return SPACE if factors == "perfect" else f"with ragged tiles, and {SPACE}"
-
-
-Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-def digest_of(part: FileModel | Variant) -> str:
-    """Return the SHA-256 of a part's content, which is the same for equal parts."""
-    data = part.to_data() if isinstance(part, FileModel) else part.model_dump(mode="json")
-    return of_data(data)
 
 
 class CoveredSpace(Model):
@@ -55,37 +62,38 @@ class SearchLimits(Model):
     patience: int | None = None
 
 
-class Digests(Model):
-    """SHA-256 of the parts, by `digest_of`."""
+class _Claim(Model):
+    """Common part of claims: plain data, whose parts have digests in the certificate."""
 
-    problem: str
-    architecture: str
-    rules: str
-    mapping: str
+    of: str
+
+    @property
+    def plugins(self) -> tuple[PluginRecord, ...]:
+        """The plugins whose versions the claim has."""
+        return ()
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data that `model_validate` reads back to an equal object."""
+        data = {"of": self.of} | self.model_dump(mode="json", exclude_defaults=True)
+        parts = {name: getattr(self, name) for name in data}
+        return data | {name: part.to_data() for name, part in parts.items() if isinstance(part, FileModel)}
+
+    def parts(self) -> dict[str, Any]:
+        """Return the parts by their names, as plain data."""
+        return {name: part for name, part in self.to_data().items() if name != "of"}
 
 
-class Certificate(Printed, FileModel):
-    """A statement that no mapping of `space` costs less than `bound`.
+class LayerClaim(_Claim):
+    """No mapping of `space` costs less than the bound.
 
-    The incumbent costs `value`. Both are in `objective`, by the cost model in the incumbent's
-    provenance. `gap` is (value - bound) / value. `counts` are statistics of the mapper, such as the
-    mappings that each rule pruned. `proof_version` is the version of the mapper's proof rules; None:
-    its specification has none, or the certificate is older. `versions` are those of Tilewright, of
-    the plugins' distributions, and of Python. `incumbent` is the content of the mapping file.
+    The incumbent is the content of the mapping file. `counts` are statistics of the mapper, such as the mappings that
+    each rule pruned.
     """
 
-    schema_version: Literal[1] = 1
-    kind: Literal["certificate"] = "certificate"
-    objective: Objective
-    value: Finite
-    bound: Finite
-    gap: float = Field(allow_inf_nan=False)
+    of: Literal["layer"] = "layer"
     space: CoveredSpace
     counts: FrozenDict[str, float] = FrozenDict()
     limits: SearchLimits = SearchLimits()
-    proof_version: int | None = None
-    versions: FrozenDict[str, str] = FrozenDict()
-    digests: Digests
     incumbent: MappedProblem
 
     @model_validator(mode="after")
@@ -95,36 +103,169 @@ class Certificate(Printed, FileModel):
         return self
 
     @property
-    def subject(self) -> str:
-        """Name of the problem."""
-        return self.incumbent.problem.name
+    def names(self) -> tuple[str, str]:
+        """Name of what is mapped, and of the architecture."""
+        return self.incumbent.problem.name, self.incumbent.architecture.name
 
     @property
-    def arch(self) -> str:
-        """Name of the architecture."""
-        return self.incumbent.architecture.name
+    def plugins(self) -> tuple[PluginRecord, ...]:
+        """The plugins whose versions the claim has."""
+        origin = self.incumbent.provenance
+        return () if origin is None else (origin.mapper, origin.model)
+
+    @property
+    def unsearched(self) -> tuple[JudgedRule, ...]:
+        """Rules of other tools' files that the space does not have, each compared with the incumbent."""
+        return judged(self.space.rules, self.incumbent.mapping, self.incumbent.architecture)
+
+    def parts(self) -> dict[str, Any]:
+        """Return the inputs and the mapping; the figures are computed again."""
+        incumbent = self.incumbent
+        files = {"problem": incumbent.problem, "architecture": incumbent.architecture, "mapping": incumbent.mapping}
+        rules = {"rules": self.space.rules.model_dump(mode="json")}
+        return {name: part.to_data() for name, part in files.items()} | rules
+
+    def words(self, proved: bool) -> tuple[str, str, str]:
+        """Return what has no lower cost, whose value it is, and what follows in the statement."""
+        most = self.space.most_cycles
+        none = "none" if most is None else f"none of at most {most:,} cycles"
+        which = f"of {self.space.mappings:,} mappings, {told_space(self.space.factors)}, {none}"
+        return which, "the incumbent's", "".join(f"\n{line}" for line in statement(self.unsearched, proved))
+
+
+class GroupClaim(_Claim):
+    """No group mapping that a group mapper searches costs less than the bound, by the cost model `model`.
+
+    `space` says which these are, as the end of "mappings with ...". Without a `mapper`, the certificate is older than the
+    field. `group` has the value, and `unfused` is the least cost without fusion.
+    """
+
+    of: Literal["fused_group"] = "fused_group"
+    unfused: Finite
+    mapper: PluginRecord | None = None
+    space: str | None = None
+    model: PluginRecord
+    group: GroupMapping
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Name of what is mapped, and of the architecture."""
+        return self.group.name, self.group.architecture.name
+
+    @property
+    def plugins(self) -> tuple[PluginRecord, ...]:
+        """The plugins whose versions the claim has."""
+        return (self.model,) if self.mapper is None else (self.mapper, self.model)
+
+    def words(self, proved: bool) -> tuple[str, str, str]:
+        """Return what has no lower cost, whose value it is, and what follows in the statement."""
+        space = "" if self.space is None else f"\nthe space: {self.space}"
+        return *_FUSED, f"; without fusion: {self.unfused:.10g}{space}"
+
+
+class NetworkClaim(_Claim):
+    """No choice of results of a network that stay on chip, as `map NET --fuse` searches them, costs less than the bound.
+
+    `settings` are those of `map`. `least` bounds mappings whose results stay in tiles, too; None: the workload does not
+    state whose results are read. `residents` name the layers whose results stay, and `mappings` has the mapping of each
+    layer. `unfused` is the least cost without fusion.
+    """
+
+    of: Literal["fused_network"] = "fused_network"
+    unfused: Finite
+    least: Finite | None
+    energy_pj: Finite
+    cycles: Finite
+    residents: tuple[str, ...] = ()
+    settings: FrozenDict[str, Any] = FrozenDict()
+    architecture: Architecture
+    workload: Workload
+    mappings: FrozenDict[str, Mapping]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Name of what is mapped, and of the architecture."""
+        return self.workload.name, self.architecture.name
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data that `model_validate` reads back to an equal object."""
-        return super().to_data() | {"incumbent": self.incumbent.to_data()}
+        return super().to_data() | {"mappings": {name: mapping.to_data() for name, mapping in self.mappings.items()}}
+
+    def words(self, proved: bool) -> tuple[str, str, str]:
+        """Return what has no lower cost, whose value it is, and what follows in the statement."""
+        unknown, told = self.workload.unknown, ""
+        if self.least is None:
+            several = f"{len(unknown)} layers do not state whose results they read" if len(unknown) > 1 else ""
+            told = several or "one layer does not state whose results it reads"
+            told = f"\n{told}: mappings that keep these are not in the space"
+        return *_FUSED, f"; without fusion: {self.unfused:.10g}{told}"
+
+
+_FUSED = ("no fused mapping of the space", "the one found")
+AnyClaim = Annotated[LayerClaim | GroupClaim | NetworkClaim, Field(discriminator="of")]
+Claim = TypeVar("Claim", bound=AnyClaim, covariant=True)
+
+
+class Certificate(Printed, FileModel, Generic[Claim]):
+    """A statement that nothing in the space of `claim` costs less than `bound`.
+
+    What was found costs `value`. Both are in `objective`. `gap` is (value - bound) / value. `proof_version` is the version
+    of the prover's rules; None: it has none, or the certificate is older. `versions` are those of Tilewright, of the
+    plugins' distributions, and of Python. `digests` has the SHA-256 of the versions and of each part of the claim.
+    """
+
+    schema_version: Literal[2] = 2
+    kind: Literal["certificate"] = "certificate"
+    objective: Objective
+    value: Finite
+    bound: Finite
+    gap: float = Field(allow_inf_nan=False)
+    proof_version: int | None = None
+    versions: FrozenDict[str, str] = FrozenDict()
+    digests: FrozenDict[str, str] = FrozenDict()
+    claim: Claim
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_version_1(cls, data: Any) -> Any:
+        """Read a file of version 1, whose kind was that of the claim, and which had the claim's fields among its own."""
+        if not isinstance(data, dict) or "claim" in data or data.get("schema_version", 1) != 1:
+            return data
+        of = FORMER_KINDS.get(str(data.get("kind", "certificate")))
+        if of is None:
+            return data
+        head = {name: part for name, part in data.items() if name in cls.model_fields}
+        claim = {"of": of} | {name: part for name, part in data.items() if name not in head}
+        if isinstance(digests := data.get("digests"), dict):  # two parts had none
+            with suppress(TypeError):
+                new = {"versions": data.get("versions", {}), "unfused": data.get("unfused")}
+                head["digests"] = {name: of_data(new[name]) for name in new if name in ("versions", *claim)} | digests
+        return head | {"schema_version": 2, "kind": "certificate", "claim": claim}
+
+    def part_digests(self) -> FrozenDict[str, str]:
+        """Return the digests of the parts as they are."""
+        parts = {"versions": dict(self.versions)} | self.claim.parts()
+        return FrozenDict({name: of_data(part) for name, part in parts.items()})
+
+    def sealed(self) -> Self:
+        """Return the certificate with the digests of its parts."""
+        return self.model_copy(update={"digests": self.part_digests()})
+
+    def to_data(self) -> dict[str, Any]:
+        """Return plain data that `model_validate` reads back to an equal object."""
+        return super().to_data() | {"claim": self.claim.to_data()}
 
     def to_yaml(self) -> str:
         """Return the YAML form, with the statement as a comment; `from_yaml` restores it."""
         return commented(str(self)) + super().to_yaml()
 
     def __str__(self) -> str:
-        sure = (
-            "is the minimum" if self.gap < 1e-8 else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
-        )
+        proved = self.gap < 1e-8
+        sure = "is the minimum" if proved else f"exceeds the minimum by at most {100 * self.gap:.2g} % of itself"
         what, unit = self.objective.title, self.objective.unit
-        most = self.space.most_cycles
-        none = "none" if most is None else f"none of at most {most:,} cycles"
+        which, whose, more = self.claim.words(proved)
+        subject, arch = self.claim.names
         return (
-            f"{self.subject} on {self.arch}: of {self.space.mappings:,} mappings, {told_space(self.space.factors)}, {none} has less {what} "
-            f"than {self.bound:.10g} {unit}\nthe incumbent's, {self.value:.10g}, {sure}"
-        ) + "".join(f"\n{line}" for line in statement(self.unsearched, self.gap < 1e-8))
-
-    @property
-    def unsearched(self) -> tuple[JudgedRule, ...]:
-        """Rules of other tools' files that the space does not have, each compared with the incumbent."""
-        return judged(self.space.rules, self.incumbent.mapping, self.incumbent.architecture)
+            f"{subject} on {arch}: {which} has less {what} than {self.bound:.10g} {unit}\n"
+            f"{whose}, {self.value:.10g}, {sure}{more}"
+        )

@@ -9,75 +9,78 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support.certificates import with_parts
 from support.command import Command, command
 from support.fused_graphs import random_graph
 from support.group_searches import search_group
 from support.products import products
-from tilewright.application.api.fusion_certificates import fusion_checks
+from tilewright.application.api.certificates import checks as checks_of
 from tilewright.errors import InputError, UnknownPluginError
 from tilewright.schema.document import Document, validate
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 from tilewright.schema.objective import CYCLES
 
 pytestmark = pytest.mark.exhaustive
 
 M, SIZES = 16, (8, 32, 8, 4)
+Group = Certificate[GroupClaim]
+Network = Certificate[NetworkClaim]
 
 
 @pytest.fixture(scope="module")
-def group() -> GroupCertificate:
+def group() -> Group:
     found = tw.fuse(random_graph(22).group(), objective="energy").certificate
-    assert found is not None and found.value < found.unfused
+    assert found is not None and found.value < found.claim.unfused
     return found
 
 
 @pytest.fixture(scope="module")
-def network() -> NetworkCertificate:
+def network() -> Network:
     found = tw.fuse_network(products(M, SIZES), "eyeriss", objective="energy", progress=False, cache=False)
-    assert found.certificate is not None and found.certificate.residents == ("L0", "L1")
+    assert found.certificate is not None and found.certificate.claim.residents == ("L0", "L1")
     return found.certificate
 
 
-def failed(certificate: FusionCertificate) -> set[str]:
+def failed(certificate: Certificate[Any]) -> set[str]:
     """Return the checks that fail, after the digests are made to fit like a careful forgery."""
-    sealed = certificate.model_copy(update={"digests": certificate.part_digests()})
-    found = tw.verify_certificate(type(certificate).from_yaml(sealed.to_yaml()), samples=5, limit=0)
+    sealed = certificate.sealed()
+    found = tw.verify_certificate(Certificate.from_yaml(sealed.to_yaml()), samples=5, limit=0)
     names = {each.name for each in found.checks if each.passed is False}
     assert found.right == (not names)
     return names
 
 
-def test_what_is_true_is_right(group: GroupCertificate, network: NetworkCertificate) -> None:
+def test_what_is_true_is_right(group: Group, network: Network) -> None:
     for each, count in ((group, 8), (network, 11)):
         found = tw.verify_certificate(each, samples=50, limit=0)
         assert found.right and len(found.checks) == count and "is the minimum" in str(each), str(found)
-        assert type(each).from_yaml(each.to_yaml()) == each == type(each).from_yaml(each.to_json())
-        assert found.data()["problem"] == each.subject and found.data()["mappings"] is None
+        assert Certificate.from_yaml(each.to_yaml()) == each == Certificate.from_yaml(each.to_json())
+        assert found.data()["problem"] == each.claim.names[0] and found.data()["mappings"] is None
 
 
-def test_a_part_that_changed_since_is_named(group: GroupCertificate, network: NetworkCertificate) -> None:
-    other = network.model_copy(update={"residents": ("L1",)})
+def test_a_part_that_changed_since_is_named(group: Group, network: Network) -> None:
+    other = with_parts(network, residents=("L1",))
     (contents, *_) = tw.verify_certificate(other, samples=1, limit=0).checks
     assert contents.passed is False and contents.message == "residents changed since"
-    dearer = group.group.model_copy(
-        update={"architecture": group.group.architecture.replace({"DRAM.read_energy_pj": 1})}
+    dearer = group.claim.group.model_copy(
+        update={"architecture": group.claim.group.architecture.replace({"DRAM.read_energy_pj": 1})}
     )
-    (contents, *_) = tw.verify_certificate(group.model_copy(update={"group": dearer}), samples=1, limit=0).checks
+    (contents, *_) = tw.verify_certificate(with_parts(group, group=dearer), samples=1, limit=0).checks
     assert contents.passed is False and contents.message == "group changed since"
 
 
-def mapping_of(it: NetworkCertificate, layer: str, source: str) -> dict[str, Any]:
-    return {"mappings": {**it.mappings, layer: it.mappings[source]}}
+def mapping_of(it: Network, layer: str, source: str) -> dict[str, Any]:
+    return {"mappings": {**it.claim.mappings, layer: it.claim.mappings[source]}}
 
 
-def machine(it: NetworkCertificate, words: int) -> dict[str, Any]:
-    return {"architecture": it.architecture.replace({"GlobalBuffer.capacity_words": words})}
+def machine(it: Network, words: int) -> dict[str, Any]:
+    return {"architecture": it.claim.architecture.replace({"GlobalBuffer.capacity_words": words})}
 
 
-def work(it: NetworkCertificate, change: Callable[[int, Any], dict[str, Any]]) -> Any:
-    data = it.workload.to_data()
+def work(it: Network, change: Callable[[int, Any], dict[str, Any]]) -> Any:
+    data = it.claim.workload.to_data()
     changed = [each | change(at, each) for at, each in enumerate(data["layers"])]
-    return type(it.workload).model_validate(data | {"layers": changed})
+    return type(it.claim.workload).model_validate(data | {"layers": changed})
 
 
 def larger(at: int, layer: Any) -> dict[str, Any]:
@@ -85,21 +88,27 @@ def larger(at: int, layer: Any) -> dict[str, Any]:
     return {"problem": layer["problem"] | {"dimensions": sizes}}
 
 
-def hardware(it: GroupCertificate, path: str, value: float) -> dict[str, Any]:
-    return {"group": it.group.model_copy(update={"architecture": it.group.architecture.replace({path: value})})}
+def hardware(it: Group, path: str, value: float) -> dict[str, Any]:
+    return {
+        "group": it.claim.group.model_copy(update={"architecture": it.claim.group.architecture.replace({path: value})})
+    }
 
 
-def record(it: GroupCertificate, **changes: Any) -> Any:
-    return it.model.model_copy(update=changes)
+def record(it: Group, **changes: Any) -> Any:
+    return it.claim.model.model_copy(update=changes)
 
 
-def exchanged(it: GroupCertificate) -> Any:
-    tree = it.group.tree
-    return it.group.model_copy(update={"tree": tree.model_copy(update={"branches": tree.branches[::-1]})})
+def exchanged(it: Group) -> Any:
+    tree = it.claim.group.tree
+    return it.claim.group.model_copy(update={"tree": tree.model_copy(update={"branches": tree.branches[::-1]})})
 
 
-def worse(it: GroupCertificate) -> dict[str, Any]:
-    return {"group": search_group(it.group, it.objective).unfused, "value": it.unfused, "bound": it.unfused}
+def worse(it: Group) -> dict[str, Any]:
+    return {
+        "group": search_group(it.claim.group, it.objective).unfused,
+        "value": it.claim.unfused,
+        "bound": it.claim.unfused,
+    }
 
 
 def leaves(data: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -129,10 +138,10 @@ Change = Callable[[Any], dict[str, Any]]
 BOTH: dict[str, tuple[Change, set[str]]] = {
     "a bound above the value": (lambda it: {"bound": it.value * 1.01}, {"gap", "bound"}),
     "a higher bound and value": (lambda it: {"bound": it.value * 1.01, "value": it.value * 1.01}, {"figures", "bound"}),
-    "cheaper without fusion": (lambda it: {"unfused": it.unfused * 0.9}, {"unfused"}),
+    "cheaper without fusion": (lambda it: {"unfused": it.claim.unfused * 0.9}, {"unfused"}),
     "a lower value": (lambda it: {"value": it.value * 0.9, "bound": it.value * 0.9}, {"figures"}),
     "another gap": (lambda it: {"gap": 0.5}, {"gap"}),
-    "dearer without fusion": (lambda it: {"unfused": it.unfused * 2}, {"unfused"}),
+    "dearer without fusion": (lambda it: {"unfused": it.claim.unfused * 2}, {"unfused"}),
     "another objective": (lambda it: {"objective": CYCLES}, {"figures", "unfused"}),
 }
 GROUP: dict[str, tuple[Change, set[str]]] = {
@@ -146,68 +155,71 @@ GROUP: dict[str, tuple[Change, set[str]]] = {
     "other versions": (lambda it: {"versions": {**it.versions, "tilewright": "9"}}, {"contents"}),
 }
 NETWORK: dict[str, tuple[Change, set[str]]] = {
-    "less energy": (lambda it: {"energy_pj": it.energy_pj * 0.9}, {"figures"}),
+    "less energy": (lambda it: {"energy_pj": it.claim.energy_pj * 0.9}, {"figures"}),
     "a resident twice": (lambda it: {"residents": ("L0", "L0", "L1")}, {"residents"}),
     "no residents": (lambda it: {"residents": ()}, {"figures"}),
     "a layer more often": (lambda it: {"workload": work(it, lambda at, each: {"count": 2})}, {"figures"}),
     "other sizes": (lambda it: {"workload": work(it, larger)}, {"figures"}),
-    "another mapper": (lambda it: {"settings": {**it.settings, "mapper": "quickflow"}}, {"bound"}),
-    "fewer cycles": (lambda it: {"cycles": it.cycles - 1}, {"figures"}),
-    "a higher bound on any fusion": (lambda it: {"least": it.least * 1.01}, {"at least"}),
+    "another mapper": (lambda it: {"settings": {**it.claim.settings, "mapper": "quickflow"}}, {"bound"}),
+    "fewer cycles": (lambda it: {"cycles": it.claim.cycles - 1}, {"figures"}),
+    "a higher bound on any fusion": (lambda it: {"least": it.claim.least * 1.01}, {"at least"}),
     "a resident less": (lambda it: {"residents": ("L0",)}, {"figures"}),
     "a resident that may not stay": (lambda it: {"residents": ("L0", "L2")}, {"residents"}),
     "a mapping of another layer": (lambda it: mapping_of(it, "L1", "L0"), {"figures"}),
-    "no mapping": (lambda it: {"mappings": {"L0": it.mappings["L0"]}}, {"figures"}),
+    "no mapping": (lambda it: {"mappings": {"L0": it.claim.mappings["L0"]}}, {"figures"}),
     "a smaller memory": (lambda it: machine(it, M * 32 - 1), {"residents"}),
-    "other hardware": (lambda it: {"architecture": it.architecture.replace({"DRAM.read_energy_pj": 1})}, {"figures"}),
-    "unknown settings": (lambda it: {"settings": {**it.settings, "uneven": True}}, {"residents"}),
-    "a wrong setting": (lambda it: {"settings": {**it.settings, "seed": "x"}}, {"residents"}),
-    "other constraints": (lambda it: {"settings": {**it.settings, "constraints": "nowhere.yaml"}}, {"residents"}),
-    "another model": (lambda it: {"settings": {**it.settings, "model": "maestro"}}, {"residents"}),
+    "other hardware": (
+        lambda it: {"architecture": it.claim.architecture.replace({"DRAM.read_energy_pj": 1})},
+        {"figures"},
+    ),
+    "unknown settings": (lambda it: {"settings": {**it.claim.settings, "uneven": True}}, {"residents"}),
+    "a wrong setting": (lambda it: {"settings": {**it.claim.settings, "seed": "x"}}, {"residents"}),
+    "other constraints": (lambda it: {"settings": {**it.claim.settings, "constraints": "nowhere.yaml"}}, {"residents"}),
+    "another model": (lambda it: {"settings": {**it.claim.settings, "model": "maestro"}}, {"residents"}),
 }
 
 
 @pytest.mark.parametrize("change", BOTH)
-def test_a_change_of_either_is_caught(change: str, group: GroupCertificate, network: NetworkCertificate) -> None:
+def test_a_change_of_either_is_caught(change: str, group: Group, network: Network) -> None:
     changed, expected = BOTH[change]
     for it in (group, network):
-        assert expected <= failed(it.model_copy(update=changed(it)))
+        assert expected <= failed(with_parts(it, **changed(it)))
 
 
 @pytest.mark.parametrize("change", NETWORK)
-def test_a_change_of_a_network_is_caught(change: str, network: NetworkCertificate) -> None:
+def test_a_change_of_a_network_is_caught(change: str, network: Network) -> None:
     changed, expected = NETWORK[change]
-    assert expected <= failed(type(network).model_validate(network.model_copy(update=changed(network)).to_data()))
+    assert expected <= failed(Certificate.model_validate(with_parts(network, **changed(network)).to_data()))
 
 
 @pytest.mark.parametrize("change", GROUP)
-def test_a_change_of_a_group_is_caught(change: str, group: GroupCertificate) -> None:
+def test_a_change_of_a_group_is_caught(change: str, group: Group) -> None:
     changed, expected = GROUP[change]
-    assert expected <= failed(type(group).model_validate(group.model_copy(update=changed(group)).to_data()))
+    assert expected <= failed(Certificate.model_validate(with_parts(group, **changed(group)).to_data()))
 
 
-def test_a_model_that_is_not_installed_confirms_nothing(group: GroupCertificate) -> None:
+def test_a_model_that_is_not_installed_confirms_nothing(group: Group) -> None:
     with pytest.raises(UnknownPluginError):
-        failed(group.model_copy(update={"model": record(group, name="nowhere")}))
+        failed(with_parts(group, model=record(group, name="nowhere")))
 
 
-def test_every_value_of_the_files_counts(group: GroupCertificate, network: NetworkCertificate) -> None:
+def test_every_value_of_the_files_counts(group: Group, network: Network) -> None:
     for it in (group, network):
         data = it.to_data()
         for at in leaves(data):
             try:
-                changed = validate(type(it), Document(with_another_value(data, at), "dict"))
+                changed = validate(Certificate, Document(with_another_value(data, at), "dict"))
             except InputError:
                 continue
-            assert any(each.passed is False for each in fusion_checks(changed, 1, 0, 0)), at
+            assert any(each.passed is False for each in checks_of(changed, 1, 0, 0)), at
 
 
-def test_what_passes_with_other_digests_is_true(group: GroupCertificate) -> None:
+def test_what_passes_with_other_digests_is_true(group: Group) -> None:
     """Only names, and figures that do not matter for the energy, may change. All is proved again."""
     data, passed = group.to_data(), set[str]()
     for at in leaves(data):
         try:
-            changed = validate(type(group), Document(with_another_value(data, at), "dict"))
+            changed = validate(Certificate, Document(with_another_value(data, at), "dict"))
             if changed != group and not failed(changed):
                 passed.add(str(at[-1]))
         except (InputError, UnknownPluginError):
@@ -234,24 +246,24 @@ def test_files_are_written_and_checked_by_the_command(
         assert tilewright("verify", "--certificate", file, "--samples", "1", "--limit", "0").code == 1
 
 
-def test_a_weaker_statement_is_true_and_says_so(group: GroupCertificate, network: NetworkCertificate) -> None:
-    weaker: list[tuple[FusionCertificate, dict[str, Any], str]] = [
+def test_a_weaker_statement_is_true_and_says_so(group: Group, network: Network) -> None:
+    weaker: list[tuple[Certificate[Any], dict[str, Any], str]] = [
         (group, {"bound": group.value * 0.9, "gap": 0.1}, "bound"),
         (network, {"bound": network.value * 0.9, "gap": 0.1}, "bound"),
-        (network, {"least": (network.least or 0.0) * 0.99}, "at least"),
+        (network, {"least": (network.claim.least or 0.0) * 0.99}, "at least"),
     ]
     for it, changed, name in weaker:
-        other = it.model_copy(update=changed)
-        found = tw.verify_certificate(other.model_copy(update={"digests": other.part_digests()}), samples=5, limit=0)
+        other = with_parts(it, **changed)
+        found = tw.verify_certificate(other.sealed(), samples=5, limit=0)
         (check,) = (each for each in found.checks if each.name == name)
         assert found.right and "weaker than what is proved" in check.message
 
 
-def test_a_newer_proof_cannot_be_judged(group: GroupCertificate, network: NetworkCertificate) -> None:
+def test_a_newer_proof_cannot_be_judged(group: Group, network: Network) -> None:
     for it in (group, network):
-        checks = fusion_checks(it.model_copy(update={"proof_version": FUSION_PROOFS + 1}), 1, 0, 0)
+        checks = checks_of(it.model_copy(update={"proof_version": FUSION_PROOFS + 1}), 1, 0, 0)
         (prover,) = (each for each in itertools.islice(checks, 2) if each.name == "prover")
         assert prover.passed is False and "cannot be judged" in prover.message
-        checks = fusion_checks(it.model_copy(update={"proof_version": None}), 1, 0, 0)
+        checks = checks_of(it.model_copy(update={"proof_version": None}), 1, 0, 0)
         (prover,) = (each for each in itertools.islice(checks, 2) if each.name == "prover")
         assert prover.passed is None and "an earlier version" in prover.message

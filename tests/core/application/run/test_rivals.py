@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from support.fused_networks import random_net
 from support.fused_padded import PaddedPair
 from support.group_searches import search_group
 from support.products import products
-from tilewright.application.api.fusion_certificates import fusion_checks
+from tilewright.application.api.certificates import checks as checks_of
 from tilewright.application.api.network_fusion import fused_network
 from tilewright.application.run.artifacts.checks import Check
 from tilewright.application.run.artifacts.layers import versions_of
@@ -21,7 +22,7 @@ from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
-from tilewright.schema.mapped.fusion import FUSION_PROOFS, FusionCertificate, GroupCertificate, NetworkCertificate
+from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 from tilewright.schema.objective import ENERGY
 
 DATA = Path(__file__).parents[3] / "data" / "certificates"
@@ -30,25 +31,27 @@ LEAST = {"full": 8880, "wide": 3680, "tight": 4917}
 """The least energy in pJ of all choices of results, which these certificates deny."""
 
 
-def before_the_search(certificate: FusionCertificate, limit: int = 600, seed: int = 0) -> dict[str, Check]:
+def before_the_search(certificate: Certificate[Any], limit: int = 600, seed: int = 0) -> dict[str, Check]:
     """Return the checks up to the rivals."""
     found = dict[str, Check]()
-    for check in fusion_checks(certificate, 100, limit, seed):
+    for check in checks_of(certificate, 100, limit, seed):
         found[check.name] = check
         if check.name == "rivals":
             break
     return found
 
 
-def rivals_of(it: NetworkCertificate, samples: int, limit: int) -> Rivals:
-    network = fused_network(it.workload, it.architecture, it.objective, dict(it.settings))
-    return NetworkRivals(network, it.mappings, it.residents, samples, limit, seed=0).best()
+def rivals_of(it: Certificate[NetworkClaim], samples: int, limit: int) -> Rivals:
+    network = fused_network(it.claim.workload, it.claim.architecture, it.objective, dict(it.claim.settings))
+    return NetworkRivals(network, it.claim.mappings, it.claim.residents, samples, limit, seed=0).best()
 
 
 @pytest.mark.parametrize("name", LEAST)
 def test_a_false_certificate_of_a_network_is_refuted(name: str) -> None:
     """A search that took results for too large made them; contents, figures and gap are right."""
-    it = NetworkCertificate.from_file(DATA / f"false_{name}.yaml").model_copy(update={"proof_version": FUSION_PROOFS})
+    it: Certificate[Any] = Certificate.from_file(DATA / f"false_{name}.yaml").model_copy(
+        update={"proof_version": FUSION_PROOFS}
+    )
     found = before_the_search(it)
     assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
     assert found["rivals"].passed is False and f"costs {LEAST[name]}, which is below" in found["rivals"].message
@@ -59,7 +62,7 @@ def test_a_false_certificate_of_a_network_is_refuted(name: str) -> None:
 
 
 def test_all_rivals_of_a_small_network_are_tried() -> None:
-    it = NetworkCertificate.from_file(DATA / "false_wide.yaml")
+    it: Certificate[Any] = Certificate.from_file(DATA / "false_wide.yaml")
     found = rivals_of(it, 1, 600)
     assert found.every and (found.tried, found.value) == (576, 3680)
     true = it.model_copy(update={"bound": 3680.0, "value": 3680.0})
@@ -71,7 +74,7 @@ def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
     name: str, least: float, group: bool
 ) -> None:
     """The optimum without fusion is claimed to be the optimum of all. The best rival keeps a sum, or mixes widths."""
-    it = NetworkCertificate.from_file(DATA / f"false_{name}.yaml")
+    it: Certificate[Any] = Certificate.from_file(DATA / f"false_{name}.yaml")
     found = before_the_search(it, limit=1100)
     assert {each.name for each in found.values() if each.passed is False} == {"rivals"}
     assert f"best of all {982 if group else 562} legal ones costs {least}, which is below" in found["rivals"].message
@@ -82,9 +85,9 @@ def test_a_false_certificate_without_a_group_mapping_of_all_rivals_is_refuted(
 @pytest.mark.parametrize(("name", "seed", "least"), [("halo", 1, 6175.0), ("array", 2, 372.5), ("padding", 1, 920.0)])
 def test_a_false_certificate_of_a_group_is_refuted(name: str, seed: int, least: float) -> None:
     """The optimum without fusion is claimed to be the optimum of all."""
-    it = GroupCertificate.from_file(DATA / f"false_{name}.yaml")
-    it = it.model_copy(update={"versions": versions_of(it.model), "proof_version": FUSION_PROOFS})
-    it = it.model_copy(update={"digests": it.part_digests()})
+    it: Certificate[Any] = Certificate.from_file(DATA / f"false_{name}.yaml")
+    it = it.model_copy(update={"versions": versions_of(it.claim.model), "proof_version": FUSION_PROOFS})
+    it = it.sealed()
     found = before_the_search(it, limit=0, seed=seed)
     assert {each.name for each in found.values() if each.passed is not True} == {"rivals"}
     cost = re.search(r"costs ([\d.]+), which is below the bound", found["rivals"].message)
@@ -131,15 +134,11 @@ def test_a_false_bound_of_a_group_is_refuted_and_the_optimum_is_not(seed: int, u
     assert found.group is not None and least * (1 - 1e-9) <= found.value < unfused
     value = evaluate_group(ORACLE, found.group).of(graph.objective)
     assert value == pytest.approx(found.value, rel=1e-9)
-    base = {
-        "objective": graph.objective,
-        "gap": 0.0,
-        "proof_version": 2,
-        "group": found.group,
-        "model": TIMELOOP.record,
-    }
+    claim = GroupClaim(unfused=unfused, group=found.group, model=TIMELOOP.record)
     for bound, passed in ((unfused, False), (least, True)):
-        claimed = GroupCertificate.model_validate(base | {"unfused": unfused, "value": bound, "bound": bound})
+        claimed = Certificate(
+            objective=graph.objective, value=bound, bound=bound, gap=0.0, proof_version=2, claim=claim
+        )
         assert before_the_search(claimed, limit=0)["rivals"].passed is passed
 
 

@@ -18,6 +18,7 @@ from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import MappedProblem
+from tilewright.schema.mapped.certificate import FORMER_KINDS
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Workload
@@ -30,9 +31,7 @@ PLACES = {
     "mapped": "`evaluate` accepts a mapping with its problem and architecture",
     "group_mapping": "`evaluate` accepts a group mapping, and `map --fuse` searches one",
     "constraints": "give constraints after --constraints",
-    "certificate": "`verify --certificate` checks a certificate",
-    "group_certificate": "`verify --certificate` checks a certificate",
-    "network_certificate": "`verify --certificate` checks a certificate",
+    **dict.fromkeys(FORMER_KINDS, "`verify --certificate` checks a certificate"),
 }
 """Hint about the use of a file, by its kind."""
 SCHEMAS: dict[str, type[FileModel]] = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tilewright.application.run.artifacts.layers import digests_of, proof_version_of
+from tilewright.application.run.artifacts.layers import proof_version_of
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, explain
 from tilewright.application.run.search import search
 from tilewright.errors import InputError, NotConformableError, PluginError, UnknownPluginError
@@ -20,8 +20,9 @@ from tilewright.plugin.mapper import Budget, Mapper, Proposals, Run, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import PROOF_TOLERANCE, Result
 from tilewright.plugin.specs import MapperSpec
-from tilewright.schema.mapped import PluginRecord, Provenance
-from tilewright.schema.mapped.certificate import Certificate
+from tilewright.schema.mapped import Provenance
+from tilewright.schema.mapped.certificate import Certificate, Claim, LayerClaim
+from tilewright.schema.mapping import Mapping
 from tilewright.schema.unsearched import covers_files, statement
 
 RELATIVE_TOLERANCE = 1e-9
@@ -41,8 +42,27 @@ class Check:
     """Number of mappings evaluated for it."""
 
 
-def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Iterator[Check]:
-    """Yield the results of all checks in sequence, cheap ones first.
+def common_checks(certificate: Certificate[Claim], prover: str, version: int | None) -> Iterator[Check]:
+    """Yield the results of the checks that need no search: parts, prover, and gap.
+
+    Args:
+        prover: Name of the installed prover.
+        version: Version of its rules, or None.
+    """
+    own, told = certificate.part_digests(), certificate.digests
+    changed = [name for name in sorted({*own, *told}) if own.get(name) != told.get(name)]
+    # a certificate that contradicts itself was changed; other versions that are installed now only give a warning
+    plugins = [record for record in certificate.claim.plugins if record.distribution]
+    changed += [
+        record.name for record in plugins if record.version != certificate.versions.get(record.distribution or "")
+    ]
+    yield Check("contents", not changed, f"{', '.join(changed)} changed since" if changed else "as they were certified")
+    yield _prover_check(certificate.proof_version, version, prover)
+    yield _gap_check(certificate.value, certificate.bound, certificate.gap)
+
+
+def layer_checks(certificate: Certificate[LayerClaim], samples: int, limit: int, seed: int) -> Iterator[Check]:
+    """Yield the results of all checks of a layer in sequence, cheap ones first.
 
     Args:
         samples: Number of random mappings, and maximum number of neighbours of the incumbent.
@@ -53,11 +73,9 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
         UnknownPluginError: The cost model is not installed.
         PluginError: The cost model or the mapper failed.
     """
-    yield _contents(certificate)
-    yield _prover(certificate)
-    incumbent, covered = certificate.incumbent, certificate.space
-    record = _provenance(certificate).model
-    model = build_model(record.long_name, record.options)
+    incumbent, covered, origin = certificate.claim.incumbent, certificate.claim.space, _provenance(certificate.claim)
+    yield from common_checks(certificate, f"'{origin.mapper.name}'", proof_version_of(origin.mapper))
+    model = build_model(origin.model.long_name, origin.model.options)
     try:
         space = MapSpace.of(incumbent.problem, incumbent.architecture, covered.rules, factors=covered.factors)
         size = space.size
@@ -68,10 +86,9 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
     yield Check("space", size == covered.mappings, value_message("mappings", size, covered.mappings))
     if not size:
         return
-    yield _incumbent(certificate, space)
+    yield _incumbent(incumbent.mapping, space)
     yield from _unsearched(certificate)
     yield _figures(certificate, model, evaluator)
-    yield _gap(certificate)
     yield from _Searches(certificate, space, evaluator).checks(samples, limit, seed)
 
 
@@ -79,14 +96,14 @@ def checks(certificate: Certificate, samples: int, limit: int, seed: int) -> Ite
 class _Searches:
     """Checks that evaluate mappings of the space."""
 
-    certificate: Certificate
+    certificate: Certificate[LayerClaim]
     space: MapSpace
     evaluator: Evaluator
 
     def checks(self, samples: int, limit: int, seed: int) -> Iterator[Check]:
         bound = self.certificate.bound
         yield self._none_below("random mappings", lambda run: self._drawn(run, samples), seed)
-        if self.space.contains(self.certificate.incumbent.mapping):
+        if self.space.contains(self.certificate.claim.incumbent.mapping):
             yield self._none_below("neighbours", lambda run: self._near(samples), seed)
         else:
             yield Check("neighbours", None, "the incumbent is no mapping of the space")
@@ -99,13 +116,13 @@ class _Searches:
             yield Check("all mappings", None, f"{self.space.size:,} mappings; the limit is {limit:,}")
         mapper = self._mapper()
         if isinstance(mapper, Mapper):
-            own = _provenance(self.certificate).seed
+            own = _provenance(self.certificate.claim).seed
             alone = guarded_mapper(mapper).starting_with()
-            other = self._search(alone, Budget(**dict(self.certificate.limits)), own + 1)
+            other = self._search(alone, Budget(**dict(self.certificate.claim.limits)), own + 1)
             yield self._consistent(other)
             proofs += [other.lower_bound or 0.0]
             if max(proofs) < bound * (1 - RELATIVE_TOLERANCE):
-                again = self._search(mapper, Budget(**dict(self.certificate.limits)), own)
+                again = self._search(mapper, Budget(**dict(self.certificate.claim.limits)), own)
                 proofs += [again.lower_bound or 0.0]
         else:
             yield Check("another seed", None, mapper)
@@ -126,7 +143,7 @@ class _Searches:
             wrong = f"{told}: the certificate is wrong, a mapping costs less than its bound of {bound:.10g}; map the layer again"
             return Check(name, False, wrong, other.evaluated)
         if (other.lower_bound or 0.0) > value * (1 + RELATIVE_TOLERANCE):
-            report = "please report it" if _contents(self.certificate).passed else "a part was changed"
+            report = "please report it" if self.certificate == self.certificate.sealed() else "a part was changed"
             wrong = f"{told}: certificate and prover contradict each other, the incumbent costs {value:.10g}; {report}"
             return Check(name, False, wrong, other.evaluated)
         return Check(name, True, told, other.evaluated)
@@ -135,12 +152,12 @@ class _Searches:
         """Check that the bound was proved again."""
         if least is None:
             return Check("bound", None, "nothing proves it again: neither the mapper nor an enumeration")
-        late = ", in the seconds that it had" if self.certificate.limits.seconds is not None else ""
+        late = ", in the seconds that it had" if self.certificate.claim.limits.seconds is not None else ""
         return bound_check(self.certificate.bound, least, late)
 
     def _mapper(self) -> Mapper | str:
         """Return the mapper of the proof, or the reason why it cannot be built."""
-        record = _provenance(self.certificate).mapper
+        record = _provenance(self.certificate.claim).mapper
         try:
             return installed().make(MapperSpec, record.long_name, record.options)
         except (UnknownPluginError, InputError, PluginError) as error:
@@ -153,7 +170,7 @@ class _Searches:
             PluginError: It failed.
             KeyboardInterrupt: It was interrupted.
         """
-        most = self.certificate.space.most_cycles
+        most = self.certificate.claim.space.most_cycles
         task = Task(self.space, self.certificate.objective, math.inf if most is None else most)
         result = search(mapper, task, self.evaluator, budget, seed=seed)
         if result.error is not None:
@@ -168,7 +185,7 @@ class _Searches:
 
     def _near(self, count: int) -> Iterator[Candidates]:
         """Yield the incumbent with other loop orders, and with one or two moved prime factors."""
-        packed = MappingBatch.pack(self.space.problem, [self.certificate.incumbent.mapping])
+        packed = MappingBatch.pack(self.space.problem, [self.certificate.claim.incumbent.mapping])
         here = Candidates.of(self.space, packed)
         yield self.space.reordered(here, min(PIECE, count))
         left, rows = count, here
@@ -191,47 +208,15 @@ class _Proposing:
             _ = yield part  # the driver uses the costs
 
 
-def _contents(certificate: Certificate) -> Check:
-    """Check that the parts have not changed, nor the versions of the plugins."""
-    now = digests_of(certificate.incumbent, certificate.space.rules)
-    told, origin = certificate.digests, _provenance(certificate)
-    other = [name for name in type(now).model_fields if getattr(now, name) != getattr(told, name)]
-    return contents_check([*other, *other_versions(certificate.versions, origin.mapper, origin.model)])
-
-
-def other_versions(versions: Mapping[str, str], *records: PluginRecord) -> list[str]:
-    """Return the plugins whose recorded version is not the one in a certificate's `versions`.
-
-    A certificate that contradicts itself was changed. Other versions that are installed now only give a warning.
-    """
-    return [
-        record.name for record in records if record.distribution and record.version != versions.get(record.distribution)
-    ]
-
-
-def contents_check(changed: Sequence[str]) -> Check:
-    """Check that no part has changed."""
-    return Check(
-        "contents", not changed, f"{', '.join(changed)} changed since" if changed else "as they were certified"
-    )
-
-
-def _prover(certificate: Certificate) -> Check:
-    """Compare the version of the proof's rules with that of the installed mapper."""
-    record = _provenance(certificate).mapper
-    now = proof_version_of(record)
-    if now is None:
-        return Check("prover", None, f"the installed mapper '{record.name}' states no version of its proofs")
-    return prover_check(certificate.proof_version, now, f"'{record.name}'")
-
-
-def prover_check(then: int | None, now: int, prover: str) -> Check:
+def _prover_check(then: int | None, now: int | None, prover: str) -> Check:
     """Check that the installed prover knows the rules of a proof: newer ones it cannot judge.
 
     Args:
         then: version of the proof's rules; None: older than the field.
-        now: the installed version.
+        now: the installed version; None: there is none.
     """
+    if now is None:
+        return Check("prover", None, f"the installed mapper {prover} states no version of its proofs")
     if then == now:
         return Check("prover", True, f"proved by version {now} of the proofs of {prover}, the installed one")
     if then is not None and then > now:
@@ -267,17 +252,16 @@ def bound_check(bound: float, proved: float, late: str = "") -> Check:
     return Check("bound", True, f"proved again: nothing costs less than {bound:.10g}")
 
 
-def _incumbent(certificate: Certificate, space: MapSpace) -> Check:
+def _incumbent(mapping: Mapping, space: MapSpace) -> Check:
     """Check that the incumbent is a legal mapping of the space."""
-    mapping = certificate.incumbent.mapping
     broken = (*legality(space.problem, space.architecture, mapping).reasons, *space.contains(mapping).reasons)
     message = "; ".join(dict.fromkeys(map(str, broken))) or "legal, and a mapping of the space"
     return Check("incumbent", not broken, message, 1)
 
 
-def _unsearched(certificate: Certificate) -> Iterator[Check]:
+def _unsearched(certificate: Certificate[LayerClaim]) -> Iterator[Check]:
     """Yield whether the proof holds under the rules of other tools' files that the space does not have."""
-    rules = certificate.unsearched
+    rules = certificate.claim.unsearched
     if rules:
         first, *more = statement(rules, certificate.gap < PROOF_TOLERANCE)
         yield Check(
@@ -285,9 +269,9 @@ def _unsearched(certificate: Certificate) -> Iterator[Check]:
         )
 
 
-def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) -> Check:
-    """Check that the cost model still returns the recorded figures."""
-    incumbent, figures = certificate.incumbent, certificate.incumbent.figures
+def _figures(certificate: Certificate[LayerClaim], model: BuiltModel, evaluator: Evaluator) -> Check:
+    """Check that the cost model still returns the recorded figures, and those of the objective of the search."""
+    incumbent, figures = certificate.claim.incumbent, certificate.claim.incumbent.figures
     assert figures is not None  # required by the schema
     report = explain(model, evaluator, incumbent.problem, incumbent.architecture, incumbent.mapping)
     if not report.valid:
@@ -299,21 +283,16 @@ def _figures(certificate: Certificate, model: BuiltModel, evaluator: Evaluator) 
         ("edp", report.edp, figures.edp),
     ]
     wrong = [value_message(name, now, told) for name, now, told in pairs if not same(now, told)]
-    most = certificate.space.most_cycles
+    if certificate.objective.name != _provenance(certificate.claim).objective:
+        wrong.append("the incumbent was searched for another objective")
+    most = certificate.claim.space.most_cycles
     if most is not None and report.cycles is not None and report.cycles > most:
         wrong.append(f"it takes {report.cycles:,} cycles; the proof is of at most {most:,}")
     message = "; ".join(wrong) or f"evaluated again: {certificate.objective} {certificate.value:.10g}"
     return Check("figures", not wrong, message, 1)
 
 
-def _gap(certificate: Certificate) -> Check:
-    """Check that bound, value, gap and objective are consistent."""
-    if certificate.objective.name != _provenance(certificate).objective:
-        return Check("gap", False, "the incumbent was searched for another objective")
-    return gap_check(certificate.value, certificate.bound, certificate.gap)
-
-
-def gap_check(value: float, bound: float, told: float) -> Check:
+def _gap_check(value: float, bound: float, told: float) -> Check:
     """Check that bound, value and gap are consistent."""
     gap = (value - bound) / value if value else 0.0
     if bound > value * (1 + RELATIVE_TOLERANCE):
@@ -337,6 +316,6 @@ def same(one: float | None, other: float | None) -> bool:
     return math.isclose(one, other, rel_tol=RELATIVE_TOLERANCE, abs_tol=1e-12)
 
 
-def _provenance(certificate: Certificate) -> Provenance:
-    assert certificate.incumbent.provenance is not None  # required by the schema
-    return certificate.incumbent.provenance
+def _provenance(claim: LayerClaim) -> Provenance:
+    assert claim.incumbent.provenance is not None  # required by the schema
+    return claim.incumbent.provenance

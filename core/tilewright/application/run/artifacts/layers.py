@@ -11,10 +11,9 @@ from tilewright.errors import PluginError, UnknownPluginError
 from tilewright.files import RunFolder, file_name
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import MapperSpec
-from tilewright.schema.constraints import Variant
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapped import AlternativeRecord, Figures, MappedProblem, PluginRecord, Provenance
-from tilewright.schema.mapped.certificate import Certificate, CoveredSpace, Digests, SearchLimits, digest_of
+from tilewright.schema.mapped.certificate import Certificate, CoveredSpace, LayerClaim, SearchLimits
 from tilewright.version import __version__
 
 
@@ -87,7 +86,7 @@ def mapping_file(
 
 def certificate_of(
     layer: MappedLayer, configuration: RunConfiguration, alternatives: tuple[AlternativeRecord, ...] = ()
-) -> Certificate | None:
+) -> Certificate[LayerClaim] | None:
     """Return the certificate of a layer; None if its mapper proved nothing, or the space is uneven."""
     result = layer.result
     if result is None or result.lower_bound is None or result.gap is None or not _is_proved(layer):
@@ -96,28 +95,28 @@ def certificate_of(
     if own.constraints.uneven:
         return None
     space, _ = space_of(layer.distinct, own)
-    incumbent = mapping_file(layer, configuration, alternatives)
     records = (own.mapper_record, own.model.record)
     return Certificate(
         objective=own.objective,
         value=result.value,
         bound=result.lower_bound,
         gap=result.gap,
-        space=CoveredSpace(
-            factors=space.factors,
-            rules=space.rules,
-            mappings=space.size,
-            most_cycles=None if own.most_cycles == math.inf else int(own.most_cycles),
-        ),
-        counts=FrozenDict(result.figures),
-        limits=SearchLimits(
-            evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
-        ),
-        versions=versions_of(*records),
         proof_version=proof_version_of(own.mapper_record),
-        digests=digests_of(incumbent, space.rules),
-        incumbent=incumbent,
-    )
+        versions=versions_of(*records),
+        claim=LayerClaim(
+            space=CoveredSpace(
+                factors=space.factors,
+                rules=space.rules,
+                mappings=space.size,
+                most_cycles=None if own.most_cycles == math.inf else int(own.most_cycles),
+            ),
+            counts=FrozenDict(result.figures),
+            limits=SearchLimits(
+                evaluations=own.budget.evaluations, seconds=own.budget.seconds, patience=own.budget.patience
+            ),
+            incumbent=mapping_file(layer, configuration, alternatives),
+        ),
+    ).sealed()
 
 
 def versions_of(*records: PluginRecord) -> FrozenDict[str, str]:
@@ -142,16 +141,6 @@ def spec_of(mapper: PluginRecord) -> MapperSpec | None:
     except (UnknownPluginError, PluginError):
         return None
     return spec if isinstance(spec, MapperSpec) else None
-
-
-def digests_of(incumbent: MappedProblem, rules: Variant) -> Digests:
-    """Return the digests of a certificate's parts."""
-    return Digests(
-        problem=digest_of(incumbent.problem),
-        architecture=digest_of(incumbent.architecture),
-        rules=digest_of(rules),
-        mapping=digest_of(incumbent.mapping),
-    )
 
 
 def _is_proved(layer: MappedLayer) -> bool:
