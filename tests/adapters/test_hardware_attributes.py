@@ -2,16 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 from support.hardware_attributes import ATTRIBUTES, MAPPING, PLAIN, PROBLEM, path, stating
 from tilewright.application.conversion.dropped import simplified
 from tilewright.plugin.adapter import SIDECAR, InputSet, NotationTable
+from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.schema.architecture import Architecture, Compute, Memory
-from tilewright.schema.attribute import attributes_of, droppable
+from tilewright.schema.attribute import Attribute, attributes_of, droppable
 from tilewright.schema.problem import Problem
 from tilewright_adapters import loopnest, native, union
 from tilewright_adapters.accelforge import write as accelforge
@@ -83,6 +85,28 @@ def test_what_the_table_lacks_is_refused_and_dropped(name: str, field: str) -> N
         files, others = adapter.render(given), adapter.render(plain)
         differ = {file for file in files if files[file] != others.get(file)}
         assert not dropped and bool(differ - {SIDECAR}) == (field in table.written)
+
+
+class Refreshed(Memory):
+    """A memory with an attribute that no notation and no cost model knows."""
+
+    refresh_pj: Annotated[float, Attribute("refresh", "it is refreshed", capability="timing")] = 0.0
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_a_new_attribute_is_refused_by_all(name: str) -> None:
+
+    def refreshed(refresh_pj: float) -> Architecture:
+        new = Refreshed(**dict(PLAIN.memories[1]), refresh_pj=refresh_pj)
+        return PLAIN.with_memories(lambda each: new if each.name == "B" else each)
+
+    still, stated = refreshed(0.0), refreshed(0.5)
+    spec = installed().find(AdapterSpec, name).spec
+    verdicts = [spec.factory(spec.options()).expressible(InputSet(PROBLEM, each)) for each in (still, stated)]
+    added = set(verdicts[1].reasons) - set(verdicts[0].reasons)
+    assert [(reason.code, reason.where) for reason in added] == [("refresh", "B")]
+    assert [item.field for item in Capabilities().uncounted(PROBLEM, stated)] == ["refresh_pj"]
+    assert not list(Capabilities(timing=True).uncounted(PROBLEM, stated))
 
 
 def test_a_problem_that_is_not_concerned_states_nothing() -> None:
