@@ -23,7 +23,7 @@ from tilewright.compiled import LANES, compiled, for_kernel
 from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, Positions
 from tilewright.mapspace.chains import rebalanced
 from tilewright.mapspace.feasible_region import FeasibleRegion
-from tilewright.mapspace.rules.legality_kernel import check_trips
+from tilewright.mapspace.rules.legality_kernel import TripBatch, check_trips
 from tilewright.mapspace.rules.scratch import Scratch, hold_all, lay_out, scratch_of, to_lanes
 from tilewright.mapspace.rules.tables import Orders, Rules
 from tilewright.schema.architecture import Memory
@@ -253,7 +253,7 @@ def _check_all(
 ) -> None:
     """Clear `legal` for mappings that break a rule; see `check_trips` for the arguments."""
     for first in range(0, len(trips), LANES):
-        check_trips(rules, slots, trips, trips[:0], order, keep, False, first, legal, scratch)
+        check_trips(rules, slots, TripBatch(trips, trips[:0], order, keep), False, first, legal, scratch)
 
 
 @compiled

@@ -11,6 +11,8 @@ A row of the table, if a memory of 7 slices would have to keep 8:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilewright.compiled import LANES, compiled, kernel_call, kernel_part, lanes, splat16
@@ -34,6 +36,19 @@ from tilewright.mapspace.rules.tables import (
     Orders,
     Rules,
 )
+
+
+class TripBatch(NamedTuple):
+    """Mappings as trips, for `check_trips`. Kernels make it."""
+
+    trips: Ints
+    """[n, slot, dimension]."""
+    tiles: Ints
+    """[n, slot, dimension]: tile inside each slot. Empty: the tiles follow from the trips."""
+    order: Orders
+    """Loop order of each temporal slot. Empty: the problem's order."""
+    keep: Bools
+    """[n, E, T]: kept tensors; one row if all mappings keep the same."""
 
 
 @compiled
@@ -97,27 +112,15 @@ def check_tiles(
 
 @kernel_part
 def check_trips(
-    rules: Rules,
-    slots: Ints,
-    trips: Ints,
-    tiles: Ints,
-    order: Orders,
-    keep: Bools,
-    lax_fanout: bool,
-    first: int,
-    legal: Bools,
-    scratch: Scratch,
+    rules: Rules, slots: Ints, batch: TripBatch, lax_fanout: bool, first: int, legal: Bools, scratch: Scratch
 ) -> None:
     """Clear `legal` for those of `LANES` mappings from `first` on that break a rule.
 
     Args:
         slots: Slots of the entries, from `slots_of_entries`.
-        trips: Trip counts, [n, slot, dimension].
-        tiles: Tile inside each slot, [n, slot, dimension]. Empty: the tiles follow from the trips.
-        order: Loop order of each temporal slot. Empty: the problem's order.
-        keep: Kept tensors; one row if all mappings keep the same.
         lax_fanout: Whether more sub-clusters may be in use than exist, for models with their own rule.
     """
+    trips, tiles, order, keep = batch
     to_lanes(trips, first, scratch.trips)
     if len(keep) > 1 or first == 0:
         to_lanes(keep, first, scratch.kept)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.compiled import LANES, compiled, inlined, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
-from tilewright.mapspace.rules.legality_kernel import check_trips
+from tilewright.mapspace.rules.legality_kernel import TripBatch, check_trips
 from tilewright.mapspace.rules.scratch import fetch, words_of
 from tilewright.mapspace.rules.tables import NONE
 from tilewright_costmodels.timeloop import tile_reuse
@@ -43,21 +43,10 @@ def evaluate(inputs: KernelInput, pieces: Pieces | None, valid: Bools, energy_pj
         cycles: [n], likewise.
     """
     mappings, nest, counts = inputs.mappings, inputs.nest, inputs.counts
-    order, keep = mappings.order, mappings.keep
     for first in range(0, len(valid), LANES):
         group, count = first // LANES if len(counts.ragged) > 1 else 0, min(LANES, len(valid) - first)
-        check_trips(
-            inputs.rules,
-            inputs.slots,
-            mappings.trips,
-            mappings.tiles,
-            order,
-            keep,
-            inputs.lax_fanout,
-            first,
-            valid,
-            inputs.scratch,
-        )
+        batch = TripBatch(mappings.trips, mappings.tiles, mappings.order, mappings.keep)
+        check_trips(inputs.rules, inputs.slots, batch, inputs.lax_fanout, first, valid, inputs.scratch)
         any_live = False
         for b in range(LANES):
             nest.live[b] = b < count and valid[first + b]

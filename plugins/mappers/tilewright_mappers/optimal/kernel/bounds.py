@@ -12,10 +12,13 @@ State 58 of the worked example in docs/optimal.md has no loop left, so its bound
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilewright.compiled import inlined, kernel_call, kernel_part
 from tilewright_mappers.optimal.kernel.multicast import (
+    PartialBound,
     contention_bound,
     copies_split_bound,
     max_multicast_factor,
@@ -57,6 +60,21 @@ from tilewright_mappers.optimal.kernel.structures import (
 
 MIN_CREDIT = 1e-3
 """Minimum share of the first-read credit in the energy for which the bound splits by copies."""
+
+
+class TileCounts(NamedTuple):
+    """Tiles of the loops that are still open, as one tensor sees them. The kernel makes it."""
+
+    relevant: float
+    """Tiles along relevant dimensions without a window."""
+    irrelevant: float
+    windowed: float
+    """Tiles along dimensions of windows."""
+    refetch: float
+    """Factor *i* of Lemma 6: how often a tile is fetched again.
+
+    It counts all irrelevant dimensions. For a stationary tensor, it counts those that move another stationary one
+    (Lemma 11)."""
 
 
 @inlined
@@ -126,7 +144,8 @@ def _bound(
         relevant, irrelevant, windowed, refetch = _tile_counts(context, t, status, stationary)
         dearer |= (refetch > 1.0) << t if is_stationary else 0
         refetch = 1.0 if is_stationary else refetch
-        _add_port_words(context, outer, states, i, t, tiles, units, relevant, windowed, refetch)
+        counts = TileCounts(relevant, irrelevant, windowed, refetch)
+        _add_port_words(context, outer, states, i, t, tiles, units, counts)
         # a tensor slides along one window; loops over other windows bring whole tiles
         whole_tiles = windowed * _slides(context, states, i, t, status) if windowed > 1.0 else 1.0
         repetition = max(1.0, whole_tiles * refetch / (units if outer.may_forward[t] else 1.0))
@@ -163,9 +182,8 @@ def _bound(
         if outer_pj == np.inf:  # no larger tile fits
             return np.inf, 0
         if outer.multicast_tensor >= 0:
-            split_bound = multicast_split_bound(
-                context, outer, row, code, units, energy, counted, cycles, leak, window_multicast, other_multicast
-            )
+            partial = PartialBound(units, energy, counted, cycles, leak)
+            split_bound = multicast_split_bound(context, outer, partial, row, code, window_multicast, other_multicast)
         energy += max(0.0, outer_pj - counted)
     result = objective(costs, energy, cycles, leak)
     if copied >= 0 and costs.energy and costs.cycles and not problem.ragged and result <= context.cutoff:
@@ -211,12 +229,8 @@ def _compute_cycles(
 
 
 @kernel_part
-def _tile_counts(context: SearchContext, t: int, status: int, stationary: int) -> tuple[float, float, float, float]:
-    """Return the tiles along relevant, irrelevant and windowed dimensions; and how often they are fetched again.
-
-    The last one is the factor *i* of Lemma 6. It counts all irrelevant dimensions, or for a
-    stationary tensor those that move another stationary one (Lemma 11).
-    """
+def _tile_counts(context: SearchContext, t: int, status: int, stationary: int) -> TileCounts:
+    """Return the number of tiles of the outer loops, as a tensor sees them."""
     problem, scratch = context.problem, context.scratch
     relevant = irrelevant = windowed = refetch = 1.0
     for d in range(len(problem.sizes)):
@@ -228,7 +242,7 @@ def _tile_counts(context: SearchContext, t: int, status: int, stationary: int) -
             relevant *= scratch.tiles[d]
         else:
             windowed *= scratch.tiles[d]
-    return relevant, irrelevant, windowed, refetch
+    return TileCounts(relevant, irrelevant, windowed, refetch)
 
 
 @kernel_part
@@ -240,11 +254,10 @@ def _add_port_words(
     t: int,
     tiles: float,
     units: float,
-    relevant: float,
-    windowed: float,
-    refetch: float,
+    counts: TileCounts,
 ) -> None:
     """Add the deferred words of a tensor to its ports, less the first reads (Lemmas 6 and 11)."""
+    relevant, _, windowed, refetch = counts
     problem, layout, scratch, numbers = context.problem, context.layout, context.scratch, states.numbers
     # neighbours may still forward words of windows
     repetition = max(1.0, relevant * refetch / units) if windowed == 1.0 or not outer.may_forward[t] else 0.0

@@ -12,6 +12,8 @@ So one delivery of a word of A serves at most min(4 * 2, 8) = 8 sub-clusters (`m
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tilewright.compiled import kernel_call, kernel_part
@@ -30,6 +32,20 @@ MAX_JOINT = 256.0
 """Maximum sub-clusters for which the largest divisor of several slots together is searched."""
 BISECTIONS = 12
 """Bisections towards the best point of the contention bound; any point gives a valid bound."""
+
+
+class PartialBound(NamedTuple):
+    """Lower bounds of a state before the outer transfers of Lemma 12. The kernel makes it."""
+
+    units: float
+    """Maximum sub-clusters that open slots can still use."""
+    energy: float
+    """pJ without leakage."""
+    counted: float
+    """Part of `energy` that `OuterContext.outer_pj` contains, too."""
+    cycles: float
+    leak: float
+    """pJ per cycle."""
 
 
 @kernel_part
@@ -208,25 +224,24 @@ def words_delivered(
 def multicast_split_bound(
     context: SearchContext,
     outer: OuterContext,
+    partial: PartialBound,
     row: int,
     code: int,
-    units: float,
-    energy: float,
-    counted: float,
-    cycles: float,
-    leak: float,
     window_multicast: float,
     other_multicast: float,
 ) -> float:
     """Return the bound of Lemma 12 that splits by the multicast factor of the tensor `outer.multicast_tensor`.
 
     Args:
+        partial: the bound without this table.
+        row: set of stationary tensors, second index of `outer.outer_pj`.
+        code: shape, third index of `outer.outer_pj`.
         window_multicast: further multicast in the same fanout.
         other_multicast: multicast in other fanouts.
     """
     costs, scratch = context.costs, context.scratch
     t, best = outer.multicast_tensor, np.inf
-    energy -= _energy(context, outer, t, units, scratch.multicast_factor[t])
+    energy = partial.energy - _energy(context, outer, t, partial.units, scratch.multicast_factor[t])
     for k in range(len(outer.multicast_factors)):
         outer_pj = outer.outer_pj[k, row, code]
         if outer_pj < np.inf:
@@ -234,11 +249,12 @@ def multicast_split_bound(
                 scratch.multicast_factor[t],
                 outer.multicast_factors[k] * min(window_multicast, outer.window_multicast[k]) * other_multicast,
             )
-            added = _energy(context, outer, t, units, factor) + max(0.0, outer_pj - counted)
+            added = _energy(context, outer, t, partial.units, factor) + max(0.0, outer_pj - partial.counted)
             tensor_cycles = (
                 scratch.base_demand[t] * max(1.0, scratch.refetch_factor[t] / factor) * scratch.cycles_per_value[t]
             )
-            best = min(best, objective(costs, energy + added, max(cycles, tensor_cycles), leak))
+            cycles = max(partial.cycles, tensor_cycles)
+            best = min(best, objective(costs, energy + added, cycles, partial.leak))
     return float(best)
 
 
