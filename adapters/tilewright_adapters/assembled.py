@@ -56,10 +56,10 @@ class _Assembly:
 
     def _with_parts(self, node: Node, path: Path, whole: Rendered, depth: int) -> Node:
         if isinstance(node.value, dict):
-            found = {key: self._with_parts(each, path, whole, depth) for key, each in node.value.items()}
-            return Node(found, node.place, node.tag)
+            parts = {key: self._with_parts(child, path, whole, depth) for key, child in node.value.items()}
+            return Node(parts, node.place, node.tag)
         if isinstance(node.value, list):
-            return Node([self._with_parts(each, path, whole, depth) for each in node.value], node.place, node.tag)
+            return Node([self._with_parts(child, path, whole, depth) for child in node.value], node.place, node.tag)
         if node.tag == PART:
             return self._part(node, whole, depth)
         if node.tag == _FILE:
@@ -79,15 +79,15 @@ class _Assembly:
         if not number.isdecimal() or int(number) >= len(whole.parts) or depth > MAX_DEPTH:
             raise InputError(f"{PART} refers to nothing here", location=node.place)
         part = whole.parts[int(number)]
-        found = []
+        documents = []
         for file in part.files:
             real, name, text = whole.texts[file]
             self.files += 1
             if self.files > MAX_FILES:
                 raise InputError("too many files are included", location=node.place)
             document = node_of(parse_document(text, source=name))
-            found.append(_at(self._with_parts(document, Path(real), whole, depth + 1), (*part.keys, *keys)))
-        return Node(found, node.place) if part.several else found[0]
+            documents.append(_at(self._with_parts(document, Path(real), whole, depth + 1), (*part.keys, *keys)))
+        return Node(documents, node.place) if part.several else documents[0]
 
     def _included_file(self, node: Node, path: Path) -> Path:
         """Return the file that a tag names, relative to the file with the tag."""

@@ -52,7 +52,7 @@ def entries_of(
     """
     tile = dict(dimensions)
     entries = []
-    for block in (part for each in blocks for part in _without_repeats(each)):
+    for block in (part for item in blocks for part in _without_repeats(item)):
         tile |= dict(block.loops)
         stepping = list(dict.fromkeys(name for name, _ in block.loops))
         placed = (*block.unrolled, *(name for name in dimensions if name not in block.unrolled))
@@ -80,7 +80,7 @@ def _inverted(dimensions: MappingOf[str, int], block: LoopBlock) -> bool:
 def _without_repeats(block: LoopBlock) -> Iterator[LoopBlock]:
     loops: list[tuple[str, int]] = []
     for name, size in block.loops:
-        if name in (each for each, _ in loops):
+        if name in (dimension for dimension, _ in loops):
             yield LoopBlock(block.target, loops=loops)
             loops = []
         loops = [*loops, (name, size)]

@@ -44,16 +44,16 @@ def files_of(paths: Sequence[Path], suffixes: tuple[str, ...], tool: str) -> lis
     Raises:
         InputError: a folder has no such files.
     """
-    found: list[Path] = []
+    members: list[Path] = []
     for path in paths:
         if not os.path.isdir(path):
-            found.append(path)
+            members.append(path)
             continue
-        inside = sorted(each for each in path.iterdir() if each.suffix in suffixes and each.is_file())
+        inside = sorted(member for member in path.iterdir() if member.suffix in suffixes and member.is_file())
         if not inside:
             raise InputError(f"{path} has no {tool} files", hint=_elsewhere(path, suffixes))
-        found += inside
-    return found
+        members += inside
+    return members
 
 
 def _elsewhere(folder: Path, suffixes: tuple[str, ...]) -> str:

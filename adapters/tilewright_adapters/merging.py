@@ -27,16 +27,16 @@ def merged(document: Document) -> Document:
 
 def _followed(node: Node) -> Node:
     if isinstance(node.value, list):
-        return Node([_followed(each) for each in node.value], node.place, node.tag)
+        return Node([_followed(child) for child in node.value], node.place, node.tag)
     if not isinstance(node.value, dict):
         return node
-    inside = {key: _followed(each) for key, each in node.value.items()}
+    inside = {key: _followed(child) for key, child in node.value.items()}
     for key in (_SHALLOW, _DEEP):
         base = inside.pop(key, None)
-        for each in base.value if base and isinstance(base.value, list) else [base] if base else []:
-            if not isinstance(each.value, dict):
-                raise InputError(f"{key} can merge mappings only", location=each.place)
-            inside = _laid_over(each.value, inside, deep=key == _DEEP)
+        for part in base.value if base and isinstance(base.value, list) else [base] if base else []:
+            if not isinstance(part.value, dict):
+                raise InputError(f"{key} can merge mappings only", location=part.place)
+            inside = _laid_over(part.value, inside, deep=key == _DEEP)
     return Node(inside, node.place, node.tag)
 
 

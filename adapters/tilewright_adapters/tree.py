@@ -23,9 +23,9 @@ def node_of(document: Document) -> Node:
 
     def node(value: Any, path: Path_) -> Node:
         if isinstance(value, dict):
-            value = {key: node(each, (*path, key)) for key, each in value.items()}
+            value = {key: node(child, (*path, key)) for key, child in value.items()}
         elif isinstance(value, list):
-            value = [node(each, (*path, index)) for index, each in enumerate(value)]
+            value = [node(child, (*path, index)) for index, child in enumerate(value)]
         return Node(value, document.locate(path), document.tags.get(path))
 
     return node(document.data, ())
@@ -43,9 +43,9 @@ def document_of(node: Node, source: str) -> Document:
         if node.tag is not None:
             tags[path] = node.tag
         if isinstance(node.value, dict):
-            return {key: plain(each, (*path, key)) for key, each in node.value.items()}
+            return {key: plain(child, (*path, key)) for key, child in node.value.items()}
         if isinstance(node.value, list):
-            return [plain(each, (*path, index)) for index, each in enumerate(node.value)]
+            return [plain(child, (*path, index)) for index, child in enumerate(node.value)]
         return node.value
 
     return Document(plain(node, ()), source, marks, tags)

@@ -79,13 +79,13 @@ def held(problem: Problem, architecture: Architecture, mapping: Mapping) -> dict
     result: dict[str, list[Held]] = {}
     for operand, tensor in operands(problem).items():
         entries = [index for index, entry in enumerate(mapping.entries) if tensor.name in (entry.keep or ())]
-        found = []
+        residences = []
         for level, index in enumerate(reversed(entries)):
             cluster = architecture.cluster(mapping.entries[index].target)
             memory = cluster.memory_for(tensor)
             assert memory is not None, "a legal mapping keeps what a memory may hold"
-            found.append(Held(index, memory, level))
-        result[operand] = found
+            residences.append(Held(index, memory, level))
+        result[operand] = residences
     return result
 
 
@@ -103,7 +103,7 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
     tensors, places = operands(problem), held(problem, architecture, mapping)
     summed = set(problem.dimension_names) - set(problem.output.dimensions)
     loops = [loop for loop in mapping.loops() if loop.trips > 1]
-    found: dict[str, list[int]] = {operand: [] for operand in (*OPERANDS, "O_final")}
+    bits_of: dict[str, list[int]] = {operand: [] for operand in (*OPERANDS, "O_final")}
     stated = False
     for operand, held_in in places.items():
         inside = len(mapping.entries)
@@ -115,20 +115,20 @@ def precision(problem: Problem, architecture: Architecture, mapping: Mapping) ->
             partial = not summed.isdisjoint(coming + beyond)
             inside = place.entry
             kind = "O_final" if operand == "O" and not partial else operand
-            found[kind].append(place.memory.bits_of(tensors[operand]))
+            bits_of[kind].append(place.memory.bits_of(tensors[operand]))
             stated |= place.memory.words_of(tensors[operand]) != 1
-    found = {kind: bits or found["O" if kind == "O_final" else "O_final"] for kind, bits in found.items()}
-    agree = all(len(set(bits)) == 1 for bits in found.values())
-    if agree and (stated or len({bits[0] for bits in found.values()}) > 1):
+    bits_of = {kind: bits or bits_of["O" if kind == "O_final" else "O_final"] for kind, bits in bits_of.items()}
+    agree = all(len(set(bits)) == 1 for bits in bits_of.values())
+    if agree and (stated or len({bits[0] for bits in bits_of.values()}) > 1):
         words = {memory.name: memory.word_bits for memory in architecture.memories}
-        return {kind: bits[0] for kind, bits in found.items()}, words
+        return {kind: bits[0] for kind, bits in bits_of.items()}, words
     if stated:
-        told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in found.items())
+        told = "; ".join(f"{kind} {', '.join(map(str, bits))}" for kind, bits in bits_of.items())
         raise ValueError(
             f"values have these widths, innermost memory first: {told}; ZigZag has one per operand, and for results "
             "one for partial sums (O) and one for finished values (O_final)"
         )
-    return dict.fromkeys(found, 1), {memory.name: 1 for memory in architecture.memories}
+    return dict.fromkeys(bits_of, 1), {memory.name: 1 for memory in architecture.memories}
 
 
 def inexpressible(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
@@ -162,16 +162,16 @@ def widths(problem: Problem, mapping: Mapping) -> dict[tuple[int, str], int | fl
     The first of a dimension's widest unrollings becomes a fraction, so that all steps are equal: 7 over 4 units are two
     steps of 3.5. Inner unrollings do not affect it: 9 over 2 x 2 units are 1.8 x 2, as if there were five steps.
     """
-    found: dict[tuple[int, str], int | float] = {}
+    exact: dict[tuple[int, str], int | float] = {}
     for name, size in problem.dimensions.items():
         _, in_space = _loops_of(mapping, name)
-        found |= {(entry, name): trips for entry, trips in in_space}
+        exact |= {(entry, name): trips for entry, trips in in_space}
         if in_space:
             first = max(range(len(in_space)), key=lambda index: in_space[index][1])
             outside, (entry, widest) = math.prod(trips for _, trips in in_space[:first]), in_space[first]
             width = size / -(-size // (widest * outside)) / outside
-            found[entry, name] = int(width) if width == int(width) else width
-    return found
+            exact[entry, name] = int(width) if width == int(width) else width
+    return exact
 
 
 def _loops_of(mapping: Mapping, dimension: str) -> tuple[int, list[tuple[int, int]]]:

@@ -133,38 +133,38 @@ def _parts(files: Mapping[str, str]) -> dict[str, Document]:
     return {name: parse_document(files[file], source=file).at(name) for name, file in FILES.items() if file in files}
 
 
-def _plain(found: Mapping[str, Document]) -> dict[str, object]:
+def _plain(sections: Mapping[str, Document]) -> dict[str, object]:
     """Return the contents of sections without locations."""
-    return {name: (document.data, document.tags) for name, document in found.items()}
+    return {name: (document.data, document.tags) for name, document in sections.items()}
 
 
-def _read(found: dict[str, Document], named: str | None) -> InputSet:
-    numbers = _numbers(found)
-    if named is None and "arch" in found and _is_group(found):
-        return _read_group(found, numbers)
-    einsum = _einsum(found, named, numbers)
+def _read(sections: dict[str, Document], named: str | None) -> InputSet:
+    numbers = _numbers(sections)
+    if named is None and "arch" in sections and _is_group(sections):
+        return _read_group(sections, numbers)
+    einsum = _einsum(sections, named, numbers)
     problem = einsum.problem if einsum else None
-    origin = None if problem is None else _origin(found["workload"], problem.name)
+    origin = None if problem is None else _origin(sections["workload"], problem.name)
     warnings = list(einsum.warnings) if einsum else []
-    if "arch" not in found:
-        if "mapping" in found:
-            raise InputError("a mapping needs its arch", location=found["mapping"].locate(()))
+    if "arch" not in sections:
+        if "mapping" in sections:
+            raise InputError("a mapping needs its arch", location=sections["mapping"].locate(()))
         return InputSet(problem=problem, warnings=tuple(warnings), origin=origin)
-    nodes = _nodes(found["arch"], "arch")
+    nodes = _nodes(sections["arch"], "arch")
     scope = einsum.scope if einsum else roles_alone(numbers)
     if einsum is None:
         warnings.append(f"no workload is given: words are assumed to have {DEFAULT_BITS} bits")
-    common = found["arch"].data.get("extra_attributes_for_all_component_models")
+    common = sections["arch"].data.get("extra_attributes_for_all_component_models")
     known = common if isinstance(common, dict) else {}
-    hardware = read_hardware(nodes, "accelforge", scope, problem, known, _narrowest(found, numbers, nodes, known))
+    hardware = read_hardware(nodes, "accelforge", scope, problem, known, _narrowest(sections, numbers, nodes, known))
     warnings += hardware.warnings
     inputs = InputSet(problem=problem, architecture=hardware.architecture, warnings=tuple(warnings), origin=origin)
-    if "mapping" not in found:
+    if "mapping" not in sections:
         rules, told = constraints(hardware, problem)
         return replace(inputs, constraints=rules, warnings=(*inputs.warnings, *told))
     if problem is None:
-        raise InputError("a mapping needs its workload", location=found["mapping"].locate(()))
-    nodes, told = _nodes(found["mapping"], "mapping"), list[str]()
+        raise InputError("a mapping needs its workload", location=sections["mapping"].locate(()))
+    nodes, told = _nodes(sections["mapping"], "mapping"), list[str]()
     mapping = read_mapping(nodes, problem, hardware, einsum.others if einsum else (), told)
     return replace(inputs, mapping=mapping, warnings=(*inputs.warnings, *told))
 
@@ -176,46 +176,46 @@ def _origin(workload: Document, name: str) -> Origin:
 
 
 def _narrowest(
-    found: dict[str, Document], numbers: dict[str, Value], nodes: Document, common: Mapping[str, object]
+    sections: dict[str, Document], numbers: dict[str, Value], nodes: Document, common: Mapping[str, object]
 ) -> dict[str, int]:
     """Return the bits of the narrowest word of each node, over the einsums of a workload; empty if they are of one width."""
     einsums = list[Einsum]()
-    for data in validate(WorkloadData, found["workload"]).einsums if "workload" in found else ():
+    for data in validate(WorkloadData, sections["workload"]).einsums if "workload" in sections else ():
         with suppress(InputError, NotConformableError):
-            einsum = _einsum(found, name_of(data), numbers)
+            einsum = _einsum(sections, name_of(data), numbers)
             einsums += [] if einsum is None else [einsum]
     if len({min(each.scope.bits.values()) for each in einsums}) < 2:
         return {}
     least = dict[str, int]()
-    for each in einsums:
+    for candidate in einsums:
         with suppress(InputError, NotConformableError):
-            machine = read_hardware(nodes, "accelforge", each.scope, each.problem, common).architecture
+            machine = read_hardware(nodes, "accelforge", candidate.scope, candidate.problem, common).architecture
             words = {memory.name: memory.word_bits for memory in machine.memories}
             words[machine.compute.name] = machine.compute.word_bits
             least |= {name: min(bits, least.get(name, bits)) for name, bits in words.items()}
     return least
 
 
-def _is_group(found: Mapping[str, Document]) -> bool:
+def _is_group(sections: Mapping[str, Document]) -> bool:
     """Return whether a mapping is of a workload of several einsums."""
-    if not {"workload", "mapping"} <= found.keys():
+    if not {"workload", "mapping"} <= sections.keys():
         return False
-    return len(validate(WorkloadData, found["workload"]).einsums) > 1
+    return len(validate(WorkloadData, sections["workload"]).einsums) > 1
 
 
-def _read_group(found: dict[str, Document], numbers: dict[str, Value]) -> InputSet:
+def _read_group(sections: dict[str, Document], numbers: dict[str, Value]) -> InputSet:
     """Return the group mapping of all einsums."""
-    workload = found["workload"]
+    workload = sections["workload"]
     names = [name_of(einsum) for einsum in validate(WorkloadData, workload).einsums]
-    einsums = [each for name in names if (each := _einsum(found, name, numbers)) is not None]
-    nodes = _nodes(found["arch"], "arch")
-    common = found["arch"].data.get("extra_attributes_for_all_component_models")
+    einsums = [einsum for name in names if (einsum := _einsum(sections, name, numbers)) is not None]
+    nodes = _nodes(sections["arch"], "arch")
+    common = sections["arch"].data.get("extra_attributes_for_all_component_models")
     known = common if isinstance(common, dict) else {}
     hardware = [read_hardware(nodes, "accelforge", einsum.scope, einsum.problem, known) for einsum in einsums]
     sizes = {name: size for einsum in einsums for name, size in einsum.padded.items()}
-    group = read_group(_nodes(found["mapping"], "mapping"), [einsum.problem for einsum in einsums], hardware, sizes)
+    group = read_group(_nodes(sections["mapping"], "mapping"), [einsum.problem for einsum in einsums], hardware, sizes)
     told = [text for einsum in einsums for text in einsum.warnings if CLIPPED not in text]
-    told += [text for each in hardware for text in each.warnings]
+    told += [text for machine in hardware for text in machine.warnings]
     return InputSet(group=group, warnings=tuple(dict.fromkeys(told)))
 
 
@@ -225,11 +225,11 @@ def _nodes(document: Document, what: str) -> Document:
     return document.at("nodes")
 
 
-def _numbers(found: dict[str, Document]) -> dict[str, Value]:
+def _numbers(documents: dict[str, Document]) -> dict[str, Value]:
     """Return the numeric variables; a variable may use earlier ones."""
     values: dict[str, object] = {}
-    arch = found.get("arch")
-    sections = [found["variables"]] if "variables" in found else []
+    arch = documents.get("arch")
+    sections = [documents["variables"]] if "variables" in documents else []
     if arch is not None and isinstance(arch.data, dict) and "variables" in arch.data:
         sections.append(arch.at("variables"))
     for section in sections:
@@ -238,14 +238,14 @@ def _numbers(found: dict[str, Document]) -> dict[str, Value]:
     return {name: value for name, value in values.items() if isinstance(value, int | float)}
 
 
-def _einsum(found: dict[str, Document], named: str | None, numbers: dict[str, Value]) -> Einsum | None:
-    document = found.get("workload")
+def _einsum(sections: dict[str, Document], named: str | None, numbers: dict[str, Value]) -> Einsum | None:
+    document = sections.get("workload")
     if document is None:
         if named is not None:
             raise InputError(f"no workload in these files has an einsum {named}")
         return None
     data = validate(WorkloadData, document)
-    renames = validate(RenamesData, found["renames"]) if "renames" in found else RenamesData()
+    renames = validate(RenamesData, sections["renames"]) if "renames" in sections else RenamesData()
     with placed(document.locate(())):
         names = [name_of(einsum) for einsum in data.einsums]
     chosen = data.einsums[members.chosen(names, named, document.locate(()), "einsum")]

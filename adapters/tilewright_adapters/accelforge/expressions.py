@@ -48,26 +48,26 @@ class Scope:
         if isinstance(value, str):
             if value.strip() in ("inf", 'float("inf")', "float('inf')"):
                 return float("inf")
-            found = self._read(value)
+            number = self._read(value)
         else:
-            found = value  # type: ignore[assignment]
-        if isinstance(found, frozenset):
+            number = value  # type: ignore[assignment]
+        if isinstance(number, frozenset):
             raise ExpressionError(f"{value} is a set of tensors; expected a number")
-        return found if found == float("inf") else sane(found)
+        return number if number == float("inf") else sane(number)
 
     def whole(self, value: object) -> int:
         """Return a whole number above 0. Raises ExpressionError."""
-        found = self.number(value)
-        if not 1 <= found < float("inf") or found != int(found):
+        number = self.number(value)
+        if not 1 <= number < float("inf") or number != int(number):
             raise ExpressionError(f"{value} is not a whole number above 0")
-        return int(found)
+        return int(number)
 
     def tensors(self, value: object) -> Tensors:
         """Return a set of tensors, given as an expression. Raises ExpressionError."""
-        found = self._read(value) if isinstance(value, str) else None
-        if not isinstance(found, frozenset):
+        names = self._read(value) if isinstance(value, str) else None
+        if not isinstance(names, frozenset):
             raise ExpressionError(f"{value!r} is not a set of tensors")
-        return found
+        return names
 
     def truth(self, value: object) -> bool:
         """Return a truth value. Raises ExpressionError."""
@@ -75,10 +75,10 @@ class Scope:
 
     def _read(self, text: str) -> Value:
         try:
-            found: Value = _SetArithmetic(self.names, self).read(text)
+            result: Value = _SetArithmetic(self.names, self).read(text)
         except ExpressionError as error:
             raise ExpressionError(f"'{text[:300]}': {error}") from None
-        return found
+        return result
 
 
 @dataclass
@@ -97,7 +97,7 @@ class _SetArithmetic(Arithmetic):
             case ast.Name(name):
                 raise ExpressionError(f"unknown name {name}{suggestion(name, names)}")
             case ast.Attribute(inner, "bits_per_value"):
-                bits = {self.scope.bits[each] for each in self._set(inner) if each in self.scope.bits}
+                bits = {self.scope.bits[tensor] for tensor in self._set(inner) if tensor in self.scope.bits}
                 if len(bits) != 1:
                     raise ExpressionError("bits_per_value of tensors that have no value or different ones")
                 return bits.pop()
@@ -116,10 +116,10 @@ class _SetArithmetic(Arithmetic):
         raise ExpressionError("unsupported expression; expected arithmetic or sets of tensors")
 
     def number(self, node: ast.expr) -> Number:
-        found = self.value(node)
-        if isinstance(found, frozenset):
+        result = self.value(node)
+        if isinstance(result, frozenset):
             raise ExpressionError("a set of tensors was given; expected a number")
-        return found
+        return result
 
     def combined(self, left: Value, op: type[ast.operator], right: Value) -> Value:
         if isinstance(left, frozenset) and isinstance(right, frozenset) and op in _SETS:
@@ -129,7 +129,7 @@ class _SetArithmetic(Arithmetic):
         return cast(Value, super().combined(left, op, right))
 
     def _set(self, node: ast.expr) -> Tensors:
-        found = self.value(node)
-        if not isinstance(found, frozenset):
+        names = self.value(node)
+        if not isinstance(names, frozenset):
             raise ExpressionError("a number was given; expected a set of tensors")
-        return found
+        return names

@@ -69,7 +69,7 @@ class WorkloadData(Model):
     def _older_key(cls, value: Any) -> Any:
         """Accept `shape`, the key until 2025."""
         if isinstance(value, dict) and "shape" in value and "iteration_space_shape" not in value:
-            return {("iteration_space_shape" if key == "shape" else key): each for key, each in value.items()}
+            return {("iteration_space_shape" if key == "shape" else key): field for key, field in value.items()}
         return value
 
     @model_validator(mode="before")
@@ -78,7 +78,7 @@ class WorkloadData(Model):
         listed = value.get("einsums") if isinstance(value, dict) else None
         if not isinstance(listed, list | tuple):
             return value
-        plain = [each for part in listed for each in (part if isinstance(part, list | tuple) else [part])]
+        plain = [item for part in listed for item in (part if isinstance(part, list | tuple) else [part])]
         return {**value, "einsums": plain}
 
 

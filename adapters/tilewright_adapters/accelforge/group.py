@@ -68,8 +68,8 @@ class _Tree:
         self.problems = {each.name: each for each in problems}
         self.seen, self.sizes = hardware, sizes
         shared: dict[str, frozenset[str]] = {}
-        for each in hardware:
-            for cluster, tensors in each.shared.items():
+        for machine in hardware:
+            for cluster, tensors in machine.shared.items():
                 shared[cluster] = shared.get(cluster, frozenset()) | tensors
         self.hardware = replace(hardware[0], shared=shared)
         self.axes: dict[str, dict[str, str]] = {}
@@ -137,10 +137,10 @@ class _Tree:
 
     def _common(self, below: Sequence[str], tiles: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         """Return the variables of these einsums, with the sizes of those that have one."""
-        found: dict[str, int] = {}
+        common: dict[str, int] = {}
         for name in below:
-            found |= {variable: size for variable, size in tiles[name].items() if variable not in found}
-        return found
+            common |= {variable: size for variable, size in tiles[name].items() if variable not in common}
+        return common
 
     def _step(self, node: Document, below: Sequence[str]) -> None:
         """Note the axis of a loop. Raises InputError if some einsum below does not take part."""
@@ -227,8 +227,8 @@ def _branches(sequence: Document) -> list[tuple[Document, list[Document]]]:
     """Return the branches of a sequence, each with its nodes. Raises InputError."""
     if not isinstance(sequence.data, dict) or not isinstance(sequence.data.get("nodes"), list):
         raise InputError("a sequence has a list of nodes", location=sequence.locate(()))
-    found = [sequence.at("nodes", index) for index in range(len(sequence.data["nodes"]))]
-    return [(document, list(_flat(document.at("nodes"))) if _is_nested(document) else [document]) for document in found]
+    nodes = [sequence.at("nodes", index) for index in range(len(sequence.data["nodes"]))]
+    return [(document, list(_flat(document.at("nodes"))) if _is_nested(document) else [document]) for document in nodes]
 
 
 def _is_nested(node: Document) -> bool:

@@ -138,7 +138,7 @@ class _Walk:
     def node(self, node: Document) -> None:
         kind = node.tags.get((), "").removeprefix("!")
         if kind not in _NODES:
-            hint = f"supported: {', '.join('!' + each for each in (*_NODES, 'Hierarchical'))}{suggestion(kind, _NODES)}"
+            hint = f"supported: {', '.join('!' + tag for tag in (*_NODES, 'Hierarchical'))}{suggestion(kind, _NODES)}"
             raise InputError(
                 f"node !{kind} is not supported: a chain of clusters cannot express it",
                 location=node.locate(()),
@@ -249,7 +249,7 @@ class _Walk:
             {key: None if at is None else names[at] for key, at in self.unrolled.items()},
             {names[at]: draft.shared for at, draft in enumerate(self.drafts) if draft.shared is not None},
             self.keeps,
-            {names[at]: found for at, found in self.reused.items()},
+            {names[at]: fanout for at, fanout in self.reused.items()},
             tuple(self.unsearched),
             self.warnings,
         )
@@ -309,7 +309,7 @@ class _Walk:
         answers: list[tuple[str, Answer]] = []
         for way in ("read", "write"):
             given = self.given(data, way).bits_per_action
-            access = self.scope.number(next((each for each in (given, data.bits_per_action) if each is not None), 1))
+            access = self.scope.number(next((width for width in (given, data.bits_per_action) if width is not None), 1))
             if access <= 0:
                 raise ExpressionError(f"bits_per_action {access}")
             if (
@@ -350,7 +350,7 @@ class _Walk:
         return Memory(
             name=data.name,
             technology="dram"
-            if outermost or any(each in named for each in ("dram", "ddr", "hbm"))
+            if outermost or any(word in named for word in ("dram", "ddr", "hbm"))
             else "register"
             if "reg" in named
             else "sram",
@@ -429,7 +429,7 @@ class _Walk:
         if timed is not None:
             return Action(energy, timed / number(data.actions_scale), answer)
         if data.total_latency is not None and not any(
-            same(data.total_latency, each) for each in (IN_TURN, SEPARATE_PORTS)
+            same(data.total_latency, form) for form in (IN_TURN, SEPARATE_PORTS)
         ):
             self.warn(f"total_latency of {data.name} is ignored: the throughputs apply")
         if given.throughput is None and given.latency is not None:

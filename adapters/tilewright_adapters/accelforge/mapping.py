@@ -51,7 +51,7 @@ def _flat(nodes: Document, einsum: str, warnings: list[str]) -> Iterator[Documen
         if kind in ("!Nested", "!Mapping") and isinstance(node.data, dict) and "nodes" in node.data:
             yield from _flat(node.at("nodes"), einsum, warnings)
         elif kind == "!Sequential" and isinstance(node.data, dict) and "nodes" in node.data:
-            around = [nodes.at(each).tags.get((), "") for each in range(index)]
+            around = [nodes.at(place).tags.get((), "") for place in range(index)]
             if "!Temporal" in around or "!Spatial" in around:
                 raise InputError(
                     "loops around several einsums fuse them, so that one einsum alone has no mapping",
@@ -127,7 +127,7 @@ class Walk:
         if kind in _SEVERAL:
             raise InputError(f"!{kind}: several einsums at once; only one is supported", location=place)
         if kind not in _NODES:
-            hint = f"supported: {', '.join('!' + each for each in (*_NODES, 'Nested'))}{suggestion(kind, _NODES)}"
+            hint = f"supported: {', '.join('!' + tag for tag in (*_NODES, 'Nested'))}{suggestion(kind, _NODES)}"
             raise InputError(f"node !{kind} is not supported in a mapping", location=place, hint=hint)
         if self.computes:
             raise InputError("nodes follow !Compute; expected it to be last", location=place)
@@ -191,7 +191,7 @@ class Walk:
             return
         where = (data.component, data.name)
         if where not in self.hardware.unrolled_at:
-            known = ", ".join(" ".join(each) for each in self.hardware.unrolled_at) or "none"
+            known = ", ".join(" ".join(pair) for pair in self.hardware.unrolled_at) or "none"
             raise ValueError(f"{data.component} has no fanout {data.name}; known: {known}")
         trips, cluster = -(-before // data.tile_shape), self.hardware.unrolled_at[where]
         if cluster is None and trips > 1:
@@ -262,7 +262,7 @@ def _outermost_first(given: list[tuple[int, str, int, int]]) -> Iterator[tuple[i
         for at, name, *_ in given
         if [a for a, n, *_ in given if n == name] != sorted(a for a, n, *_ in given if n == name)
     }
-    for index, name, before, tile in sorted(given, key=lambda each: each[0]):
+    for index, name, before, tile in sorted(given, key=lambda row: row[0]):
         if name in swapped:
             if before % tile:
                 raise ValueError(

@@ -61,15 +61,15 @@ def _reached(
     """
     left = dict(problem.dimensions)
     sizes = {cluster.name: cluster.fanout.size for cluster in hardware.architecture.clusters}
-    found = dict(wanted)
+    reached = dict(wanted)
     choosing = [cluster for cluster, least in wanted.items() if least > 0]
     for cluster in sorted(choosing, key=lambda each: len(left if allowed[each] is None else allowed[each] or ())):
         names = tuple(left) if allowed[cluster] is None else allowed[cluster] or ()
         used, taken = _fullest({name: left[name] for name in names}, sizes[cluster])
         for name, trips in taken.items():
             left[name] //= trips
-        found[cluster] = min(wanted[cluster], used / sizes[cluster])
-    return found
+        reached[cluster] = min(wanted[cluster], used / sizes[cluster])
+    return reached
 
 
 def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:

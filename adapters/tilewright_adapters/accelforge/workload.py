@@ -59,27 +59,27 @@ def accesses(data: EinsumData, repeated: bool = False) -> tuple[AccessData, ...]
         NotConformableError: a tensor is read at two places.
         ValueError: the short form is malformed, or repeats values of the long form.
     """
-    found: dict[str, dict[str, object]] = {}
+    tensors: dict[str, dict[str, object]] = {}
     if data.einsum is not None:
         left, _, right = data.einsum.partition("=")
         for text, output in ((right, False), (left, True)):
             for name, inside in _ACCESS.findall(text):
                 access = {"name": name, "projection": _projection(inside), "output": output}
-                if found.setdefault(name, access) != access and not repeated:
+                if tensors.setdefault(name, access) != access and not repeated:
                     where = name_of(data)
                     text = f"it reads {name} at two places" if not output else f"it reads its own result {name}"
                     raise NotConformableError("a problem", [Reason(code="repeated", where=where, message=text)])
-        if not _ACCESS.fullmatch(left.strip()) or len(found) < 2:
+        if not _ACCESS.fullmatch(left.strip()) or len(tensors) < 2:
             raise ValueError(f"cannot read the einsum '{data.einsum}'; expected one like Z[m] = A[m,k] * B[k]")
     for given in data.tensor_accesses:
         name = str(given.get("name"))
-        if data.einsum is not None and name not in found:
+        if data.einsum is not None and name not in tensors:
             raise ValueError(f"tensor_accesses names {name}, but '{data.einsum}' has no such tensor")
-        both = found.get(name, {}).keys() & given.keys() - {"name"}
+        both = tensors.get(name, {}).keys() & given.keys() - {"name"}
         if both:
             raise ValueError(f"{', '.join(sorted(both))} of {name} is given both in the einsum and in tensor_accesses")
-        found[name] = found.get(name, {}) | given
-    result = tuple(AccessData.model_validate(each) for each in found.values())
+        tensors[name] = tensors.get(name, {}) | given
+    result = tuple(AccessData.model_validate(fields) for fields in tensors.values())
     if sum(each.output for each in result) != 1:
         raise ValueError(f"the einsum has {sum(each.output for each in result)} outputs; expected 1")
     return result
@@ -92,8 +92,8 @@ def operation(data: EinsumData, problem: Problem | None) -> Operation:
         ValueError: the einsum cannot be read.
     """
     every = accesses(data, repeated=problem is None)
-    used = {each.name: Access(each.name, tuple(_ranks(each))) for each in every}
-    result = next(each.name for each in every if each.output)
+    used = {access.name: Access(access.name, tuple(_ranks(access))) for access in every}
+    result = next(access.name for access in every if access.output)
     operands = {name: access for name, access in used.items() if name != result}
     return Operation(name_of(data), operands, used[result], problem, data.is_copy_operation)
 
@@ -105,14 +105,14 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
         ValueError: something is missing, or it is no dense einsum.
     """
     name, used = name_of(chosen), accesses(chosen)
-    every = frozenset(each.name for each in used)
+    every = frozenset(access.name for access in used)
     scope = Scope(every, dict(numbers) | _sets(data, used, every))
     _rename(scope, chosen.renames)
     for einsum in renames.einsums:
         if einsum.name in (name, "default"):
             _rename(scope, einsum.tensor_accesses)
     scope.bits = _bits(data, used, scope)
-    projections = {each.name: _ranks(each) for each in used}
+    projections = {access.name: _ranks(access) for access in used}
     plain = {name: size for name, size in (data.rank_sizes | chosen.rank_sizes).items() if not isinstance(size, str)}
     ranked = Scope(every, {**plain, **scope.names}, scope.bits)  # the size of a rank may use those of others
     sizes = _sizes(data, chosen, projections, ranked)
@@ -126,11 +126,11 @@ def read_einsum(data: WorkloadData, chosen: EinsumData, renames: RenamesData, nu
             "dimensions": sizes,
             "tensors": [
                 {
-                    "name": each.name,
-                    "role": _role(each, used, scope),
-                    "projection": list(projections[each.name].values()),
+                    "name": access.name,
+                    "role": _role(access, used, scope),
+                    "projection": list(projections[access.name].values()),
                 }
-                for each in used
+                for access in used
             ],
         }
     )
@@ -165,23 +165,23 @@ def _ranks(access: AccessData) -> dict[str, str]:
     """Return rank -> expression, with factors first."""
     if isinstance(access.projection, dict):
         return {rank: _FACTOR.sub(r"\2*\1", text) for rank, text in access.projection.items()}
-    repeated = sorted({each for each in access.projection if access.projection.count(each) > 1})
+    repeated = sorted({variable for variable in access.projection if access.projection.count(variable) > 1})
     if repeated:
         raise ValueError(f"{access.name} repeats {', '.join(repeated)}; name the ranks: {{M: m, M2: m}}")
-    return {each.upper(): each for each in access.projection}
+    return {variable.upper(): variable for variable in access.projection}
 
 
 def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dict[str, Value]:
-    outputs = frozenset(each.name for each in used if each.output)
+    outputs = frozenset(access.name for access in used if access.output)
     read, written, count = set[str](), set[str](), dict[str, int]()
     for einsum in data.einsums:
         try:
-            found = accesses(einsum)
+            tensors = accesses(einsum)
         except ValueError:  # another einsum, which cannot be read
             continue
-        for each in found:
-            (written if each.output else read).add(each.name)
-            count[each.name] = count.get(each.name, 0) + 1
+        for access in tensors:
+            (written if access.output else read).add(access.name)
+            count[access.name] = count.get(access.name, 0) + 1
     unknown: dict[str, Value] = dict.fromkeys(count.keys() - every, Tensors())
     known: dict[str, Value] = {
         "All": every,
@@ -191,7 +191,7 @@ def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dic
         "Outputs": outputs,
         "Intermediates": every & read & written,
         "Shared": frozenset(name for name in every if count[name] > 1),
-        "Persistent": frozenset(each.name for each in used if each.persistent),
+        "Persistent": frozenset(access.name for access in used if access.persistent),
         **{name: frozenset([name]) for name in every},
     }
     return unknown | known
@@ -199,11 +199,11 @@ def _sets(data: WorkloadData, used: Sequence[AccessData], every: Tensors) -> dic
 
 def _known(data: WorkloadData) -> Tensors:
     """Return all tensors, except those of einsums that cannot be read."""
-    found = set[str]()
+    tensors = set[str]()
     for einsum in data.einsums:
         with suppress(ValueError):
-            found |= {access.name for access in accesses(einsum)}
-    return frozenset(found)
+            tensors |= {access.name for access in accesses(einsum)}
+    return frozenset(tensors)
 
 
 def _rename(scope: Scope, renames: Renaming) -> None:
@@ -229,12 +229,12 @@ def _bits(data: WorkloadData, used: Sequence[AccessData], scope: Scope) -> dict[
     if OTHER in data.bits_per_value:
         others = scope.every - bits.keys()
         bits |= dict.fromkeys(others, scope.whole(data.bits_per_value[OTHER]))
-    for each in used:
-        if each.bits_per_value is not None:
-            bits[each.name] = scope.whole(each.bits_per_value)
-        if each.name not in bits:
+    for access in used:
+        if access.bits_per_value is not None:
+            bits[access.name] = scope.whole(access.bits_per_value)
+        if access.name not in bits:
             raise ValueError(
-                f"{each.name} has no bits_per_value; write 'bits_per_value: {{All: 8}}' next to the einsums"
+                f"{access.name} has no bits_per_value; write 'bits_per_value: {{All: 8}}' next to the einsums"
             )
     return bits
 
@@ -245,7 +245,7 @@ def _sizes(
     used = [name for ranks in projections.values() for text in ranks.values() for name in parse_terms(text)]
     sizes: dict[str, int] = {}
     texts = [*data.iteration_space_shape.values(), *chosen.iteration_space_shape]
-    for text in (part for each in texts for part in re.split(r"\band\b", each)):
+    for text in (part for statement in texts for part in re.split(r"\band\b", statement)):
         match = _BOUND.fullmatch(text.strip())
         if not match:
             raise ValueError(f"cannot read the range '{text}'; expected one like 0 <= m < 128")
@@ -271,7 +271,7 @@ def _clipped(
     scope: Scope,
 ) -> dict[str, tuple[list[str], tuple[int, ...]]]:
     """Return tensors with fewer words than the projection touches, with warnings and their sizes."""
-    ranks, found = data.rank_sizes | chosen.rank_sizes, {}
+    ranks, clipped = data.rank_sizes | chosen.rank_sizes, {}
     for tensor, projection in projections.items():
         told, shape = [], []
         for rank, text in projection.items():
@@ -281,8 +281,8 @@ def _clipped(
                 told.append(f"{tensor} has size {size} along {rank} but {text} needs {most}{CLIPPED} {most}")
             shape.append(min(size, most))
         if told:
-            found[tensor] = (told, tuple(shape))
-    return found
+            clipped[tensor] = (told, tuple(shape))
+    return clipped
 
 
 def _role(access: AccessData, used: Sequence[AccessData], scope: Scope) -> str:
@@ -292,5 +292,5 @@ def _role(access: AccessData, used: Sequence[AccessData], scope: Scope) -> str:
         named = scope.names.get(role)
         if isinstance(named, frozenset) and access.name in named:
             return role
-    operands = [each for each in used if not each.output]
+    operands = [operand for operand in used if not operand.output]
     return "input" if access is operands[0] else "weight"

@@ -116,13 +116,15 @@ class _Names:
 
     @staticmethod
     def _distinct(names: Any, pattern: str, change: Any, letter: str, taken: set[str]) -> dict[str, str]:
-        found = {name: change(name) for name in names}
+        changed = {name: change(name) for name in names}
         good = all(
-            re.fullmatch(pattern, each) and each.lower() not in _TAKEN | taken and not keyword.iskeyword(each)
-            for each in found.values()
+            re.fullmatch(pattern, spelling)
+            and spelling.lower() not in _TAKEN | taken
+            and not keyword.iskeyword(spelling)
+            for spelling in changed.values()
         )
-        if good and len({each.upper() for each in found.values()}) == len(found):
-            return found
+        if good and len({spelling.upper() for spelling in changed.values()}) == len(changed):
+            return changed
         return {name: f"{letter}{index}" for index, name in enumerate(names)}
 
 
@@ -186,7 +188,7 @@ def _workload(problem: Problem, names: _Names, bits: int) -> dict[str, Any]:
             {
                 "name": names.einsum,
                 "tensor_accesses": [_access(tensor, names) for tensor in problem.tensors],
-                "renames": {role: " | ".join(found) or "Nothing" for role, found in roles.items()},
+                "renames": {role: " | ".join(tensors) or "Nothing" for role, tensors in roles.items()},
             }
         ],
     }
@@ -199,11 +201,11 @@ def _access(tensor: Tensor, names: _Names) -> dict[str, Any]:
     projection: Any = single
     if not all(alone) or len(set(single)) != len(single):
         projection = {
-            (name.upper() if each and name not in single[:index] else f"{name.upper()}_{index}"): " + ".join(
+            (name.upper() if lone and name not in single[:index] else f"{name.upper()}_{index}"): " + ".join(
                 names.dimension[key] if factor == 1 else f"{factor}*{names.dimension[key]}"
                 for key, factor in rank.items()
             )
-            for index, (rank, each, name) in enumerate(zip(terms, alone, single, strict=True))
+            for index, (rank, lone, name) in enumerate(zip(terms, alone, single, strict=True))
         }
     return {"name": names.tensor[tensor.name], "projection": projection} | (
         {"output": True} if tensor.is_output else {}
@@ -229,7 +231,7 @@ class _Chain:
             taken.add(word)
             return word
 
-        memory = {each.name: free(each.name) for each in architecture.memories}
+        memory = {item.name: free(item.name) for item in architecture.memories}
         compute = free(architecture.compute.name)
         return cls(memory, {cluster.name: free(cluster.name) for cluster in architecture.clusters}, compute)
 
@@ -323,8 +325,8 @@ def _may(memory: Memory, problem: Problem | None, names: _Names | None) -> str:
         return "All"
     if problem is None or names is None:
         return " | ".join(memory.holds) or "Nothing"
-    found = [names.tensor[tensor.name] for tensor in problem.tensors if memory.may_hold(tensor)]
-    return " | ".join(found) or "Nothing"
+    tensors = [names.tensor[tensor.name] for tensor in problem.tensors if memory.may_hold(tensor)]
+    return " | ".join(tensors) or "Nothing"
 
 
 def _fan(cluster: Cluster, problem: Problem | None, mapping: Mapping | None, names: _Names | None) -> dict[str, Any]:

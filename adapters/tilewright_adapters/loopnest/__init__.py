@@ -29,7 +29,7 @@ class LoopNestAdapter:
         Raises:
             InputError: the files are invalid; with file and line.
         """
-        parts = ((part, *found) for path in files for part, found in read_parts(path).items())
+        parts = ((part, *content) for path in files for part, content in read_parts(path).items())
         inputs = gathered(parts)
         if inputs == InputSet():
             raise InputError("these files have no problem, architecture or nest")

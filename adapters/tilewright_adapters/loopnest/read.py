@@ -32,7 +32,7 @@ Found = dict[str, tuple[Any, Location]]
 def read_parts(path: Path) -> Found:
     """Return the parts of a file. Raises InputError with the line."""
     drafts: list[_Draft] = []
-    found: Found = {}
+    parts: Found = {}
     for line in read_lines(path):
         kinds: dict[str, type[_Draft]] = {
             "problem": _ProblemDraft,
@@ -42,7 +42,7 @@ def read_parts(path: Path) -> Found:
         if line.keyword in kinds:
             drafts.append(kinds[line.keyword](line))
         elif line.keyword == "include":
-            _add(found, *_included(line, path.parent), line.location)
+            _add(parts, *_included(line, path.parent), line.location)
         elif line.keyword not in KEYWORDS:
             line.fail(f"unknown keyword '{line.keyword}'{suggestion(line.keyword, KEYWORDS)}")
         elif not drafts:
@@ -50,14 +50,14 @@ def read_parts(path: Path) -> Found:
         else:
             drafts[-1].take(line)
     for draft in drafts:
-        _add(found, draft.part, draft.finished(), draft.line.location)
-    return found
+        _add(parts, draft.part, draft.finished(), draft.line.location)
+    return parts
 
 
-def _add(found: Found, part: str, value: object, location: Location) -> None:
-    if part in found:
-        raise InputError(f"{part} is repeated; the first is at {found[part][1]}", location=location)
-    found[part] = (value, location)
+def _add(parts: Found, part: str, value: object, location: Location) -> None:
+    if part in parts:
+        raise InputError(f"{part} is repeated; the first is at {parts[part][1]}", location=location)
+    parts[part] = (value, location)
 
 
 def _included(line: Line, folder: Path) -> tuple[str, object]:
@@ -295,16 +295,16 @@ class _NestDraft(_Draft):
         return tuple(given)
 
     def _clauses(self, line: Line, text: str) -> dict[str, tuple[str, ...]]:
-        found: dict[str, tuple[str, ...]] = {}
+        clauses: dict[str, tuple[str, ...]] = {}
         for clause in (part.strip() for part in text.split(";")) if text.strip() else ():
             keyword, _, names = clause.partition(" ")
             if keyword not in _CLAUSES:
                 line.fail(f"unknown clause '{keyword}'{suggestion(keyword, _CLAUSES)}", hint=", ".join(_CLAUSES))
-            if keyword in found:
+            if keyword in clauses:
                 line.fail(f"'{keyword}' is repeated")
             listed = [name.strip() for name in names.split(",")]
-            found[keyword] = () if listed == ["-"] else tuple(listed)
-        return found
+            clauses[keyword] = () if listed == ["-"] else tuple(listed)
+        return clauses
 
     def finished(self) -> Mapping:
         self._leave()

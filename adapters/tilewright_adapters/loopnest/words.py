@@ -34,7 +34,7 @@ class Line:
 
     def arguments(self) -> Arguments:
         """Return names, then `key=value` pairs. Raises InputError."""
-        found = Arguments()
+        arguments = Arguments()
         position = 0
         while position < len(self.rest):
             if self.rest[position].isspace():
@@ -43,12 +43,12 @@ class Line:
             key = _KEY.match(self.rest, position)
             value, position = self._value(key.end() if key else position)
             if key is None:
-                found.words.append(value)
-            elif key[1] in found.pairs:
+                arguments.words.append(value)
+            elif key[1] in arguments.pairs:
                 self.fail(f"'{key[1]}' is repeated")
             else:
-                found.pairs[key[1]] = value
-        return found
+                arguments.pairs[key[1]] = value
+        return arguments
 
     def _value(self, position: int) -> tuple[Any, int]:
         if self.rest[position : position + 1] in ('"', "[", "{"):

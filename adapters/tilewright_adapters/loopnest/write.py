@@ -58,9 +58,9 @@ class _Nest:
         self.homes: dict[str, str] = {}
 
     def lines(self) -> Iterator[str]:
-        found = list(self._with_comments())
-        column = min(WIDE, max((len(text) for text, comment in found if comment), default=0))
-        for text, comment in found:
+        lines = list(self._with_comments())
+        column = min(WIDE, max((len(text) for text, comment in lines if comment), default=0))
+        for text, comment in lines:
             yield f"{text:<{column}}  # {comment}" if comment else text
 
     def _with_comments(self) -> Iterator[tuple[str, str]]:

@@ -77,21 +77,21 @@ class MaestroAdapter:
 
     def _read(self, paths: Sequence[Path]) -> InputSet:
         given = None if self.options.dataflow is None else Path(self.options.dataflow)
-        found, named = _files([*paths, *([] if given is None else [given])])
-        hardware = read_hardware(found["hardware"]) if "hardware" in found else COMMAND_LINE
-        if "mapping" not in found:
-            if "hardware" in found and "dataflow" not in found:
+        documents, named = _files([*paths, *([] if given is None else [given])])
+        hardware = read_hardware(documents["hardware"]) if "hardware" in documents else COMMAND_LINE
+        if "mapping" not in documents:
+            if "hardware" in documents and "dataflow" not in documents:
                 return InputSet(architecture=array_of(hardware))
-            if "dataflow" in found:
-                alone = found["dataflow"]
+            if "dataflow" in documents:
+                alone = documents["dataflow"]
                 alone.position = len(alone.words)
                 hint = f"give the layers as well: tilewright evaluate NETWORK.m/LAYER --dataflow {alone.source}"
                 raise alone.error("this is a dataflow without a Network", hint=hint)
             raise InputError("no mapping file among these files", hint="a mapping file begins with the word Network")
-        reader = NetworkReader(found["mapping"], _dataflows(found.get("dataflow")))
+        reader = NetworkReader(documents["mapping"], _dataflows(documents.get("dataflow")))
         name, layers = reader.read()
         if named is not None:
-            place = Location(found["mapping"].source)
+            place = Location(documents["mapping"].source)
             layers = (layers[chosen([layer.name for layer in layers], named, place, "layer")],)
         warnings = tuple(_applied(reader, {layer.name for layer in layers}))
         bare = [layer for layer in layers if layer.name in reader.bare]
@@ -102,9 +102,9 @@ class MaestroAdapter:
                 hint="give a dataflow (--dataflow kcp_ws.m), or search mappings: tilewright map",
             )
         if bare:
-            array = array_of(hardware) if "hardware" in found else None
+            array = array_of(hardware) if "hardware" in documents else None
             return InputSet(problem_of(bare[0]), array, warnings=warnings)
-        if "hardware" not in found:
+        if "hardware" not in documents:
             warnings += (f"no hardware file: {COMMAND_LINE.num_pes} PEs, as on MAESTRO's command line",)
         return InputSet(directives=DirectiveProgram(name=name, layers=layers, hardware=hardware), warnings=warnings)
 

@@ -20,11 +20,11 @@ OLDER = {"NumPEs": "num_pes", "L1Size": "l1_size_cstr", "L2Size": "l2_size_cstr"
 
 def read_hardware(words: Words) -> DirectiveHardware:
     """Return the hardware. Raises InputError with the line."""
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     while words.next:
         key = words.one_of((*KEYS, *OLDER), "key of a hardware file")
         key = OLDER.get(key, key)
-        if KEYS[key] in found:
+        if KEYS[key] in numbers:
             raise words.error(f"{key} is given twice")
-        found[KEYS[key]] = words.number(key, least=0 if key == "NoC_NumHops" else 1)
-    return DirectiveHardware.model_validate(found)
+        numbers[KEYS[key]] = words.number(key, least=0 if key == "NoC_NumHops" else 1)
+    return DirectiveHardware.model_validate(numbers)

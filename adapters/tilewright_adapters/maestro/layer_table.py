@@ -15,7 +15,9 @@ _CONV, _DEPTHWISE, _PRODUCT, _CONNECTED = "1", "2", "3", "0"
 def is_layer_table(text: str) -> bool:
     """Return whether the first line is the header of a table of layers."""
     header = [word.strip() for word in text.partition("\n")[0].split(",")]
-    return len(header) == 7 and header[-1] == "T" and any(tuple(header[: len(each)]) == each for each in HEADERS)
+    return (
+        len(header) == 7 and header[-1] == "T" and any(tuple(header[: len(columns)]) == columns for columns in HEADERS)
+    )
 
 
 def maestro_text(text: str, source: str) -> str:

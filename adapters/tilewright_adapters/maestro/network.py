@@ -197,12 +197,12 @@ class NetworkReader:
         words.position = 0
         try:
             words.expect("Dataflow")
-            found = self._dataflow(draft)
+            dataflow = self._dataflow(draft)
             if words.next:
                 raise words.error(f"found '{words.next}' after the dataflow; expected the end of the file")
         finally:
             self.words = own
-        return found
+        return dataflow
 
     def _finish(self, draft: _Draft) -> None:
         levels, clusters = draft.levels, draft.cluster_sizes

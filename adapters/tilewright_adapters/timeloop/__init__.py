@@ -146,11 +146,11 @@ def _read_back(files: dict[str, str]) -> InputSet:
 
 
 def _read(sections: Sections) -> InputSet:
-    found, warnings = sections.found, sections.warnings
-    if not found:
+    documents, warnings = sections.found, sections.warnings
+    if not documents:
         raise InputError("no architecture, problem or mapping in these files", hint="give Timeloop's files")
     problem, tree = _problem(sections), _tree(sections)
-    mapping = found.get("mapping")
+    mapping = documents.get("mapping")
     if mapping is not None and mapping.value and (tree is None or problem is None):
         missing = "architecture" if tree is None else "problem"
         raise mapping.error(f"a mapping needs its {missing}", hint=f"add the {missing}")
@@ -170,7 +170,7 @@ def _read(sections: Sections) -> InputSet:
         warnings += directives.warnings
     architecture = _architecture(tree, sections, problem, directives, warnings)
     architecture = with_unlinked(architecture, unlinked(said, problem))
-    bits = value_bits(found["problem"], problem)
+    bits = value_bits(documents["problem"], problem)
     if bits:
         architecture = with_widths(architecture, bits)
         told = ", ".join(f"{name} {width}" for name, width in bits.items())

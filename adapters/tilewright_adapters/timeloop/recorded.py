@@ -98,8 +98,8 @@ def figures(recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFig
     beside = _Comparison(stats, theirs, ours, inputs.problem, inputs.architecture, inputs.mapping, inputs.warnings)
     levels = [figure for level in theirs.levels if level.tensors for figure in beside.level(level)]
     parts = [*levels, *beside.networks(), *beside.compute()]
-    found = (*parts, *beside.totals(parts))
-    return tuple(_of_sparse(figure) for figure in found) if stats.is_sparse and not beside.both_sparse else found
+    rows = (*parts, *beside.totals(parts))
+    return tuple(_of_sparse(figure) for figure in rows) if stats.is_sparse and not beside.both_sparse else rows
 
 
 @dataclass
@@ -154,7 +154,7 @@ class _Comparison:
             printed = self._printed(theirs.name, name)
             for figure, recorded, counted in _sparse_figures(counts, own, printed) if self.both_sparse else ():
                 same = recorded == counted or (figure == "average_instances" and abs(recorded - counted) <= 0.0051)
-                why = () if same else next((reasons[each] for each in ACCESSES if each in figure), None)
+                why = () if same else next((reasons[access] for access in ACCESSES if access in figure), None)
                 if not same and not why:
                     why = (
                         sparse_causes.of_count(
@@ -183,9 +183,9 @@ class _Comparison:
         yield RecordedFigure(theirs.name, None, "cycles", theirs.cycles, ours.cycles, same, () if same else why or ())
 
     def networks(self) -> Iterator[RecordedFigure]:
-        found = {(network.name, network.tensor): network for network in self.ours.networks}
+        networks = {(network.name, network.tensor): network for network in self.ours.networks}
         for theirs in self.theirs.networks:
-            ours = found.get((theirs.name, theirs.tensor))
+            ours = networks.get((theirs.name, theirs.tensor))
             if ours is None:
                 continue
             name = f"below {theirs.name}"
@@ -207,7 +207,7 @@ class _Comparison:
         name = self.architecture.compute.name
         recorded, counted = self.theirs.compute_energy_pj or 0.0, self.ours.compute_energy_pj or 0.0
         counts = [
-            (each, getattr(self.theirs, each), getattr(self.ours, each)) for each in OPERATIONS if self.both_sparse
+            (field, getattr(self.theirs, field), getattr(self.ours, field)) for field in OPERATIONS if self.both_sparse
         ]
         yield _energy(name, None, "energy_pj", recorded, counted, 1, self._why_operations(recorded - counted))
         for figure, theirs, ours in counts:
@@ -238,15 +238,15 @@ class _Comparison:
 
     def _cluster(self, level: str) -> int:
         """Return how many instances share an access in the recorded run; 0 if that is not printed."""
-        found = (
+        sizes = (
             section.fields.get("Cluster size", "") for section in self.stats.levels.values() if section.title == level
         )
-        return next((int(size) for size in found if size.isdecimal()), 0)
+        return next((int(size) for size in sizes if size.isdecimal()), 0)
 
     def _printed(self, level: str, tensor: str) -> MappingOf[str, str]:
         """Return the recorded fields of a tensor in a level."""
-        found = (section.tensors.get(tensor) for section in self.stats.levels.values() if section.title == level)
-        return next((fields for fields in found if fields), {})
+        words = (section.tensors.get(tensor) for section in self.stats.levels.values() if section.title == level)
+        return next((fields for fields in words if fields), {})
 
     def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
         """Return why a count differs."""
@@ -274,7 +274,7 @@ class _Comparison:
         """
         price = prices_of(self.architecture)[level]
         width = self._memory(level).slices_of(self.problem.tensor(tensor))
-        slices = [width * each for each in (theirs.reads, theirs.fills, theirs.updates)]
+        slices = [width * instance_words for instance_words in (theirs.reads, theirs.fills, theirs.updates)]
         rules: list[tuple[float, tuple[Reason, ...]]] = [
             (access_pj(price, *slices), ()),
             (access_pj(price._replace(read_pj=max(price.energies)), sum(slices), 0, 0), (ONE_ENERGY,)),
@@ -309,8 +309,8 @@ class _Comparison:
 
     def _compresses(self, level: str, tensor: Tensor) -> bool:
         memory = self._memory(level)
-        found = None if memory.sparse is None else memory.sparse.format_of(tensor)
-        return found is not None and found.is_compressed
+        tensor_format = None if memory.sparse is None else memory.sparse.format_of(tensor)
+        return tensor_format is not None and tensor_format.is_compressed
 
     def _why_sparse_cycles(self, level: LevelReport, counted: Causes) -> Causes:
         """Return why a level's cycles differ: other counts of accesses or of operations."""
@@ -319,7 +319,7 @@ class _Comparison:
         words = [
             sparse_causes.moved(memory, self.problem.tensor(name), tensor) for name, tensor in level.tensors.items()
         ]
-        read, written = (sum(each) for each in zip(*words, strict=True)) if words else (0, 0)
+        read, written = (sum(column) for column in zip(*words, strict=True)) if words else (0, 0)
         cycles = max(computing, int(port_cycles(price_of(memory), read, written)))
         if abs(cycles - level.cycles) > sparse_causes.MAX_ROUNDING:
             return None
@@ -394,16 +394,16 @@ def _total(counts: SparseCounts, part: str, figure: str) -> int:
 
 def _leaves(counts: SparseCounts) -> dict[str, float]:
     """Return gated and skipped accesses, and metadata by rank, by name; rank 0 is the innermost one."""
-    found: dict[str, float] = {"stored_words": counts.stored_words, "average_instances": counts.average_instances}
+    leaves: dict[str, float] = {"stored_words": counts.stored_words, "average_instances": counts.average_instances}
     for kind, accesses in (("gated", counts.gated), ("skipped", counts.skipped)):
-        found |= {f"{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
+        leaves |= {f"{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
     for index, rank in enumerate(reversed(counts.metadata)):
         for part, pieces in (("metadata", rank.metadata), ("payload", rank.payload)):
-            found[f"rank_{index}_{part}_stored"] = pieces.stored
+            leaves[f"rank_{index}_{part}_stored"] = pieces.stored
             for kind in ("actual", "gated", "skipped"):
                 accesses = getattr(pieces, kind)
-                found |= {f"rank_{index}_{part}_{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
-    return found
+                leaves |= {f"rank_{index}_{part}_{kind}_{figure}": getattr(accesses, figure) for figure in ACCESSES}
+    return leaves
 
 
 def _energy(
@@ -428,12 +428,12 @@ def _known(figure: RecordedFigure) -> Causes:
 
 def _joined(*causes: Causes) -> Causes:
     """Return all causes, each once; None if one is unknown."""
-    found: MappingOf[Reason, None] = {}
+    reasons: MappingOf[Reason, None] = {}
     for cause in causes:
         if cause is None:
             return None
-        found = {**found, **dict.fromkeys(cause)}
-    return tuple(found)
+        reasons = {**reasons, **dict.fromkeys(cause)}
+    return tuple(reasons)
 
 
 def _has_windows(tensor: Tensor) -> bool:

@@ -166,12 +166,12 @@ def one_spelling(document: Document) -> Document:
             return [plain(item, (*path, index)) for index, item in enumerate(data)]
         if not isinstance(data, dict) or path[:1] == ("constraints",):
             return data
-        found: dict[str, Any] = {}
+        spelled: dict[str, Any] = {}
         for key, value in data.items():
-            if _key(key) in found:
+            if _key(key) in spelled:
                 raise InputError(f"'{_key(key)}' is repeated", location=document.locate((*path, key)))
-            found[_key(key)] = plain(value, (*path, key))
-        return found
+            spelled[_key(key)] = plain(value, (*path, key))
+        return spelled
 
     def spelt(path: tuple[str | int, ...]) -> tuple[str | int, ...]:
         if path[:1] == ("constraints",):

@@ -54,27 +54,27 @@ def read_files(files: Sequence[Path]) -> InputSet:
     sections = _Sections()
     for path in files:
         sections.add(path)
-    found, warnings = sections.found, list[str]()
-    if not found:
+    documents, warnings = sections.found, list[str]()
+    if not documents:
         raise InputError("no problem, architecture or mapping in these files")
     problem = architecture = mapping = None
-    rows = _Rows.of(found.get("problem"))
-    if "problem" in found:
+    rows = _Rows.of(documents.get("problem"))
+    if "problem" in documents:
         with sections.at("problem"):
-            problem = _problem(found["problem"], rows)
+            problem = _problem(documents["problem"], rows)
         if rows.read:
             pairs = ", ".join(f"{name} as {WINDOWS[name][0]}" for name in rows.read)
             warnings.append(f"rows and columns of the input are read as those of the output: {pairs}")
-    if "architecture" in found:
+    if "architecture" in documents:
         with sections.at("architecture"):
-            architecture = _architecture(found["architecture"])
-    if "mapping" in found:
+            architecture = _architecture(documents["architecture"])
+    if "mapping" in documents:
         with sections.at("mapping"):
             if problem is None or architecture is None:
                 missing = "problem" if problem is None else "architecture"
                 raise InputError(f"a mapping needs its {missing}", hint=f"add the {missing}")
             mapping = _mapping(sections, problem, architecture, rows)
-    return InputSet(problem, architecture, mapping, found.get("constraints"), warnings=tuple(warnings))
+    return InputSet(problem, architecture, mapping, documents.get("constraints"), warnings=tuple(warnings))
 
 
 @dataclass(frozen=True)
@@ -143,39 +143,39 @@ def operation_of(word: str | None) -> str | None:
     return None if word is None else OPERATIONS.get(word, word)
 
 
-def _problem(found: UnionProblem, rows: _Rows) -> Problem:
-    odd = sorted(set(rows.dimensions).symmetric_difference(found.instance))
+def _problem(data: UnionProblem, rows: _Rows) -> Problem:
+    odd = sorted(set(rows.dimensions).symmetric_difference(data.instance))
     if odd or len(set(rows.dimensions)) != len(rows.dimensions):
         raise InputError(f"dimensions and instance must name the same dimensions, once; look at {', '.join(odd)}")
     tensors = []
-    for number, space in enumerate(found.data_space):
+    for number, space in enumerate(data.data_space):
         role = "output" if space.read_write else "input" if number == 0 else "weight"
         projection = [rows.coordinate(text) for text in space.projection]
         tensors.append({"name": space.name, "role": space.role or role, "projection": projection})
-    sizes = rows.sizes([found.instance[name] for name in rows.dimensions], "instance")
+    sizes = rows.sizes([data.instance[name] for name in rows.dimensions], "instance")
     return Problem.model_validate(
         {
-            "name": found.name,
-            "source": found.source,
-            "operation": operation_of(found.operation),
-            "unit_operation": found.unit_operation,
+            "name": data.name,
+            "source": data.source,
+            "operation": operation_of(data.operation),
+            "unit_operation": data.unit_operation,
             "dimensions": sizes,
             "tensors": tensors,
         }
     )
 
 
-def _architecture(found: Any) -> Architecture:
+def _architecture(data: Any) -> Architecture:
     clusters = tuple(
-        Cluster(name=cluster.cluster, memories=cluster.memory, fanout=cluster.fanout) for cluster in found.clusters
+        Cluster(name=cluster.cluster, memories=cluster.memory, fanout=cluster.fanout) for cluster in data.clusters
     )
     return Architecture(
-        name=found.name,
-        source=found.source,
-        clock_ghz=found.clock_ghz,
-        technology_nm=found.technology_nm,
+        name=data.name,
+        source=data.source,
+        clock_ghz=data.clock_ghz,
+        technology_nm=data.technology_nm,
         clusters=clusters,
-        compute=found.compute,
+        compute=data.compute,
     )
 
 

@@ -137,14 +137,14 @@ def _check_core(document: Document) -> None:
         raise InputError(f"a core of type {kind} computes nothing", location=document.locate(("type",)), hint=hint)
 
 
-def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
-    layers = validate(WorkloadFile, found["problem"]).root if "problem" in found else ()
-    data, where = _layer_data(found.get("problem"), layers, named)
-    said = _layer_mapping(found.get("mapping"), data)
+def _read(documents: Mapping[str, Document], named: str | None) -> InputSet:
+    layers = validate(WorkloadFile, documents["problem"]).root if "problem" in documents else ()
+    data, where = _layer_data(documents.get("problem"), layers, named)
+    said = _layer_mapping(documents.get("mapping"), data)
     links = said.memory_operand_links if said else MEMORY_OPERANDS
     warnings = [
         f"{place}: key '{path[-1]}' is repeated; the last value counts, as in ZigZag"
-        for document in found.values()
+        for document in documents.values()
         for path, place in document.repeated.items()
     ]
     layer = None
@@ -153,9 +153,9 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
             layer = read_layer(data, links)
         warnings += layer.warnings
     accelerator = None
-    if "architecture" in found:
-        file = validate(AcceleratorFile, found["architecture"])
-        with _at(found["architecture"]):
+    if "architecture" in documents:
+        file = validate(AcceleratorFile, documents["architecture"])
+        with _at(documents["architecture"]):
             accelerator = read_accelerator(file, _precision(data, links) if data else None)
         warnings += accelerator.warnings
     inputs = InputSet(
@@ -172,11 +172,11 @@ def _read(found: Mapping[str, Document], named: str | None) -> InputSet:
     if accelerator is None:
         raise InputError(
             "a mapping needs its accelerator",
-            location=found["mapping"].locate(()),
+            location=documents["mapping"].locate(()),
             hint="add the accelerator file",
         )
-    with _at(found["mapping"]):
-        inputs = _mapped(inputs, said, accelerator, layer, links, str(found["mapping"].locate(())))
+    with _at(documents["mapping"]):
+        inputs = _mapped(inputs, said, accelerator, layer, links, str(documents["mapping"].locate(())))
     return _told_apart(inputs, data, file, others, links) if others and inputs.mapping is None else inputs
 
 
@@ -197,7 +197,7 @@ def _mapped(
     cut, told = within_reach(unrolling, stores, layer)
     order = ordering(said, sizes, unrolling)
     if order is None:
-        told = [f"{each}: reduced, as in ZigZag" for each in told]
+        told = [f"{name}: reduced, as in ZigZag" for name in told]
         why = "temporal_ordering is incomplete; ZigZag would search for the rest"
         return _constrained(inputs, said, accelerator, cut, [*warnings, *told, why], where)
     if told:
@@ -234,7 +234,9 @@ def _other_precisions(layers: Sequence[LayerData], links: Mapping[str, str]) -> 
     Operands of 0 bits, such as the weights of a pooling, do not count.
     """
     bits = [tuple(layer.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for layer in layers]
-    if all(len({each for each in of_operand if each}) <= 1 for of_operand in zip(*bits, strict=True)):
+    if all(
+        len({bits_of_one for bits_of_one in of_operand if bits_of_one}) <= 1 for of_operand in zip(*bits, strict=True)
+    ):
         return []
     return [*{tuple(_tensor_names(layer, links).values()): layer for layer in layers}.values()]
 
@@ -269,7 +271,9 @@ def _told_apart(
 
 def _every_dimension(said: LayerMapping) -> dict[str, int]:
     """Return the dimensions that a mapping without a layer names, with the maximum size."""
-    named = [text.partition(",")[0].strip().upper() for each in (said.spatial_mapping or {}).values() for text in each]
+    named = [
+        text.partition(",")[0].strip().upper() for words in (said.spatial_mapping or {}).values() for text in words
+    ]
     return dict.fromkeys(named, 2**40)
 
 

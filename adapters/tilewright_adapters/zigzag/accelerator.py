@@ -128,7 +128,7 @@ def read_accelerator(
     architecture = Architecture(
         name=_name(file.name),
         clusters=tuple(
-            Cluster(name=name, memories=tuple(memories[each] for each in held), fanout=fanout)
+            Cluster(name=name, memories=tuple(memories[memory] for memory in held), fanout=fanout)
             for name, held, fanout in clusters
         ),
         compute=Compute(
@@ -163,8 +163,8 @@ def mixed(file: AcceleratorFile, layers: Sequence[tuple[Precision, Mapping[str, 
     """
     alone = [read_accelerator(file, precision).architecture for precision, _ in layers]
     words = {
-        same[0].name: math.gcd(*(each.word_bits for each in same))
-        for same in zip(*(each.memories for each in alone), strict=True)
+        same[0].name: math.gcd(*(item.word_bits for item in same))
+        for same in zip(*(machine.memories for machine in alone), strict=True)
     }
     shared = [read_accelerator(file, precision, words).architecture for precision, _ in layers]
     widths: dict[str, dict[str, int]] = {name: {} for name in words}
@@ -173,7 +173,7 @@ def mixed(file: AcceleratorFile, layers: Sequence[tuple[Precision, Mapping[str, 
             for operand, role in ROLES.items():
                 if role in memory.bits_per_value:
                     widths[memory.name][tensors[operand]] = memory.bits_per_value[role]
-    compute = min((each.compute for each in shared), key=lambda each: each.word_bits)
+    compute = min((machine.compute for machine in shared), key=lambda unit: unit.word_bits)
     return (
         shared[0]
         .with_memories(lambda memory: memory.model_copy(update={"bits_per_value": FrozenDict(widths[memory.name])}))
@@ -226,7 +226,7 @@ def _copies(name: str, file: AcceleratorFile, served: Mapping[str, set[str]]) ->
     Their accesses repeat those of one instance, so its energy is divided among them.
     """
     split = set(file.memories[name].served_dimensions) - served[name]
-    return math.prod(file.operational_array.extent[each] for each in split)
+    return math.prod(file.operational_array.extent[axis] for axis in split)
 
 
 def _clusters(
@@ -235,35 +235,35 @@ def _clusters(
     groups: list[list[str]] = []
     for name in order:
         last = groups[-1] if groups else []
-        taken = {operand for each in last for operand in file.memories[each].operands}
+        taken = {operand for memory in last for operand in file.memories[memory].operands}
         if not last or served[last[0]] != served[name] or taken & set(file.memories[name].operands):
             groups.append([])
         groups[-1].append(name)
-    found: list[tuple[str, list[str], Fanout]] = []
+    clusters: list[tuple[str, list[str], Fanout]] = []
     unrolled_at: dict[str, str] = {}
     cluster_of: dict[str, str] = {}
     for index, group in enumerate(groups):
         inside = served[groups[index + 1][0]] if index + 1 < len(groups) else set()
         fanned = [name for name in array if name in served[group[0]] - inside]
-        name = ".".join(_name(each) for each in group)
+        name = ".".join(_name(memory) for memory in group)
         for number, dimension in enumerate(fanned or [""]):
             axis = "XY"[len(unrolled_at) % 2]  # ZigZag's dimensions have no direction
             fanout = Fanout(size=array[dimension], axis=axis) if dimension else Fanout()
             label = name if not number else f"array_{dimension}"
-            found.append((label, group if not number else [], fanout))
+            clusters.append((label, group if not number else [], fanout))
             if dimension:
                 unrolled_at[dimension] = label
         cluster_of |= dict.fromkeys(group, name)
-    return found, unrolled_at, cluster_of
+    return clusters, unrolled_at, cluster_of
 
 
 def _widths(file: AcceleratorFile, name: str, precision: Precision | None) -> dict[str, int]:
     """Return memory operand -> bits of its values."""
     operands = file.memories[name].operands
-    outermost = [each for each, data in file.memories.items() if "O" in data.operands][-1:] == [name]
-    found = {operand: precision.of(name, operand, outermost) for operand in operands} if precision is not None else {}
+    outermost = [memory for memory, data in file.memories.items() if "O" in data.operands][-1:] == [name]
+    widths = {operand: precision.of(name, operand, outermost) for operand in operands} if precision is not None else {}
     return {
-        operand: found.get(operand) or min(filter(None, found.values()), default=DEFAULT_BITS) for operand in operands
+        operand: widths.get(operand) or min(filter(None, widths.values()), default=DEFAULT_BITS) for operand in operands
     }
 
 
@@ -296,7 +296,7 @@ def _memory(
         technology="dram" if named_dram else "register" if data.mem_type == "rf" else "sram",
         capacity_words=max(1, data.size // word_bits),
         word_bits=word_bits,
-        bits_per_value=FrozenDict({ROLES[each]: bits for each, bits in widths.items() if bits != word_bits}),
+        bits_per_value=FrozenDict({ROLES[operand]: bits for operand, bits in widths.items() if bits != word_bits}),
         holds=None
         if set(data.operands) == set(MEMORY_OPERANDS.values())
         else tuple(ROLES[operand] for operand in data.operands),
@@ -329,25 +329,25 @@ def _ports(data: MemoryData, word_bits: int, reading: Width, writing: Width) -> 
     for port in data.ports:
         if isinstance(port, Port):
             bits[port.name] = port.bandwidth_max
-            at |= {tuple(each.replace(" ", "").split(",")): port.name for each in port.allocation}  # type: ignore[misc]
-    ways = [{way in READS_AND_WRITES[0] for (_, way), each in at.items() if each == name} for name in bits]
+            at |= {tuple(text.replace(" ", "").split(",")): port.name for text in port.allocation}  # type: ignore[misc]
+    ways = [{way in READS_AND_WRITES[0] for (_, way), label in at.items() if label == name} for name in bits]
     if sorted(map(list, ways)) in ([[True]], [[False]], [[False], [True]]):
         return ()
     ours = {way: action for action, way in WAYS.items()}
     named = all(isinstance(port, Port) for port in data.ports)  # older files have one energy for all ports
-    found = []
+    rows = []
     for name, width in bits.items():
         moves: dict[str, list[str]] = {}
-        for (which, way), each in at.items():
-            if each == name:
+        for (which, way), label in at.items():
+            if label == name:
                 moves.setdefault(ROLES[which], []).append(ours[way])
         if moves:
             row: dict[str, Any] = {"moves": moves, "words_per_cycle": width / word_bits}
             for way, direction in (("read", reading), ("write", writing)) if named else ():
                 if any((action in READS) == (way == "read") for actions in moves.values() for action in actions):
                     row[f"{way}_energy_factor"] = direction.most / width
-            found.append(row)
-    return tuple(MemoryPort.model_validate(each) for each in found)
+            rows.append(row)
+    return tuple(MemoryPort.model_validate(each) for each in rows)
 
 
 def _inwards(data: MemoryData) -> dict[str, int]:
@@ -355,16 +355,16 @@ def _inwards(data: MemoryData) -> dict[str, int]:
 
     Of several ports, the last one listed counts.
     """
-    found: dict[str, int] = {}
+    widths: dict[str, int] = {}
     for operand in data.operands:
         way = "fl" if operand == "O" else "tl"
         for port in data.ports:
-            if isinstance(port, Port) and any(each.replace(" ", "") == f"{operand},{way}" for each in port.allocation):
-                found[operand] = port.bandwidth_max
+            if isinstance(port, Port) and any(text.replace(" ", "") == f"{operand},{way}" for text in port.allocation):
+                widths[operand] = port.bandwidth_max
         old = data.w_bw if operand == "O" else data.r_bw
         if old is not None:
-            found.setdefault(operand, old)
-    return found
+            widths.setdefault(operand, old)
+    return widths
 
 
 def _energy(width: Width, bits: int) -> float:
@@ -384,14 +384,14 @@ def _ends(name: str, data: MemoryData, warnings: list[str]) -> tuple[Width, Widt
         reading, writing = (Width(most, min(finest or most, most), most, cost) for most, finest, cost in ways)
         return reading, writing
     ports: Sequence[Port] = data.ports
-    found = []
+    widths = []
     for ends, kind, cost in ((("tl", "th"), "write", data.r_cost), (("fl", "fh"), "read", data.w_cost)):
-        named = [port for port in ports if any(each.endswith(ends) for each in port.allocation)]
+        named = [port for port in ports if any(text.endswith(ends) for text in port.allocation)]
         used = named or [port for port in ports if port.type != kind] or ports
         dearest = max(used, key=lambda port: (port.bandwidth_min / port.bandwidth_max, port.bandwidth_min))
         total = sum(port.bandwidth_max for port in used)
-        found.append(Width(dearest.bandwidth_max, dearest.bandwidth_min, total, cost))
-    return found[0], found[1]
+        widths.append(Width(dearest.bandwidth_max, dearest.bandwidth_min, total, cost))
+    return widths[0], widths[1]
 
 
 def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
@@ -408,8 +408,8 @@ def _warn(file: AcceleratorFile, warnings: list[str]) -> None:
 
 
 def _list(names: object) -> str:
-    found = sorted(names) if isinstance(names, set | frozenset) else list(names)  # type: ignore[call-overload]
-    return ", ".join(found) or "nothing"
+    listed = sorted(names) if isinstance(names, set | frozenset) else list(names)  # type: ignore[call-overload]
+    return ", ".join(listed) or "nothing"
 
 
 def _name(text: str) -> str:

@@ -91,7 +91,7 @@ def reach(stores: Sequence[Store], stored: Mapping[str, Stored]) -> dict[tuple[s
 
     ZigZag unrolls a dimension no further than an innermost memory can move words in one cycle.
     """
-    found: dict[tuple[str, str], tuple[int, str]] = {}
+    served: dict[tuple[str, str], tuple[int, str]] = {}
     for index, store in enumerate(stores):
         if any(set(store.operands) & set(other.operands) for other in stores[:index]):
             continue  # not the innermost memory of all its operands
@@ -101,8 +101,8 @@ def reach(stores: Sequence[Store], stored: Mapping[str, Stored]) -> dict[tuple[s
             most = store.widths[operand] // stored[operand].bits
             for name in stored[operand].indices:
                 for axis in store.served:
-                    found[axis, name] = min(found.get((axis, name), (most, store.name)), (most, store.name))
-    return found
+                    served[axis, name] = min(served.get((axis, name), (most, store.name)), (most, store.name))
+    return served
 
 
 def allocated(
@@ -133,7 +133,7 @@ def allocated(
         options = {}
         for operand in here:
             last = levels[operand][-1] is store
-            beyond = [loop for each in between[operand][len(taken[operand]) + 1 :] for loop in each]
+            beyond = [loop for loops in between[operand][len(taken[operand]) + 1 :] for loop in loops]
             sizes = _sizes(store, stored[operand], inside[operand], left[operand], beyond)
             if last and len(sizes) <= len(left[operand]):
                 raise DoesNotFitError(f"{store.name} is too small for all of {operand}, and there is no outer memory")
@@ -176,7 +176,7 @@ def summing(
             not result.indexed_by(name) and trips > 1
             for name, trips in (
                 *ordering[sum(taken[:level]) :],
-                *(loop for each in between[level + 1 :] for loop in each),
+                *(loop for loops in between[level + 1 :] for loop in loops),
             )
         )
     )
@@ -185,10 +185,10 @@ def summing(
 def _attached(levels: Sequence[Store], spatial: Mapping[str, Sequence[ZigZagLoop]]) -> list[list[ZigZagLoop]]:
     """Return the spatial loops below each memory, innermost first, and finally those outside all."""
     remaining = dict(spatial)
-    found = []
+    attached = []
     for store in levels:
-        found.append([loop for name in list(remaining) if name in store.served for loop in remaining.pop(name)])
-    return [*found, [loop for loops in remaining.values() for loop in loops]]
+        attached.append([loop for name in list(remaining) if name in store.served for loop in remaining.pop(name)])
+    return [*attached, [loop for loops in remaining.values() for loop in loops]]
 
 
 def _sizes(
@@ -219,9 +219,9 @@ def _best(store: Store, options: Sequence[Sequence[tuple[int, float, float]]]) -
     """Return the fitting combination with the fewest accesses beyond; on a tie, the last."""
     best, fewest = None, math.inf
     for choice in product(*options):
-        accesses = sum(each[2] for each in choice)
-        if sum(each[1] for each in choice) <= store.bits and accesses <= fewest:
-            best, fewest = [each[0] for each in choice], accesses
+        accesses = sum(part[2] for part in choice)
+        if sum(part[1] for part in choice) <= store.bits and accesses <= fewest:
+            best, fewest = [part[0] for part in choice], accesses
     if best is None:
         raise DoesNotFitError(f"{store.name} is too small for the tiles that all operands must keep there")
     return best

@@ -153,7 +153,7 @@ class AcceleratorFile(Model):
     @classmethod
     def _older_key(cls, value: Any) -> Any:
         if isinstance(value, dict) and "multipliers" in value and "operational_array" not in value:
-            value = {("operational_array" if key == "multipliers" else key): each for key, each in value.items()}
+            value = {("operational_array" if key == "multipliers" else key): field for key, field in value.items()}
         return value
 
     @model_validator(mode="after")

@@ -48,12 +48,12 @@ def unrolled(
     said: LayerMapping, sizes: MappingOf[str, int], array: MappingOf[str, int], warnings: list[str]
 ) -> Unrolled:
     """Return the unrolling, cut to the array and the layer as ZigZag does."""
-    found: Unrolled = {}
+    counts: Unrolled = {}
     so_far = dict.fromkeys(sizes, 1)
     for axis, texts in (said.spatial_mapping or {}).items():
         if axis not in array:
             raise ValueError(f"spatial_mapping names {axis}; the array has {', '.join(array)}")
-        found[axis] = {}
+        counts[axis] = {}
         room = array[axis]
         for text in texts:
             name, _, number = text.partition(",")
@@ -67,10 +67,10 @@ def unrolled(
                     f"{name} is unrolled over {axis} {count} times: reduced to {most}, which fit the array and the layer"
                 )
             count = min(count, most)
-            found[axis][name] = count
+            counts[axis][name] = count
             so_far[name] *= count
             room //= max(1, count)
-    return found
+    return counts
 
 
 def within_reach(unrolling: Unrolled, stores: Sequence[Store], layer: Layer) -> tuple[Unrolled, list[str]]:
@@ -122,22 +122,24 @@ def spatial_loops(unrolling: Unrolled, sizes: MappingOf[str, int]) -> dict[str, 
     The widest unrolling of a ragged dimension has a fraction, as in ZigZag, so that the remaining
     steps are whole.
     """
-    found: dict[str, list[ZigZagLoop]] = {}
+    loops: dict[str, list[ZigZagLoop]] = {}
     for axis, counts in unrolling.items():
-        found[axis] = []
+        loops[axis] = []
         for name, count in counts.items():
-            all_counts = {each: other[name] for each, other in unrolling.items() if name in other}
-            widest = next(each for each, number in all_counts.items() if number == max(all_counts.values()))
+            all_counts = {other_axis: other[name] for other_axis, other in unrolling.items() if name in other}
+            widest = next(other_axis for other_axis, number in all_counts.items() if number == max(all_counts.values()))
             width: int | float = count
             if axis == widest:
                 before = math.prod(
-                    n for each, n in all_counts.items() if list(unrolling).index(each) < list(unrolling).index(axis)
+                    n
+                    for other_axis, n in all_counts.items()
+                    if list(unrolling).index(other_axis) < list(unrolling).index(axis)
                 )
                 steps = math.ceil(sizes[name] / (count * before))
                 exact = sizes[name] / steps / before
                 width = int(exact) if exact == int(exact) else exact
-            found[axis].append((name, width))
-    return found
+            loops[axis].append((name, width))
+    return loops
 
 
 def linked(stores: Sequence[Store], links: MappingOf[str, str]) -> list[Store]:
@@ -202,7 +204,7 @@ def _nested_residency(
     for cluster in sorted({place[0] for place in places}):
         here = [place for place in places if place[0] == cluster]
         furthest = before
-        for _, operand, outside in sorted(here, key=lambda each: each[2]):
+        for _, operand, outside in sorted(here, key=lambda row: row[2]):
             between = outermost_first[outside:before]
             if any(layer.stored[operand].indexed_by(name) for name in between):
                 raise NonNestedError(
@@ -252,7 +254,9 @@ def nest(
         for outside in here:
             blocks.append(LoopBlock(cluster.name, list(held[outside, number]), trips(outermost_first[done:outside])))
             done = outside
-        here_unrolled = [each for axis, each in unrolling.items() if each and unrolled_at[axis] == cluster.name]
+        here_unrolled = [
+            factors for axis, factors in unrolling.items() if factors and unrolled_at[axis] == cluster.name
+        ]
         if number == len(architecture.clusters) - 1 and done < len(order):  # loops inside all kept tiles
             blocks.append(LoopBlock(cluster.name, loops=trips(outermost_first[done:])))
         elif here_unrolled and not here:

@@ -53,10 +53,14 @@ def edges_of(layers: Sequence[LayerData], problems: Mapping[str, Problem]) -> Ed
         sources = {operand: source for operand, source in layer.operand_source.items() if operand not in constant}
         makers = {operand: names.get(source, "") for operand, source in sources.items() if source != layer.id}
         operands = {tensor.name for tensor in problem.operands}
-        found = {operand: maker for operand, maker in makers.items() if maker in problems and operand in operands}
-        if operands <= {*layer.operand_source, *constant} and len(found) == len(makers):
+        made_operands = {
+            operand: maker for operand, maker in makers.items() if maker in problems and operand in operands
+        }
+        if operands <= {*layer.operand_source, *constant} and len(made_operands) == len(makers):
             known.add(name)
-        accesses = {operand: _access(layer, problem, operand, problems[maker]) for operand, maker in found.items()}
+        accesses = {
+            operand: _access(layer, problem, operand, problems[maker]) for operand, maker in made_operands.items()
+        }
         operations.append(Operation(name, accesses, _made(problem), problem))
     return {name: reads for name, reads in edges_by_name(operations).items() if name in known}
 
@@ -128,16 +132,16 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
         raise ValueError("loop_dims repeat; ZigZag ignores case")
     relations = dict(_relation(text) for text in data.dimension_relations)
     tensors, order = _equation(data.equation)
-    for index in (each for found in tensors.values() for each in found):
+    for index in (label for names in tensors.values() for label in names):
         if index not in sizes and index not in relations:
             known = (*sizes, *relations)
             raise ValueError(
                 f"the equation's {index} is not in loop_dims or dimension_relations{suggestion(index, known)}"
             )
     for left, (first, _, second, _) in relations.items():
-        for each in (first, second):
-            if each not in sizes:
-                raise ValueError(f"the relation of {left} adds {each}, which is not in loop_dims")
+        for letter in (first, second):
+            if letter not in sizes:
+                raise ValueError(f"the relation of {left} adds {letter}, which is not in loop_dims")
     problem = Problem.model_validate(
         {
             "name": name_of(data),
@@ -157,14 +161,14 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
     bits = {name: data.operand_precision.get(name, 0) for name in OPERANDS}
     stored = {
         name: Stored(
-            dimensions=tuple(each for each in indices if each not in relations),
-            sums=tuple((relations[each], limits[each]) for each in indices if each in relations),
+            dimensions=tuple(label for label in indices if label not in relations),
+            sums=tuple((relations[label], limits[label]) for label in indices if label in relations),
             bits=bits[name],
             final_bits=data.operand_precision.get("O_final", bits["O"]) if name == "O" else bits[name],
         )
         for name, indices in tensors.items()
     }
-    padded = any(sum(each) for each in data.padding or ())
+    padded = any(sum(pair) for pair in data.padding or ())
     told = f"{problem.name}: padding is ignored: I includes the words beyond its edges"
     return Layer(problem, data.operator_type, stored, (told,) if padded else ())
 
@@ -182,13 +186,13 @@ def _relation(text: str) -> tuple[str, Term]:
 def _equation(text: str) -> tuple[dict[str, list[str]], list[str]]:
     """Return operand -> its indices, and the order of the problem's tensors, the result last."""
     left, _, right = text.replace("+=", "=").partition("=")
-    found = {}
+    subscripts = {}
     for part in (left, *re.split(r"[*+]", right)):
         name = part.strip()[0]
-        found[name] = [index.upper() for index in re.findall(r"\[(\w+)\]", part)]
-    if set(found) != set(OPERANDS):
-        raise ValueError(f"operands {', '.join(found)}; expected I, W and O")
-    return found, [*(name for name in found if name != "O"), "O"]
+        subscripts[name] = [index.upper() for index in re.findall(r"\[(\w+)\]", part)]
+    if set(subscripts) != set(OPERANDS):
+        raise ValueError(f"operands {', '.join(subscripts)}; expected I, W and O")
+    return subscripts, [*(name for name in subscripts if name != "O"), "O"]
 
 
 def _rank(index: str, relations: Mapping[str, Term]) -> str:
@@ -203,8 +207,8 @@ def _limits(data: LayerData, relations: Mapping[str, Term], sizes: Mapping[str, 
     named = [name.upper() for name in data.pr_loop_dims or ()]
     given = dict(zip(named, data.pr_loop_sizes or (), strict=False))
     padding = dict(zip(named, data.padding or (), strict=False))
-    found = {}
+    limits = {}
     for name, (first, a, second, b) in relations.items():
         whole = distinct(a, sizes[first], b, sizes[second]) - sum(padding.get(name, (0, 0)))
-        found[name] = given.get(name, whole)
-    return {name: max(1, math.floor(each)) for name, each in found.items()}
+        limits[name] = given.get(name, whole)
+    return {name: max(1, math.floor(limit)) for name, limit in limits.items()}

@@ -89,7 +89,7 @@ def written(inputs: InputSet) -> Written:
         return result
     faults: list[Reason] = []
     for order in permutations(MEMORY_OPERANDS.values()):  # of operands with equal claims, ZigZag favours the last
-        ordered = {name: sorted(found, key=order.index) for name, found in holders.items()}
+        ordered = {name: sorted(members, key=order.index) for name, members in holders.items()}
         files = result.files | {FILES["architecture"]: _accelerator(architecture, words, ordered)}
         said, reasons = _mapping(problem, architecture, mapping, names, files)
         if not reasons:
@@ -325,7 +325,7 @@ def _elsewhere(
     accelerator = AcceleratorFile.model_validate(files[FILES["architecture"]])
     stores = linked(read_accelerator(accelerator, None).stores, MEMORY_OPERANDS)
     layer = read_layer(LayerData.model_validate(files[FILES["problem"]][0]), MEMORY_OPERANDS)
-    counts = {axis: {name: int(count) for name, count in each} for axis, each in unrolling.items()}
+    counts = {axis: {name: int(count) for name, count in loops} for axis, loops in unrolling.items()}
     _, told = within_reach(counts, stores, layer)
     if told:
         yield reason("bandwidth", "mapping", f"{told[0]}: ZigZag would reduce the unrolling")
@@ -343,7 +343,7 @@ def _elsewhere(
             ours = sum(entry > place.entry for entry in entry_of)
             between = order[min(inside, ours) : max(inside, ours)]
             if any(layer.stored[operand].indexed_by(name) for name, _ in between):  # others leave it in place
-                steps = [math.prod(trips for _, trips in order[:each]) for each in (ours, inside)]
+                steps = [math.prod(trips for _, trips in order[:length]) for length in (ours, inside)]
                 message = (
                     f"a tile of {tensors[operand].name} stays for {steps[0]:,} steps; ZigZag's allocation rule "
                     f"would keep one for {steps[1]:,}"

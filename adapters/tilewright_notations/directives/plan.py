@@ -80,7 +80,7 @@ def plan_of(architecture: Architecture, problem: Problem | None = None) -> Plan:
 
 def _capacity(cluster: Cluster) -> int | None:
     words = [memory.capacity_words for memory in cluster.memories]
-    return None if None in words else sum(each for each in words if each is not None)
+    return None if None in words else sum(count for count in words if count is not None)
 
 
 def _check_networks(architecture: Architecture, l2: Cluster) -> None:

@@ -92,7 +92,7 @@ def letters_of(layer: DirectiveLayer) -> Letters:
         slides=places({window: name for name, window in windows.items()}),
         pairs=numbers([(names.index(name), names.index(window)) for name, window in windows.items()]).reshape(-1, 2),
         tensors=numbers(
-            [sum(1 << names.index(each) for each in layer.tensors[tensor]) for tensor in (INPUT, FILTER, OUTPUT)]
+            [sum(1 << names.index(letter) for letter in layer.tensors[tensor]) for tensor in (INPUT, FILTER, OUTPUT)]
         ),
     )
 

@@ -100,47 +100,53 @@ def _faults(layer: DirectiveLayer, level: CompleteLevel) -> Iterator[Reason]:
             yield Reason(code="tile", where=f"layer {layer.name}", message=f"{directive} {message}")
 
 
-def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, each: Map, piece: Map) -> str | None:
+def _diagonal_fault(layer: DirectiveLayer, level: CompleteLevel, directive: Map, piece: Map) -> str | None:
     """Return why a diagonal is not a tile, or None.
 
     Sub-clusters must take equal pieces of the filter, and the inputs that these need for the same outputs.
     """
     filter_size, pieces = level.sizes[piece.dimension], level.sizes[piece.dimension] // piece.size
-    if layer.stride(each.dimension) != 1:
+    if layer.stride(directive.dimension) != 1:
         return "a diagonal with a stride"
     if piece.offset != piece.size or filter_size % piece.size or pieces > level.sub_clusters:
         return f"the filter's {filter_size} are not cut into equal pieces, at most one per sub-cluster"
-    outputs = level.sizes[each.dimension] - filter_size + 1
-    if each.offset != piece.size or each.size != outputs + piece.size - 1:
+    outputs = level.sizes[directive.dimension] - filter_size + 1
+    if directive.offset != piece.size or directive.size != outputs + piece.size - 1:
         return f"its pieces do not meet the same {outputs} outputs"
     return None
 
 
-def _fault(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> str | None:
-    if each.dimension not in layer.dimensions or each.size >= level.sizes[each.dimension]:
+def _fault(layer: DirectiveLayer, level: CompleteLevel, directive: Map) -> str | None:
+    if directive.dimension not in layer.dimensions or directive.size >= level.sizes[directive.dimension]:
         return None
-    if layer.type == "GEMM" or each.dimension not in (*WINDOWS, *WINDOWS.values()):
-        return None if each.size == each.offset else "overlaps" if each.offset < each.size else "leaves gaps"
-    if each.dimension not in WINDOWS:
+    if layer.type == "GEMM" or directive.dimension not in (*WINDOWS, *WINDOWS.values()):
+        return (
+            None
+            if directive.size == directive.offset
+            else "overlaps"
+            if directive.offset < directive.size
+            else "leaves gaps"
+        )
+    if directive.dimension not in WINDOWS:
         return "cuts the filter, so that its tiles belong to different outputs"
-    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
-    outputs = _outputs(layer, level, each)
+    window, stride = level.sizes[WINDOWS[directive.dimension]], layer.stride(directive.dimension)
+    outputs = _outputs(layer, level, directive)
     if outputs < 1:
         return f"is narrower than the {window} of a window"
     # under strides wider than the window, MAESTRO places inner tiles min(stride, window) apart
     offsets = sorted({outputs * stride, outputs * min(stride, window)}, reverse=True)
-    if each.offset not in offsets:
+    if directive.offset not in offsets:
         return f"is {outputs} outputs wide; expected offset {' or '.join(map(str, offsets))}"
     return None
 
 
-def _outputs(layer: DirectiveLayer, level: CompleteLevel, each: Map) -> int:
+def _outputs(layer: DirectiveLayer, level: CompleteLevel, directive: Map) -> int:
     """Return the number of result rows or columns of a tile.
 
     Tiles of strided layers are those that MAESTRO has rounded.
     """
-    window, stride = level.sizes[WINDOWS[each.dimension]], layer.stride(each.dimension)
-    return (each.size - window + stride) // stride if each.size >= window else 0
+    window, stride = level.sizes[WINDOWS[directive.dimension]], layer.stride(directive.dimension)
+    return (directive.size - window + stride) // stride if directive.size >= window else 0
 
 
 def problem_of(layer: DirectiveLayer) -> Problem:
@@ -235,10 +241,10 @@ def _mapping(layer: DirectiveLayer, levels: tuple[CompleteLevel, ...]) -> Mappin
     return Mapping.model_validate({"entries": entries})
 
 
-def _tile(layer: DirectiveLayer, level: CompleteLevel, each: Map, incoming: int) -> int:
+def _tile(layer: DirectiveLayer, level: CompleteLevel, directive: Map, incoming: int) -> int:
     """Return the tile of a directive, in results for Y and X."""
-    if each.size >= level.sizes[each.dimension]:
+    if directive.size >= level.sizes[directive.dimension]:
         return incoming
-    if layer.type != "GEMM" and each.dimension in WINDOWS:
-        return min(_outputs(layer, level, each), incoming)
-    return min(each.size, incoming)
+    if layer.type != "GEMM" and directive.dimension in WINDOWS:
+        return min(_outputs(layer, level, directive), incoming)
+    return min(directive.size, incoming)

@@ -197,8 +197,8 @@ def _limits(stats: Stats, names: dict[int, str]) -> tuple[Limit, ...]:
         for index, section in sorted(stats.levels.items())
         if "Cycles" in section.fields
     ]
-    found = overlapping(limits) if limits else ()
-    return found if any(limit.binding_cycles == stats.cycles for limit in found) else ()
+    limiting = overlapping(limits) if limits else ()
+    return limiting if any(limit.binding_cycles == stats.cycles for limit in limiting) else ()
 
 
 def _networks(stats: Stats, titles: dict[str, str], problem: Problem) -> Iterator[NetworkReport]:

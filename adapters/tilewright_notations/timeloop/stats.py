@@ -87,34 +87,34 @@ def read_stats(text: str) -> Stats:
     section, tensor, ranked, in_stats, in_summary = Section(), "", "", False, False
     for row, line in enumerate(text.splitlines(), 1):
         in_summary = in_summary or line.strip() in _SUMMARIES
-        if found := _SUMMARY.match(line):
-            summary.setdefault(found[1], (Printed.at(found[2], row), found[3]))
+        if match := _SUMMARY.match(line):
+            summary.setdefault(match[1], (Printed.at(match[2], row), match[3]))
         elif in_summary:
             continue
-        elif found := _LEVEL.fullmatch(line):
+        elif match := _LEVEL.fullmatch(line):
             section, tensor, in_stats = Section(), "", False
-            levels[int(found[1])] = section
-        elif found := _NAME.fullmatch(line):
-            section.title = found[1]
-        elif found := _LINK.fullmatch(line.strip()):
+            levels[int(match[1])] = section
+        elif match := _NAME.fullmatch(line):
+            section.title = match[1]
+        elif match := _LINK.fullmatch(line.strip()):
             section, tensor, in_stats = Section(line.strip()), "", False
-            networks.append((found[1], section))
-        elif found := _PART.fullmatch(line):
-            if found[1] == "NETWORK STATS" and any(section is level for level in levels.values()):  # format of 2019
+            networks.append((match[1], section))
+        elif match := _PART.fullmatch(line):
+            if match[1] == "NETWORK STATS" and any(section is level for level in levels.values()):  # format of 2019
                 section = Section(section.title)
                 networks.append((section.title, section))
-            in_stats, tensor = found[1].endswith("STATS"), ""
-        elif found := _RANK.fullmatch(line):
-            pair = (Printed.at(found[2], row), Printed.at(found[3], row))
-            section.ranks.setdefault(tensor, {}).setdefault(ranked, {})[int(found[1])] = pair
-        elif in_stats and (found := _RANKED.fullmatch(line)):
-            ranked = found[1]
-        elif in_stats and (found := _HEADING.fullmatch(line)):
-            tensor = found[1]
+            in_stats, tensor = match[1].endswith("STATS"), ""
+        elif match := _RANK.fullmatch(line):
+            pair = (Printed.at(match[2], row), Printed.at(match[3], row))
+            section.ranks.setdefault(tensor, {}).setdefault(ranked, {})[int(match[1])] = pair
+        elif in_stats and (match := _RANKED.fullmatch(line)):
+            ranked = match[1]
+        elif in_stats and (match := _HEADING.fullmatch(line)):
+            tensor = match[1]
             section.lines.setdefault(tensor, row)
-        elif found := _FORMAT.fullmatch(line) or _FIELD.fullmatch(line):
+        elif match := _FORMAT.fullmatch(line) or _FIELD.fullmatch(line):
             here = section.tensors.setdefault(tensor, {}) if tensor else section.fields
-            here.setdefault(found[1], Printed.at(found[2], row))
+            here.setdefault(match[1], Printed.at(match[2], row))
     if 0 not in levels or "Cycles" not in summary or "Energy" not in summary:
         raise Unreadable("the statistics have no levels or no summary")
     value, unit = summary.get("Total topology energy", summary["Energy"])

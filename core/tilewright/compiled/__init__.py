@@ -182,7 +182,7 @@ def _stamp(function: Callable[..., object]) -> str:
         folders.add(Path(names["__file__"]).parent)  # `code.co_filename` of a kernel is its copy
         spaces = [names, *(vars(names[name]) for name in code.co_names if isinstance(names.get(name), ModuleType))]
         called = (space.get(name) for space in spaces for name in code.co_names)
-        functions += [each.py_func for each in called if hasattr(each, "py_func")]
+        functions += [value.py_func for value in called if hasattr(value, "py_func")]
     return of_code(file for folder in folders for file in folder.glob("*.py"))[:24]
 
 

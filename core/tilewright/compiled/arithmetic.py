@@ -120,7 +120,7 @@ def _whole_quotient(builder: Any, row: Any, a: Any, b: Any) -> Any:
 
     The division is done in floating point, which is exact below 2**53. Processors divide integers one at a time.
     """
-    a, b = (builder.sitofp(each, row.of(types.float64).vector) for each in (a, b))
+    a, b = (builder.sitofp(operand, row.of(types.float64).vector) for operand in (a, b))
     return builder.fptosi(_round(builder, "floor", builder.fdiv(a, b)), row.vector)
 
 
@@ -159,8 +159,8 @@ typed(np.any, lambda a: types.boolean if isinstance(a, LaneVector) and a.kind ==
 
 @lower_builtin(np.any, LaneVector)
 def _any(context: Any, builder: Any, given: Any, values: Any) -> Any:
-    found = builder.bitcast(values[0], ir.IntType(given.args[0].count))
-    return builder.icmp_unsigned("!=", found, ir.Constant(found.type, 0))
+    bits = builder.bitcast(values[0], ir.IntType(given.args[0].count))
+    return builder.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
 
 
 def _reduction(function: Callable[..., object], of_floats: str, of_ints: str) -> None:
@@ -173,7 +173,7 @@ def _reduction(function: Callable[..., object], of_floats: str, of_ints: str) ->
         while half > 1:  # halve the vector until one element is left
             half //= 2
             halves = (list(range(start, start + half)) for start in (0, half))
-            places = [ir.Constant(ir.VectorType(ir.IntType(32), half), each) for each in halves]
+            places = [ir.Constant(ir.VectorType(ir.IntType(32), half), lane) for lane in halves]
             row = combine(
                 *(builder.shuffle_vector(row, ir.Constant(row.type, ir.Undefined), place) for place in places)
             )

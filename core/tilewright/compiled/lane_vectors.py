@@ -58,7 +58,7 @@ def rows_of(*given: Any) -> Any:
         return None
     row = rows.pop()
     allowed = {types.float64: types.Number, types.int64: types.Integer, types.boolean: types.Boolean}[row.kind]
-    return row if all(isinstance(each, (LaneVector, allowed)) for each in given) else None
+    return row if all(isinstance(kind, (LaneVector, allowed)) for kind in given) else None
 
 
 def rows_of_numbers(*given: Any) -> Any:
@@ -96,6 +96,6 @@ def lower(function: Callable[..., object], count: int, make: Callable[..., Any])
             ),
         )
 
-    for each in itertools.product(GIVEN, repeat=count):
-        if LaneVector in each:
-            lower_builtin(function, *each)(lowered)
+    for kinds in itertools.product(GIVEN, repeat=count):
+        if LaneVector in kinds:
+            lower_builtin(function, *kinds)(lowered)

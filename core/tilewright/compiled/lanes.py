@@ -69,7 +69,7 @@ def unpack_bits(bits: int) -> NDArray[np.bool_]:
 
 def pack_bits(row: NDArray[np.bool_]) -> int:
     """Return the number with these bits, lowest first."""
-    return sum(1 << place for place, each in enumerate(row.tolist()) if each)
+    return sum(1 << place for place, bit in enumerate(row.tolist()) if bit)
 
 
 def _row(kind: types.Type) -> bool:

@@ -33,7 +33,7 @@ def passed_by_pointer(kind: Tuple) -> Tuple:
 
     @typeof_impl.register(kind)
     def typeof(value: Any, context: Any) -> Structure:
-        return _structure(kind, tuple(typeof_impl(each, context) for each in value))
+        return _structure(kind, tuple(typeof_impl(field, context) for field in value))
 
     return kind
 
@@ -71,12 +71,12 @@ register_model(Structure)(models.OpaqueModel)
 
 @lower_getattr_generic(Structure)
 def _read(context: Any, builder: Any, kind: Structure, start: Any, name: str) -> Any:
-    each, place = kind.types[kind.fields.index(name)], 8 * kind.words[name]
-    if not isinstance(each, types.Array):
-        return _load(builder, start, place, context.get_value_type(each))
+    member, place = kind.types[kind.fields.index(name)], 8 * kind.words[name]
+    if not isinstance(member, types.Array):
+        return _load(builder, start, place, context.get_value_type(member))
     # LLVM optimises single numbers faster than a whole array structure in memory
-    model, size = context.data_model_manager[each], context.get_abi_sizeof(context.get_data_type(each.dtype))
-    shape = [_load(builder, start, place + 8 * axis, WORD) for axis in range(1, each.ndim + 1)]
+    model, size = context.data_model_manager[member], context.get_abi_sizeof(context.get_data_type(member.dtype))
+    shape = [_load(builder, start, place + 8 * axis, WORD) for axis in range(1, member.ndim + 1)]
     strides = [ir.Constant(WORD, size)]
     for length in reversed(shape[1:]):
         strides.insert(0, builder.mul(strides[0], length))
@@ -93,10 +93,10 @@ def _read(context: Any, builder: Any, kind: Structure, start: Any, name: str) ->
     array = model.set(builder, array, items, "nitems")
     array = model.set(builder, array, ir.Constant(WORD, size), "itemsize")
     array = model.set(
-        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, each.ndim), shape), "shape"
+        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, member.ndim), shape), "shape"
     )
     return model.set(
-        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, each.ndim), strides), "strides"
+        builder, array, context.make_tuple(builder, types.UniTuple(types.intp, member.ndim), strides), "strides"
     )
 
 
@@ -112,24 +112,24 @@ def _write(kind: Structure, value: Any, c: Any) -> NativeValue:
     with builder.goto_entry_block():
         start = builder.bitcast(builder.alloca(ir.ArrayType(WORD, kind.words[""] + 1)), POINTER)
     fields = []
-    for number, (name, each) in enumerate(zip(kind.fields, kind.types, strict=True)):
-        field = c.unbox(each, c.pyapi.tuple_getitem(value, number))
+    for number, (name, member) in enumerate(zip(kind.fields, kind.types, strict=True)):
+        field = c.unbox(member, c.pyapi.tuple_getitem(value, number))
         wrong = builder.or_(wrong, field.is_error)
         parts = [field.value]
-        if isinstance(each, types.Array):
-            model = c.context.data_model_manager[each]
+        if isinstance(member, types.Array):
+            model = c.context.data_model_manager[member]
             shape = model.get(builder, field.value, "shape")
             parts = [model.get(builder, field.value, "data")]
-            parts += [builder.extract_value(shape, axis) for axis in range(each.ndim)]
+            parts += [builder.extract_value(shape, axis) for axis in range(member.ndim)]
         for further, part in enumerate(parts):
             store(builder, part, offset(builder, start, 8 * (kind.words[name] + further)))
         fields.append(field)
 
     def release() -> None:
-        for each, field in zip(kind.types, fields, strict=True):
+        for member, field in zip(kind.types, fields, strict=True):
             if field.cleanup is not None:
                 field.cleanup()
             if c.context.enable_nrt:
-                c.context.nrt.decref(builder, each, field.value)
+                c.context.nrt.decref(builder, member, field.value)
 
     return NativeValue(start, is_error=wrong, cleanup=release)

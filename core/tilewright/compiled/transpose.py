@@ -124,6 +124,6 @@ def _transposed(builder: Any, loaded: list[Any], width: int) -> list[Any]:
 @lower_builtin(prefetch, types.Array)
 def _prefetch(context: Any, builder: Any, given: Any, values: Any) -> Any:
     place = builder.bitcast(context.make_array(given.args[0])(context, builder, values[0]).data, POINTER)
-    how = [ir.Constant(ir.IntType(32), each) for each in (0, 3, 1)]  # read access, high locality, data cache
+    how = [ir.Constant(ir.IntType(32), hint) for hint in (0, 3, 1)]  # read access, high locality, data cache
     call(builder, "llvm.prefetch.p0", ir.VoidType(), place, *how)
     return context.get_dummy_value()

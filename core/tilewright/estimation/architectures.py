@@ -133,17 +133,17 @@ def _completed(part: Part, given: dict[str, Any], architecture: Architecture, es
             Question(component.name, component.attributes, action, node, offered, component.estimator)
         )
 
-    found = {figure: ask(action) for figure, action in energies.items() if figure not in given}
-    literals = {figure: rounded(answer.estimate.energy_pj / macro) for figure, answer in found.items()}
-    of_all = next(iter(found.values()), None)
+    answers = {figure: ask(action) for figure, action in energies.items() if figure not in given}
+    literals = {figure: rounded(answer.estimate.energy_pj / macro) for figure, answer in answers.items()}
+    of_all = next(iter(answers.values()), None)
     if of_all is None and "area_um2" not in given:
         with suppress(NotEstimatedError):  # all energies are given, so an estimate is optional
             of_all = ask(next(iter(energies.values())))
     if of_all is not None:
         for figure, value in _of_all_actions(part, of_all, macro, architecture.clock_ghz).items():
             if figure not in given:
-                found[figure], literals[figure] = of_all, rounded(value)
-    return part.model_copy(update={**literals, "estimates": tuple(records(list(found.items()), macro))})
+                answers[figure], literals[figure] = of_all, rounded(value)
+    return part.model_copy(update={**literals, "estimates": tuple(records(list(answers.items()), macro))})
 
 
 def _of_all_actions(part: Memory | Compute, answer: Answer, macro: int, clock_ghz: float | None) -> dict[str, float]:
@@ -152,10 +152,10 @@ def _of_all_actions(part: Memory | Compute, answer: Answer, macro: int, clock_gh
     No cost model counts the leakage of compute units, so only memories get it.
     """
     area, leakage = answer.estimate.area_um2, answer.estimate.leakage_w
-    found = {} if area is None else {"area_um2": area / macro}
+    figures = {} if area is None else {"area_um2": area / macro}
     if leakage and clock_ghz and isinstance(part, Memory):
-        found["leakage_pj_per_cycle"] = leakage / macro * 1e3 / clock_ghz  # W / GHz = nJ
-    return found
+        figures["leakage_pj_per_cycle"] = leakage / macro * 1e3 / clock_ghz  # W / GHz = nJ
+    return figures
 
 
 def _sizes_of_memory(memory: Memory, component: Component) -> dict[str, Attribute]:
@@ -189,9 +189,9 @@ def records(answers: Sequence[tuple[str, Answer]], macro: int = 1) -> Iterator[E
         answers: the field and the answer that it was taken from.
         macro: number of instances that one estimate covers.
     """
-    for answer in dict.fromkeys(each for _, each in answers):
+    for answer in dict.fromkeys(reply for _, reply in answers):
         told = answer.estimate
-        by = [each for each in answers if _who(each[1]) == _who(answer)]
+        by = [pair for pair in answers if _who(pair[1]) == _who(answer)]
         if by[0][1] is answer:
             yield Estimated(
                 figures=tuple(figure for figure, _ in by),

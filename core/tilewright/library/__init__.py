@@ -24,26 +24,26 @@ M = TypeVar("M", bound=FileModel)
 @cache
 def names(folder: str) -> tuple[str, ...]:
     """Return the names of the files in `architectures`, `constraints`, `spaces` or `workloads`."""
-    found = (files(__name__) / folder).iterdir()
-    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in found if entry.name.endswith(".yaml")))
+    entries = (files(__name__) / folder).iterdir()
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml")))
 
 
 def architectures() -> dict[str, str]:
     """Return a one-line summary per architecture: compute units and memories, outermost first."""
-    found = {name: architecture(name) for name in names("architectures")}
+    by_name = {name: architecture(name) for name in names("architectures")}
     return {
-        name: f"{each.compute_instances:,} compute units; {', '.join(memory.name for memory in each.memories)}"
-        for name, each in found.items()
+        name: f"{machine.compute_instances:,} compute units; {', '.join(memory.name for memory in machine.memories)}"
+        for name, machine in by_name.items()
     }
 
 
 def workloads() -> dict[str, str]:
     """Return a one-line summary per workload: layers and unit operations, or that it is a list of layers."""
-    found = {name: workload(name) for name in names("workloads")}
+    by_name = {name: workload(name) for name in names("workloads")}
     return {
-        name: f"{len(each.layers)} layers; "
-        + ("a list without a total" if each.is_list else f"a network of {each.macs:,} unit operations")
-        for name, each in found.items()
+        name: f"{len(content.layers)} layers; "
+        + ("a list without a total" if content.is_list else f"a network of {content.macs:,} unit operations")
+        for name, content in by_name.items()
     }
 
 
@@ -80,7 +80,7 @@ def constraints_for(architecture_name: str) -> dict[str, Constraints]:
 
 def default_constraints(architecture_name: str) -> Constraints | None:
     """Return the published dataflow of an architecture, its default constraints; None if it has none."""
-    return next((each for each in constraints_for(architecture_name).values() if each.default), None)
+    return next((candidate for candidate in constraints_for(architecture_name).values() if candidate.default), None)
 
 
 def dataflow_of(architecture: Architecture) -> Constraints | None:
@@ -129,12 +129,12 @@ def text(name: str) -> str | None:
     """
     for folder in ("architectures", "constraints", "spaces", "workloads"):
         if name in names(folder):
-            found = (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
+            content = (files(__name__) / folder / f"{name}.yaml").read_text(encoding="utf-8")
             dataflow = default_constraints(name) if folder == "architectures" else None
             if dataflow is None:
-                return found
+                return content
             line = f"name: {name}\n"  # a copy may get another name, and keeps its dataflow
-            return found.replace(line, f"{line}dataflow: {name}.{dataflow.name}\n", 1)
+            return content.replace(line, f"{line}dataflow: {name}.{dataflow.name}\n", 1)
     return None
 
 

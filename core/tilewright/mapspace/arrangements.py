@@ -73,14 +73,14 @@ def count_uneven(space: MapSpace) -> int:
             )
     total = 0
     for partition in itertools.product(*(tuple(_ordered_partitions(pair)) for pair in pairs.values())):
-        sign = math.prod((-1) ** (len(group) - 1) for each in partition for group in each)
+        sign = math.prod((-1) ** (len(group) - 1) for groups in partition for group in groups)
         total += sign * _count(space, dict(zip(pairs, partition, strict=True)))
     return total << int(space.keeps[1].sum())
 
 
 def _pairs(space: MapSpace) -> dict[str, list[Pair]]:
     """Return cluster -> pairs (memory, tensor) that it may keep, for clusters with at least two and no rule."""
-    found: dict[str, list[Pair]] = {}
+    pairs: dict[str, list[Pair]] = {}
     fixed = {rule.cluster for rule in space.rules.storage}
     kept = np.logical_or(*space.keeps)
     for entry, row in zip(space.skeleton.entries[1:], kept[1:], strict=True):
@@ -89,8 +89,8 @@ def _pairs(space: MapSpace) -> dict[str, list[Pair]]:
             if on and cluster.name not in fixed:
                 memory = cluster.memory_for(tensor)
                 assert memory is not None  # `keeps` is computed from it
-                found.setdefault(cluster.name, []).append((memory.name, tensor.name))
-    return {name: each for name, each in found.items() if len(each) > 1}
+                pairs.setdefault(cluster.name, []).append((memory.name, tensor.name))
+    return {name: members for name, members in pairs.items() if len(members) > 1}
 
 
 def _arranged(space: MapSpace, orders: dict[str, Sequence[Pair]]) -> MapSpace:

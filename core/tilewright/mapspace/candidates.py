@@ -106,7 +106,7 @@ class Candidates:
         if len(parts) == 1:
             return parts[0]
         ordered, kept = (
-            any(each is not None for each in column)
+            any(part is not None for part in column)
             for column in zip(*((part.order, part.keep) for part in parts), strict=True)
         )
         return cls(

@@ -196,11 +196,11 @@ class _Counter:
             )
             for slot in slots
         ]
-        self.trip_intervals = [[list(trip_intervals(left, cutting)) for left in each] for each in self.left]
+        self.trip_intervals = [[list(trip_intervals(left, cutting)) for left in sizes_left] for sizes_left in self.left]
         self.options: dict[tuple[int, int, int], CountingChoices] = {}
 
     def count(self, prime: float) -> float:
-        ways: Floats = np.zeros([len(each) for each in self.left])
+        ways: Floats = np.zeros([len(sizes_left) for sizes_left in self.left])
         ways[(0,) * ways.ndim] = 1  # nothing remains after the last slot
         for index, slot in enumerate(self.slots):
             ways = (self._unroll if index in self.shared else self._step)(slot, ways, prime)
@@ -224,8 +224,8 @@ class _Counter:
                 able += [pair for pair in trips if pair[0] > 0]
                 start.append(len(able))
             columns = np.array(able, dtype=np.int64).reshape(-1, 2).T
-            found = CountingChoices(np.array(start), columns[0].astype(np.float64), np.ascontiguousarray(columns[1]))
-            self.options[dim, first, last] = found
+            choices = CountingChoices(np.array(start), columns[0].astype(np.float64), np.ascontiguousarray(columns[1]))
+            self.options[dim, first, last] = choices
         shape = math.prod(ways.shape[:dim]), ways.shape[dim], math.prod(ways.shape[dim + 1 :])
         result = np.zeros(shape)
         add_up(*self.options[dim, first, last], prime, ways.reshape(shape), result)

@@ -168,7 +168,7 @@ class FeasibleRegion:
         """Raise InputError unless each tensor that a memory of the cluster may keep is in one of the entries."""
         cluster = self.architecture.cluster(rule.cluster)
         for tensor in self.problem.tensors:
-            memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
+            memory = next((candidate for candidate in cluster.memories if candidate.may_hold(tensor)), None)
             if memory is None or self._kept(memory, tensor) == "bypass":
                 continue
             names = {tensor.name, tensor.role}
@@ -262,7 +262,9 @@ class FeasibleRegion:
         size = self.problem.sizes[dim]
         primes = {prime: power for prime, power in prime_powers(size) if prime > 1}
         if self.factors == "ragged" and size > 1:
-            primes |= {each: next(p for p in range(64) if each ** (p + 1) > size) for each in (2, 3) if each <= size}
+            primes |= {
+                prime: next(p for p in range(64) if prime ** (p + 1) > size) for prime in (2, 3) if prime <= size
+            }
         return dict(sorted(primes.items()))
 
     def whole_factors(self, dim: int) -> tuple[int, ...]:
@@ -390,11 +392,11 @@ class FeasibleRegion:
         yield from self._keep_faults(mapping)
 
     def _other_skeleton(self, mapping: Mapping) -> Verdict:
-        found = [(entry.target, entry.keep is not None) for entry in mapping.entries]
+        entries = [(entry.target, entry.keep is not None) for entry in mapping.entries]
         wanted = [(entry.target, entry.holds) for entry in self.skeleton.entries]
-        if found == wanted:
+        if entries == wanted:
             return Verdict()
-        text = f"entries are on {_targets(found)}, the space has {_targets(wanted)}"
+        text = f"entries are on {_targets(entries)}, the space has {_targets(wanted)}"
         return Verdict(reasons=(Reason(code="skeleton", where="mapping", message=text),))
 
     def _factor_faults(self, mapping: Mapping) -> Iterator[Reason]:
@@ -431,10 +433,10 @@ class FeasibleRegion:
             rule = OrderRule(relative=tuple(range(len(names)))) if spatial else slot.order
             non_unit = [names.index(name) for name in order if trips[names.index(name)] > 1]
             wrong = {
-                each
+                index
                 for place, dim in enumerate(non_unit)
                 for inner in non_unit[place + 1 :]
-                for each in (dim, inner)
+                for index in (dim, inner)
                 if inner in rule.before(dim, len(names))
             }
             if wrong:

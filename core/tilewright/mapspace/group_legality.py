@@ -135,9 +135,9 @@ def _homes(group: GroupMapping, tensor: str) -> Iterator[Reason]:
             cluster = group.architecture.cluster(path.mapping.entries[index].target)
             memory = _holding(cluster, path.problem.tensor(name))
             memories.setdefault(path.places[index], set()).add(memory.name if memory else cluster.name)
-    for found in memories.values():
-        if len(found) > 1:
-            text = f"its layers keep it in different memories there: {', '.join(sorted(found))}; expected one"
+    for names in memories.values():
+        if len(names) > 1:
+            text = f"its layers keep it in different memories there: {', '.join(sorted(names))}; expected one"
             yield Reason(code="home", where=f"tensor {tensor}", message=text)
     if maker is None or is_end(group, tensor):
         yield from _ends(group, tensor)
@@ -220,13 +220,13 @@ def _whole(group: GroupMapping, tensor: str) -> Iterator[Reason]:
 def _slides(group: GroupMapping, tensor: str, maker: str, reader: str, axis: str) -> bool:
     """Return whether a reader's window slides along an axis over all rows that the maker makes."""
     own, theirs = group.axes[axis][maker], group.axes[axis][reader]
-    ours, others = (group.paths[each].problem.tensor(group.users[tensor][each]) for each in (maker, reader))
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    ours, others = (group.paths[layer].problem.tensor(group.users[tensor][layer]) for layer in (maker, reader))
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     zeros = (0,) * len(ours.projection)
     for number, (rank, other) in enumerate(zip(ours.projection, others.projection, strict=True)):
         if own not in rank.terms and theirs not in other.terms:
             continue
-        shifts = {(edge.offsets.get(each) or zeros)[number] if edge else 0 for each in (maker, reader)}
+        shifts = {(edge.offsets.get(layer) or zeros)[number] if edge else 0 for layer in (maker, reader)}
         sizes = group.paths[reader].problem.dimensions
         rows = 1 + sum(c * (sizes[at] - 1) for at, c in other.terms.items())
         if (
@@ -268,10 +268,10 @@ def _uneven(group: GroupMapping, part: Part, outside: dict[str, int]) -> Iterato
             whole = [*sizes, outside.get(axis, 0)] if size < max(sizes) else []
             if (
                 entry.spatial_tile_sizes[axis] != size
-                or any(each % size for each in whole)
+                or any(extent % size for extent in whole)
                 or size in sizes[: len(whole)]
             ):
-                told = ", ".join(f"{each} in {layer}" for layer, each in zip(layers, sizes, strict=True))
+                told = ", ".join(f"{extent} in {layer}" for layer, extent in zip(layers, sizes, strict=True))
                 text = f"its sizes are {told}; expected a temporal tile that divides all, and is smaller than each"
                 yield Reason(code="halo", where=f"loop over {axis}", message=text)
             outside[axis] = size
@@ -289,14 +289,14 @@ def _loops_outside(group: GroupMapping, tensor: str) -> list[tuple[Place, str, b
     layer = next(iter(group.users[tensor]))
     home = home_of(group, layer, tensor)
     places, uneven = group.paths[layer].places, uneven_axes(group, list(group.users[tensor]))
-    found = list[tuple[Place, str, bool]]()
+    loops = list[tuple[Place, str, bool]]()
     for place in places[: places.index(home) + 1]:
         part = part_at(group, place[0])
         if part.layer is None:
             moving = moving_axes(group, place)
             order = part.entries[place[1]].temporal_order
-            found += [(place[0], axis, axis in uneven) for axis in order if axis in moving]
-    return found
+            loops += [(place[0], axis, axis in uneven) for axis in order if axis in moving]
+    return loops
 
 
 def keeps_halo(group: GroupMapping, tensor: str) -> bool:
@@ -324,12 +324,12 @@ def joined_dimensions(
 ) -> tuple[set[tuple[str, str]], set[str]]:
     """Return (maker's, reader's) dimensions that are one coordinate, and the reader's in windows."""
     users = group.users[tensor]
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     ours = group.paths[maker].problem.tensor(users[maker]).projection
     theirs = group.paths[reader].problem.tensor(users[reader]).projection
     plain, windows = set[tuple[str, str]](), set[str]()
     for number, (rank, other) in enumerate(zip(ours, theirs, strict=True)):
-        shifts = {(edge.offsets.get(each) or (0,) * len(ours))[number] if edge else 0 for each in (maker, reader)}
+        shifts = {(edge.offsets.get(layer) or (0,) * len(ours))[number] if edge else 0 for layer in (maker, reader)}
         if len(rank.terms) == len(other.terms) == len(shifts) == 1 and set(rank.terms.values()) == set(
             other.terms.values()
         ):
@@ -383,7 +383,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
 
     Nothing fills a home.
     """
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     tiles = dict[tuple[Place, int], set[object]]()
     for layer, name in group.users[tensor].items() if edge else ():
         path = group.paths[layer]
@@ -404,7 +404,7 @@ def has_one_tile(group: GroupMapping, tensor: str) -> bool:
                 for rank in own.projection
             )
             tiles.setdefault(path.places[index], set()).add((tile, edge.offsets.get(layer) if edge else None))
-    return all(len(each) == 1 for each in tiles.values())
+    return all(len(values) == 1 for values in tiles.values())
 
 
 def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float:
@@ -431,7 +431,7 @@ def _words(group: GroupMapping, tensor: str, place: Place, number: int) -> float
 
 def _sizes(group: GroupMapping, tensor: str) -> tuple[int, ...] | None:
     """Return the coordinates of the words that exist, or None if all do."""
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     maker = group.maker(tensor)
     if (edge is not None and edge.sizes is not None) or maker is None:
         return edge.sizes if edge else None

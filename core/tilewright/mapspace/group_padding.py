@@ -29,7 +29,7 @@ MAX_EXTENT = 2**50
 
 def existing_words(group: GroupMapping, tensor: str) -> list[Range] | None:
     """Return the coordinates of the words that exist; None if all words that layers use do."""
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
     maker = group.maker(tensor)
     if edge is None or (edge.sizes is None and maker is None):
         return None
@@ -180,13 +180,13 @@ class PaddedUse:
         ]
 
     def _axes(self, tile: Mapping[str, int], clip: bool = True) -> list[_Axis]:
-        found = list[_Axis]()
+        axes = list[_Axis]()
         for rank, exist in zip(self.tensor.projection, self.exist, strict=True):
             pattern = np.zeros(1, dtype=np.int64)
             for at, coefficient in rank.terms.items():
                 pattern = np.unique((pattern[:, None] + coefficient * np.arange(tile[at])).ravel())
-            found.append(_Axis(rank.terms, pattern, exist if clip else None))
-        return found
+            axes.append(_Axis(rank.terms, pattern, exist if clip else None))
+        return axes
 
 
 @dataclass(frozen=True)
@@ -202,11 +202,11 @@ class _Axis:
 
     def starts(self, loops: list[Loop]) -> NDArray[np.int64]:
         """Return the starts of the tile in all steps of the loops that move it."""
-        found = np.zeros(1, dtype=np.int64)
+        starts = np.zeros(1, dtype=np.int64)
         for loop in loops:
             if loop.dimension in self.terms:
-                found = (found[:, None] + self.shift(loop) * np.arange(loop.trips)).ravel()
-        return found
+                starts = (starts[:, None] + self.shift(loop) * np.arange(loop.trips)).ravel()
+        return starts
 
     def counts(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the words of each tile that exist."""
@@ -222,5 +222,5 @@ class _Axis:
             return np.full(len(starts), len(pattern))
         first, last = self.exist
         end = np.searchsorted(pattern, last - starts, side="right")
-        found: NDArray[np.int64] = np.maximum(end - np.searchsorted(pattern, first - starts), 0)
-        return found
+        counts: NDArray[np.int64] = np.maximum(end - np.searchsorted(pattern, first - starts), 0)
+        return counts

@@ -34,7 +34,7 @@ def usable_slices(architecture: Architecture, copies: int) -> Floats:
     """Return the capacity of all memories for one copy of the tiles, in slices, [memory]; inf: unlimited."""
     words = [usable_words(memory, architecture, copies) for memory in architecture.memories]
     slices = [memory.slices_per_word for memory in architecture.memories]
-    return np.array([math.inf if word is None else word * each for word, each in zip(words, slices, strict=True)])
+    return np.array([math.inf if word is None else word * count for word, count in zip(words, slices, strict=True)])
 
 
 def shared_words(memory: Memory, uses: Iterable[Tensor]) -> float:
@@ -54,7 +54,7 @@ def spanning(problem: Problem) -> tuple[Tensor, ...]:
     sliding = [rank for tensor in problem.operands for rank in tensor.projection if windows & set(rank.terms)]
 
     def spanned(rank: Rank) -> Rank:
-        return next((each for each in sliding if len(rank.terms) == 1 and set(rank.terms) < set(each.terms)), rank)
+        return next((other for other in sliding if len(rank.terms) == 1 and set(rank.terms) < set(other.terms)), rank)
 
     return tuple(
         tensor.model_copy(update={"projection": tuple(map(spanned, tensor.projection))}) if tensor.is_output else tensor

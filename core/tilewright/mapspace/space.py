@@ -165,17 +165,17 @@ class MapSpace(FeasibleRegion):
             for here, table in zip(non_unit, self._orders, strict=True)
         ]
         places = np.argwhere(self.keeps[1])
-        each = np.full(len(patterns), 1 << len(places), dtype=np.object_)
+        orders = np.full(len(patterns), 1 << len(places), dtype=np.object_)
         for count in ways:
-            each = each * count
-        ends = np.cumsum(each)
+            orders = orders * count
+        ends = np.cumsum(orders)
         total = int(ends[-1])
         kind = np.int64 if total < MAX_EXACT else np.object_
-        ends, each = ends.astype(kind), each.astype(kind)
+        ends, orders = ends.astype(kind), orders.astype(kind)
         for start in range(0, total, chunk):
             number: NDArray[Any] = np.arange(start, min(start + chunk, total), dtype=kind)
             which = np.searchsorted(ends, number, side="right")
-            rest = number - (ends - each)[which]
+            rest = number - (ends - orders)[which]
             order, keep = self._problem_order(len(number)), np.repeat(self.keeps[0][None], len(number), axis=0)
             for block, (table, count) in enumerate(zip(self._orders, ways, strict=True)):
                 here = count[which].astype(kind)
@@ -197,9 +197,9 @@ class MapSpace(FeasibleRegion):
         non_unit = candidates.trips > 1
         reordered = list(enumerate(self.temporal_slots))[blocks]
         ways = {block: count_orders(non_unit[:, slot], self.slots[slot].order) for block, slot in reordered}
-        each = np.minimum(math.prod(ways.values(), start=np.ones(len(candidates), np.object_)), most).astype(np.int64)
-        which = np.repeat(np.arange(len(candidates)), each)
-        rest = np.arange(len(which)) - np.repeat(np.cumsum(each) - each, each)
+        number = np.minimum(math.prod(ways.values(), start=np.ones(len(candidates), np.object_)), most).astype(np.int64)
+        which = np.repeat(np.arange(len(candidates)), number)
+        rest = np.arange(len(which)) - np.repeat(np.cumsum(number) - number, number)
         order = candidates.orders[which]
         for block, slot in reversed(reordered):
             here = np.minimum(ways[block], MAX_EXACT).astype(np.int64)[which]
@@ -255,7 +255,7 @@ class MapSpace(FeasibleRegion):
             rule, dims = self.slots[index].order, range(trips.shape[2])
             outside = {dim: rule.before(dim, len(dims)) for dim in dims}
             for dim in dims:
-                before, after = list(outside[dim]), [each for each in dims if dim in outside[each]]
+                before, after = list(outside[dim]), [dimension for dimension in dims if dim in outside[dimension]]
                 rows = np.flatnonzero((grown[:, 0] == index) & (grown[:, 1] == dim))
                 if not len(rows) or not before and not after:
                     continue

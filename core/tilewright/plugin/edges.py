@@ -65,7 +65,7 @@ def edges_by_name(operations: Sequence[Operation]) -> Edges:
 
     A value that no operation wrote comes from outside. Where two shapes of a value differ, the common words count.
     """
-    values, found = dict[str, tuple[_Made, ...]](), dict[str, Mapping[str, tuple[Read, ...]]]()
+    values, edges = dict[str, tuple[_Made, ...]](), dict[str, Mapping[str, tuple[Read, ...]]]()
     later = {operation.result.value: operation for operation in reversed(operations)}
     for operation in operations:
         read = dict[str, tuple[_Made, ...]]()
@@ -77,7 +77,7 @@ def edges_by_name(operations: Sequence[Operation]) -> Edges:
         made: tuple[_Made, ...]
         if operation.problem is not None:
             problem = operation.problem
-            found[operation.name] = {
+            edges[operation.name] = {
                 tensor: tuple(_read(one, operation.operands[tensor], problem, tensor) for one in several)
                 for tensor, several in read.items()
             }
@@ -94,7 +94,7 @@ def edges_by_name(operations: Sequence[Operation]) -> Edges:
                 replace(one, cut=f"{operation.result.value} is written more than once") for one in (*before, *made)
             )
         values[operation.result.value] = tuple({one.maker: one for one in made}.values())
-    return _without_uses_elsewhere(found, operations, values)
+    return _without_uses_elsewhere(edges, operations, values)
 
 
 def with_returned(layers: Sequence[Layer], names: Collection[str]) -> tuple[Layer, ...]:

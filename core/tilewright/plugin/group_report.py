@@ -37,9 +37,9 @@ def group_report(
         peaks: memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
-    found = {layer: overlapping(limit) for layer, limit in limits.items()}
-    cycles = sum(max(limit.cycles for limit in each) for each in found.values())
-    joined = _joined(found)
+    joint = {layer: overlapping(limit) for layer, limit in limits.items()}
+    cycles = sum(max(limit.cycles for limit in limits_of_one) for limits_of_one in joint.values())
+    joined = _joined(joint)
     used = Counter[str]()
     for row in rows:
         used[row.accesses.level] = max(used[row.accesses.level], row.accesses.instances)
@@ -105,13 +105,13 @@ def _average(counts: InstanceCounts, accesses: Accesses) -> int:
 def _joined(limits: Mapping[str, Sequence[Limit]]) -> tuple[Limit, ...]:
     """Return the limits of all layers, added up by name and action."""
     joined = dict[tuple[str, str], Limit]()
-    for each in (limit for found in limits.values() for limit in found):
-        known = joined.get((each.name, each.action))
-        joined[each.name, each.action] = each if known is None else known.model_copy(
+    for limit in (limit for rows in limits.values() for limit in rows):
+        known = joined.get((limit.name, limit.action))
+        joined[limit.name, limit.action] = limit if known is None else known.model_copy(
             update={
-                "cycles": known.cycles + each.cycles,
-                "binding_cycles": known.binding_cycles + each.binding_cycles,
-                "words": None if each.words is None else each.words + (known.words or 0),
+                "cycles": known.cycles + limit.cycles,
+                "binding_cycles": known.binding_cycles + limit.binding_cycles,
+                "words": None if limit.words is None else limit.words + (known.words or 0),
             }
         )  # fmt: skip
     return tuple(joined.values())

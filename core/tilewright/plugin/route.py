@@ -86,15 +86,15 @@ class Route:
         If tiles do not divide the enclosing ones, the last ones are smaller.
         """
         inner = () if self.inner is None else self.mapping.entries[: self.inner + 1]
-        found = {}
+        pieces = {}
         for name, size in self.tile.items():
             sizes = {self.problem.dimensions[name] if inner else size}
             for entry in inner:
                 for cut in (entry.temporal_tile_sizes[name], entry.spatial_tile_sizes[name]):
                     if cut >= size:
                         sizes = {piece for of in sizes for piece in (min(of, cut), of % cut) if piece}
-            found[name] = tuple(sorted(sizes, reverse=True))
-        return found
+            pieces[name] = tuple(sorted(sizes, reverse=True))
+        return pieces
 
     @cached_property
     def holes(self) -> tuple[int, int] | None:
@@ -181,15 +181,15 @@ class Route:
         """Return dimensions of loops that shift the tile onto a part of itself."""
         if self.is_plain or not loops:
             return ()
-        here, found = self.words(), set[str]()
+        here, moving = self.words(), set[str]()
         for shift, names in self._shifts(loops):
             if any(shift):
                 overlap = any(tuple(map(sum, zip(word, shift, strict=True))) in here for word in here)
             else:  # the same position, but smaller last tiles differ
                 overlap = any(len(self.pieces[name]) > 1 for name in names)
             if overlap:
-                found.update(names)
-        return tuple(name for name in self.tile if name in found)
+                moving.update(names)
+        return tuple(name for name in self.tile if name in moving)
 
     def _shifts(self, loops: Sequence[Loop]) -> set[tuple[tuple[int, ...], frozenset[str]]]:
         """Return shifts of the tile by trips of the loops where its box overlaps itself, with the dimensions."""
@@ -198,18 +198,18 @@ class Route:
         room = [sum(c * (self.tile[name] - 1) for name, c in rank.terms.items()) for rank in ranks]
         for loop, step in zip(longest_first, steps, strict=True):
             room = [most + (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
-        found = {((0,) * len(ranks), frozenset[str]())}
+        shifts = {((0,) * len(ranks), frozenset[str]())}
         for loop, step in zip(longest_first, steps, strict=True):
             # the largest shift that the remaining loops can undo
             room = [most - (loop.trips - 1) * by for most, by in zip(room, step, strict=True)]
-            found = {
+            shifts = {
                 (moved, names | {loop.dimension} if number else names)
-                for shift, names in found
+                for shift, names in shifts
                 for number in range(1 - loop.trips, loop.trips)
                 for moved in [tuple(by + number * one for by, one in zip(shift, step, strict=True))]
                 if all(abs(by) <= most for by, most in zip(moved, room, strict=True))
             }
-        return found
+        return shifts
 
     def _shared(self) -> Iterator[str]:
         stepping = [loop.dimension for loop in self.mapping.loops() if not loop.spatial and loop.entry <= self._last]

@@ -78,10 +78,10 @@ class ExplorationTask:
 
     def index(self, places: Sequence[int]) -> int:
         """Return the index of the point whose choices have the values at `places`."""
-        found = 0
+        number = 0
         for values, place in zip(self.choices.values(), places, strict=True):
-            found = found * len(values) + place
-        return found
+            number = number * len(values) + place
+        return number
 
     def drawn(self) -> Sequence[int]:
         """Return all points in order or, if fewer are wanted, `points` of them drawn by the seed."""
@@ -92,7 +92,7 @@ def drawn(size: int, points: int, seed: int) -> Sequence[int]:
     """Return the first `size` integers or, if fewer are wanted, `points` of them drawn by the seed."""
     if points >= size:
         return range(size)
-    return [int(each) for each in np.random.default_rng(seed).choice(size, points, replace=False)]
+    return [int(index) for index in np.random.default_rng(seed).choice(size, points, replace=False)]
 
 
 @runtime_checkable

@@ -72,7 +72,7 @@ class Alternative(Model):
             for name, size in layer.problem.dimensions.items():
                 if name not in self.dimensions:
                     yield f"dimension {name} of step {layer.name} is missing in `dimensions`"
-                elif size != math.prod(problem.dimensions.get(each, 0) for each in self.dimensions[name]):
+                elif size != math.prod(problem.dimensions.get(dimension, 0) for dimension in self.dimensions[name]):
                     yield f"{name} of step {layer.name} has size {size}, not the product of those it runs over"
         for name in self.dimensions:
             if not any(name in layer.problem.dimensions for layer in self.steps.layers):
@@ -104,9 +104,9 @@ class Alternative(Model):
         self, problem: Problem, among: tuple[Tensor, ...], layer: Layer, tensor: Tensor, looped: tuple[str, ...]
     ) -> Iterator[str]:
         """Yield reasons why a step's tensor is none of the tensors `among`, or misses words."""
-        original = next((each for each in among if each.name == tensor.name), None)
+        original = next((candidate for candidate in among if candidate.name == tensor.name), None)
         if original is None:
-            names = " or ".join(each.name for each in among)
+            names = " or ".join(candidate.name for candidate in among)
             yield f"{tensor.name} of step {layer.name} is not {names} or the result of an earlier step"
             return
         reached = {*looped, *(name for dim in tensor.dimensions for name in self.dimensions[dim])}

@@ -76,7 +76,7 @@ class TemporalRule(Model):
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave empty new fields out, so that older digests of rules stay valid."""
-        return {name: each for name, each in handler(self).items() if each or name not in ("outermost", "innermost")}
+        return {name: value for name, value in handler(self).items() if value or name not in ("outermost", "innermost")}
 
     @property
     def has_order(self) -> bool:
@@ -183,7 +183,7 @@ class Variant(Model):
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Leave empty new fields out, so that older digests of rules stay valid."""
-        return {name: each for name, each in handler(self).items() if each or name != "unsearched"}
+        return {name: value for name, value in handler(self).items() if value or name != "unsearched"}
 
     def renamed(self, parts: FrozenDict[str, tuple[str, ...]]) -> Variant:
         """Return the rules on a problem's own dimensions.

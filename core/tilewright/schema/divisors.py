@@ -20,14 +20,14 @@ def has_few_divisors(number: int) -> bool:
     [True, True, False, False, True, False]
     """
     rest = next((number // d for d in range(MAX_COFACTOR, 0, -1) if number % d == 0), number)
-    return rest >= MIN_LARGE_PRIME and all(rest % each for each in range(2, math.isqrt(rest) + 1))
+    return rest >= MIN_LARGE_PRIME and all(rest % divisor for divisor in range(2, math.isqrt(rest) + 1))
 
 
 def sizes_with_few_divisors(problems: Iterable[Problem]) -> dict[int, str]:
     """Return size -> the first dimension with it, such as `m of einsum`."""
-    found: dict[int, str] = {}
+    sizes: dict[int, str] = {}
     for problem in problems:
         for name, size in problem.dimensions.items():
             if has_few_divisors(size):
-                found.setdefault(size, f"{name} of {problem.name}")
-    return found
+                sizes.setdefault(size, f"{name} of {problem.name}")
+    return sizes

@@ -156,13 +156,11 @@ class Problem(FileModel):
             if tensor.density is not None and tensor.density.data is not None:
                 extents = [self._extent(rank, self.dimensions) for rank in tensor.projection]
                 if list(tensor.density.data.shape) != extents:
-                    found, expected = (
-                        " x ".join(map(str, each)) or "one" for each in (tensor.density.data.shape, extents)
+                    actual, expected = (
+                        " x ".join(map(str, shape)) or "one" for shape in (tensor.density.data.shape, extents)
                     )
                     text = ", ".join(map(str, tensor.projection))
-                    message = (
-                        f"the data of {tensor.name} are {found} values; expected {expected}, an axis for each of {text}"
-                    )
+                    message = f"the data of {tensor.name} are {actual} values; expected {expected}, an axis for each of {text}"
                     raise MisplacedError(message, "tensors", number, "density")
         return self
 

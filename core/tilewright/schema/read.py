@@ -130,12 +130,12 @@ class Read(Model):
             same = tuple(Index(terms=FrozenDict({name: 1})) for name in names)
             sizes = FrozenDict(dict(zip(names, shapes[0], strict=True)))
             return self.model_copy(update={"sizes": sizes, "made": same, "read": same})
-        for (problem, each, found), shape in zip(ends, shapes, strict=True):
-            found = found or ()
-            if len(found) != len(shape):
+        for (problem, each, offsets), shape in zip(ends, shapes, strict=True):
+            offsets = offsets or ()
+            if len(offsets) != len(shape):
                 told = _sized(problem, each, shape)
-                raise ValueError(f"{told}: expected {len(shape)} coordinates, not {len(found)}")
-            for index, size in zip(found, shape, strict=True):
+                raise ValueError(f"{told}: expected {len(shape)} coordinates, not {len(offsets)}")
+            for index, size in zip(offsets, shape, strict=True):
                 if index.last(self.sizes) >= size:
                     told = _sized(problem, each, shape)
                     raise ValueError(f"{told}: {index} reaches {index.last(self.sizes)}; expected less than {size}")

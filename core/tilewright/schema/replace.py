@@ -33,7 +33,7 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Va
     data = old.model_dump(mode="json")
     for path, value in changes.items():
         if path not in known:
-            same = [each for each in known if each.casefold() == path.casefold()]
+            same = [name for name in known if name.casefold() == path.casefold()]
             raise InputError(
                 f"{what} {getattr(old, 'name', '')} has no value at '{path}'{suggestion(path, same or known)}",
                 hint=_hint(path, known),
@@ -51,10 +51,10 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Va
 def _hint(path: str, known: Iterable[str]) -> str:
     """Return the siblings of the path, or the possible beginnings if its own is unknown."""
     start = path.rpartition(".")[0] + "."
-    beside = [each for each in known if each.startswith(start) and "." not in each.removeprefix(start)]
+    beside = [name for name in known if name.startswith(start) and "." not in name.removeprefix(start)]
     if beside:
         return f"known: {', '.join(beside)}"
-    return f"paths begin with {', '.join(dict.fromkeys(each.partition('.')[0] for each in known))}"
+    return f"paths begin with {', '.join(dict.fromkeys(name.partition('.')[0] for name in known))}"
 
 
 def paths_below(data: Any, place: ValuePath = (), prefix: str = "") -> Iterator[tuple[str, ValuePath]]:

@@ -115,7 +115,7 @@ def _faults(rule: JointRule, mapping: Mapping, architecture: Architecture) -> It
     for number, names in enumerate(unrolled):
         for name in names:
             later = [other for others in unrolled[number + 1 :] for other in others]
-            wrong = [each for each in later if ranks.get(each, middle) < ranks.get(name, middle)]
+            wrong = [other for other in later if ranks.get(other, middle) < ranks.get(name, middle)]
             if wrong:
                 yield f"{name} over {rule.clusters[number]}, and {wrong[0]} over a later fanout"
     for cluster, names, most in zip(rule.clusters, unrolled, rule.others, strict=False):

@@ -255,7 +255,7 @@ class Workload(FileModel):
             for number, layer in enumerate(network.layers)
         )
         told = (f"{weight} x {name}" if weight > 1 else name for name, weight in zip(names, weights, strict=True))
-        unmapped = tuple(each for network in networks for each in network.unmapped)
+        unmapped = tuple(operator for network in networks for operator in network.unmapped)
         content = cls.content_of(networks)
         return cls(name=" + ".join(told), content=content, layers=tuple(layers), unmapped=unmapped)
 

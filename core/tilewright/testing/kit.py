@@ -63,13 +63,13 @@ class Subject:
             CheckFailure: The capabilities allow no sample.
         """
         capabilities = self.spec.capabilities
-        found = []
+        samples = []
         for sample in SAMPLES:
             with suppress(NotConformableError):
                 space = accepted(sample.space, capabilities, self.spec.name)
-                found.append(Sample(sample.problem, sample.architecture, space.rules))
-        require(bool(found), f"its capabilities exclude every problem of the test corpus:  {capabilities}")
-        return tuple(found)
+                samples.append(Sample(sample.problem, sample.architecture, space.rules))
+        require(bool(samples), f"its capabilities exclude every problem of the test corpus:  {capabilities}")
+        return tuple(samples)
 
     def all_sources(self) -> tuple[str, ...]:
         """Return the library names of a frontend and the sources given for it.
@@ -78,12 +78,12 @@ class Subject:
             CheckFailure: There are neither names nor sources.
         """
         library = tuple(self.spec.library) if isinstance(self.spec, FrontendSpec) else ()
-        found = (*library, *self.sources)
+        sources = (*library, *self.sources)
         require(
-            bool(found),
+            bool(sources),
             "there is nothing to load, because the spec has no library;  give `sources` to the kit (--source to the command)",
         )
-        return found
+        return sources
 
 
 @dataclass(frozen=True)

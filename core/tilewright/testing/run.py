@@ -137,8 +137,8 @@ def check_plugin(
 ) -> list[Outcome]:
     """Run all checks of one plugin without pytest. The arguments are those of `cases`."""
     registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
-    found = cases(registration, options=options, sources=sources, expected_failures=expected_failures)
-    return [case.outcome() for case in found]
+    checks = cases(registration, options=options, sources=sources, expected_failures=expected_failures)
+    return [case.outcome() for case in checks]
 
 
 @cache
@@ -161,13 +161,15 @@ def registrations_of(name: str) -> tuple[Registration, ...]:
     """
     distribution, _, plugin = name.partition("/")
     registry = _registry_of(distribution)
-    found = tuple(registration for registration in registry.registrations if plugin in ("", registration.spec.name))
-    if not found and not registry.broken:
+    registrations = tuple(
+        registration for registration in registry.registrations if plugin in ("", registration.spec.name)
+    )
+    if not registrations and not registry.broken:
         names = [registration.spec.name for registration in registry.registrations]
         raise UnknownPluginError(f"{distribution} registers no plugin '{plugin}'{suggestion(plugin, names)}")
-    if registry.broken and (not plugin or not found):
+    if registry.broken and (not plugin or not registrations):
         raise PluginError("; ".join(str(broken) for broken in registry.broken))
-    return found
+    return registrations
 
 
 def parametrize_conformance(
@@ -197,18 +199,18 @@ def parametrize_conformance(
     import pytest
 
     left_out = set(without)
-    found = [
-        each
+    subjects = [
+        subject
         for name in plugins
-        for each in registrations_of(name)
-        if not left_out & {each.spec.name, f"{each.spec.kind} {each.spec.name}"}
+        for subject in registrations_of(name)
+        if not left_out & {subject.spec.name, f"{subject.spec.kind} {subject.spec.name}"}
     ]
-    if not found:
+    if not subjects:
         raise InputError("no plugin is named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})
-    _addressed(found, (*(options or {}), *(sources or {})), expected)
+    _addressed(subjects, (*(options or {}), *(sources or {})), expected)
     parameters = []
-    for registration in found:
+    for registration in subjects:
         for case in cases(
             registration,
             options=(options or {}).get(registration.spec.name),
@@ -224,14 +226,14 @@ def _id(registration: Registration, case: Case) -> str:
     return f"{registration.spec.kind.replace(' ', '')}-{case}"
 
 
-def _addressed(found: list[Registration], plugins: Iterable[str], expected: Mapping[str, str]) -> None:
+def _addressed(subjects: list[Registration], plugins: Iterable[str], expected: Mapping[str, str]) -> None:
     """Raise InputError for a plugin or a check that is named but was not found."""
-    names = [registration.spec.name for registration in found]
+    names = [registration.spec.name for registration in subjects]
     for plugin in (*plugins, *(key.partition(":")[0] for key in expected if ":" in key)):
         if plugin not in names:
             raise InputError(f"none of these plugins is called '{plugin}'{suggestion(plugin, names)}")
-    meant = {key for registration in found for key in expected if _names_check(key, registration)}
-    known = sorted({check.name for registration in found for check in checks_for(registration.spec)})
+    meant = {key for registration in subjects for key in expected if _names_check(key, registration)}
+    known = sorted({check.name for registration in subjects for check in checks_for(registration.spec)})
     for key in expected:
         if key not in meant:
             name = key.rpartition(":")[2]

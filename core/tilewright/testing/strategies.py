@@ -97,7 +97,7 @@ TIMINGS = st.builds(
     requests=st.none()
     | st.builds(
         Requests,
-        along=st.permutations(_LETTERS).map(lambda each: tuple(each[:4])),
+        along=st.permutations(_LETTERS).map(lambda letters: tuple(letters[:4])),
         words=st.sampled_from([1, 3, 64]),
         cycles=st.sampled_from([1, 3]),
     ),
@@ -208,11 +208,11 @@ def sparse(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> tup
         first = saving(kind)
         return first if draw(st.booleans()) else Saving(best_of=(first, saving(kind)))
 
-    def memory(each: Memory) -> Memory:
+    def memory(source: Memory) -> Memory:
         if not draw(st.booleans()):
-            return each
+            return source
         formats = {name: form() for name in names if draw(st.booleans())}
-        found = SparseMemory(
+        sparse_part = SparseMemory(
             formats=FrozenDict(formats),
             actions=tuple(action() for _ in range(draw(st.integers(0 if formats else 1, 2)))),
             metadata=MetadataStorage(
@@ -222,7 +222,7 @@ def sparse(draw: st.DrawFn, problem: Problem, architecture: Architecture) -> tup
             compresses=draw(st.booleans()),
             energies_pj=FrozenDict(draw(st.sampled_from(_ENERGIES))),
         )
-        return each.model_copy(update={"sparse": found})
+        return source.model_copy(update={"sparse": sparse_part})
 
     unit = draw(st.none() | st.builds(SparseCompute, gate=st.just(True), skip=st.booleans(), gated_pj=st.just(0.125)))
     made = architecture.with_memories(memory)

@@ -44,13 +44,13 @@ def layout(problem: Problem, tensor: Tensor) -> Names | None:
 
     None if a coordinate is a sum or a multiple, or a dimension is repeated.
     """
-    found: list[str] = []
+    names: list[str] = []
     for rank in tensor.projection:
         terms = [(name, c) for name, c in rank.terms.items() if problem.dimensions[name] > 1]
         if len(terms) > 1 or any(c > 1 for _, c in terms):
             return None
-        found += [name for name, _ in terms]
-    return tuple(found) if len(set(found)) == len(found) else None
+        names += [name for name, _ in terms]
+    return tuple(names) if len(set(names)) == len(names) else None
 
 
 @dataclass(frozen=True)
@@ -101,20 +101,20 @@ def best_product(groups: Mapping[str, Sequence[str]], layouts: Sequence[Names | 
         words: of A, B and Z.
     """
     candidates = [_orders(groups[group], layouts) for group in GROUPS]
-    found = [
+    products = [
         Product(
             FrozenDict(dict(zip(GROUPS, orders, strict=True))),
             tuple(at for at, names in enumerate(layouts) if not _lies_right(names, SIDES[at], orders)),
         )
         for orders in itertools.product(*candidates)
     ]
-    return min(found, key=lambda product: sum(words[at] for at in product.moved))
+    return min(products, key=lambda product: sum(words[at] for at in product.moved))
 
 
 def _orders(group: Sequence[str], layouts: Sequence[Names | None]) -> list[Names]:
     """Return the orders of a group's dimensions in the tensors that have all of them."""
     as_they_lie = [tuple(name for name in names if name in group) for names in layouts if names is not None]
-    return list(dict.fromkeys([*(each for each in as_they_lie if len(each) == len(group)), tuple(group)]))
+    return list(dict.fromkeys([*(order for order in as_they_lie if len(order) == len(group)), tuple(group)]))
 
 
 def _lies_right(names: Names | None, side: str, orders: Sequence[Names]) -> bool:

@@ -31,14 +31,14 @@ class LoopOverGemm:
         """
         a, b, z = contraction(NAME, problem)
         groups, _ = grouped(problem)
-        found = {
+        by_letter = {
             "G": (),
             "M": _longest_run(problem, groups["M"], a, z),
             "N": _longest_run(problem, groups["N"], b, z),
             "K": _longest_run(problem, groups["K"], a, b),
         }
-        product = Product(FrozenDict(found), ())
-        inside = {name for names in found.values() for name in names}
+        product = Product(FrozenDict(by_letter), ())
+        inside = {name for names in by_letter.values() for name in names}
         around = [name for name in dict.fromkeys((*a, *b)) if name not in inside]
         step = Layer(problem=product.problem(problem), count=_size(problem, around))
         return [

@@ -56,21 +56,21 @@ def contraction(algorithm: str, problem: Problem) -> tuple[Names, Names, Names]:
             or a dimension indexes no tensor.
     """
     first, second = operands(algorithm, problem)
-    found = []
+    groups = []
     for tensor in (first, second, problem.output):
         names = layout(problem, tensor)
         if names is None:
             text = f"{tensor.name} has a repeated dimension, or a coordinate that is a sum or a multiple"
             raise refusal(algorithm, problem, "affine", text)
-        found.append(names)
-    lost = set(found[2]) - {*found[0], *found[1]}
+        groups.append(names)
+    lost = set(groups[2]) - {*groups[0], *groups[1]}
     if lost:
         text = f"{', '.join(sorted(lost))} is in {problem.output.name} only"
         raise refusal(algorithm, problem, "result_only", text)
-    idle = set(long(problem, tuple(problem.dimensions))) - {*found[0], *found[1]}
+    idle = set(long(problem, tuple(problem.dimensions))) - {*groups[0], *groups[1]}
     if idle:
         raise refusal(algorithm, problem, "idle", f"{', '.join(sorted(idle))} indexes no tensor")
-    return found[0], found[1], found[2]
+    return groups[0], groups[1], groups[2]
 
 
 def grouped(problem: Problem) -> tuple[dict[str, Names], tuple[Names, Names]]:
@@ -126,8 +126,8 @@ def _sum(problem: Problem, tensor: Tensor, product: Product, side: str, letter: 
     """Return the step that sums an operand over the dimensions that only it has."""
     groups = [*("G" * bool(product.groups["G"])), *side]
     sizes = {
-        each: math.prod(problem.dimensions[one] for one in (own if each == letter else product.groups[each]))
-        for each in (*groups, letter)
+        key: math.prod(problem.dimensions[one] for one in (own if key == letter else product.groups[key]))
+        for key in (*groups, letter)
     }
     return Problem(
         name=f"sum_{tensor.name}",
@@ -143,7 +143,9 @@ def _in_blocks(names: Names, blocks: Sequence[Names]) -> bool:
     """Return whether a layout consists of these groups, each contiguous, in any order."""
     rest = list(names)
     while rest:
-        block = next((each for each in blocks if each and tuple(rest[: len(each)]) == each), None)
+        block = next(
+            (candidate for candidate in blocks if candidate and tuple(rest[: len(candidate)]) == candidate), None
+        )
         if block is None:
             return False
         rest = rest[len(block) :]

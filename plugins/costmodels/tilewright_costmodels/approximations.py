@@ -95,18 +95,18 @@ def _sparse_sums(route: Route) -> str | None:
 
 
 def _sparse_tiles(route: Route) -> str | None:
-    found = _acting(route)
+    acting = _acting(route)
     inside = [loop for loop in route.mapping.loops() if loop.spatial and loop.dimension in route.tensor.dimensions]
-    memories = ", ".join(dict.fromkeys(name for name, _ in found))
+    memories = ", ".join(dict.fromkeys(name for name, _ in acting))
     text = f"actions of {memories} on {route.tensor.name}: conditions are looked for in other tiles than execution has"
-    blocks = any(memory.block_words > 1 for memory in route.architecture.memories if memory.name in dict(found))
-    return text if len(found) > 1 or (found and (inside or blocks or route.inner is not None)) else None
+    blocks = any(memory.block_words > 1 for memory in route.architecture.memories if memory.name in dict(acting))
+    return text if len(acting) > 1 or (acting and (inside or blocks or route.inner is not None)) else None
 
 
 def _sparse_uncompressed(route: Route) -> str | None:
     memory = route.architecture.cluster(route.mapping.entries[route.outer].target).memory_for(route.tensor)
-    found = memory.sparse.format_of(route.tensor) if memory is not None and memory.sparse is not None else None
-    if found is None or found.is_compressed:
+    tensor_format = memory.sparse.format_of(route.tensor) if memory is not None and memory.sparse is not None else None
+    if tensor_format is None or tensor_format.is_compressed:
         return None
     return "zeros take no accesses, although no rank is compressed; in execution, they do"
 

@@ -32,8 +32,8 @@ def estimate(
         Refused: a size is invalid or out of range.
     """
     sizes = checked(component, attributes)
-    found = figures(sizes)
-    cost = CircuitCost(found.read_pj if action == "read" else found.write_pj, found.area_um2, found.leak_mw * 1e-3)
+    array = figures(sizes)
+    cost = CircuitCost(array.read_pj if action == "read" else array.write_pj, array.area_um2, array.leak_mw * 1e-3)
     if component == "smart_buffer":
         check_node(node)
         cost += aladdin(node, address_generator(sizes["size_bits"] / sizes["width_bits"]))

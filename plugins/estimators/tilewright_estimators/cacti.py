@@ -76,7 +76,7 @@ class CactiEstimator:
         if node < NODES[0]:
             scale = node / NODES[0]
             return _scaled(self._array(NODES[0], sizes), math.sqrt(scale), 0.79 * math.sqrt(scale), scale)
-        low, high = max(each for each in NODES if each <= node), min(each for each in NODES if each >= node)
+        low, high = max(size for size in NODES if size <= node), min(size for size in NODES if size >= node)
         if low == high:
             return self._array(low, sizes)
         part = (node - low) / (high - low)
@@ -92,8 +92,8 @@ class CactiEstimator:
         rows = sizes["size_bits"] / sizes["width_bits"]
         most = max(rows, MIN_ROWS * sizes["banks"])
         wide, deep = sizes["width_bits"] / width, rows / most
-        found = self._run(node, int(width * most // 8), width // 8, banks, int(sizes["ports"]))
-        return _scaled(found, (0.7 * wide + 0.3) * deep**0.78, wide * deep, wide * deep)
+        figures = self._run(node, int(width * most // 8), width // 8, banks, int(sizes["ports"]))
+        return _scaled(figures, (0.7 * wide + 0.3) * deep**0.78, wide * deep, wide * deep)
 
     def _run(self, node: int, size: int, block: int, banks: int, ports: int) -> Figures:
         """Return CACTI's result for an array; sizes in bytes."""
@@ -114,8 +114,8 @@ class CactiEstimator:
 
     def _printed(self, asked: str) -> str:
         """Return the table that CACTI writes next to its input file."""
-        found = shutil.which(os.path.expanduser(self.options.program))
-        if found is None:
+        program = shutil.which(os.path.expanduser(self.options.program))
+        if program is None:
             raise PluginError(f"there is no program {self.options.program}", hint="--estimator-option program=PATH")
         settings = (files(__package__) / "cacti.cfg").read_text(encoding="utf-8")
         with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
@@ -123,8 +123,8 @@ class CactiEstimator:
             file.write_text(f"{settings}{asked}\n", encoding="utf-8")
             try:  # CACTI looks for its technology tables in the working directory
                 done = subprocess.run(
-                    [os.path.abspath(found), "-infile", str(file)],
-                    cwd=Path(found).resolve().parent,
+                    [os.path.abspath(program), "-infile", str(file)],
+                    cwd=Path(program).resolve().parent,
                     stdin=subprocess.DEVNULL,
                     capture_output=True,
                     timeout=self.options.seconds,
@@ -144,10 +144,10 @@ class CactiEstimator:
     def _read(self, table: str, banks: int) -> Figures:
         rows = list(csv.DictReader(table.splitlines(), skipinitialspace=True))
         try:
-            found = {name: float(rows[-1][column]) * factor for name, (column, factor) in COLUMNS.items()}
+            columns = {name: float(rows[-1][column]) * factor for name, (column, factor) in COLUMNS.items()}
         except (LookupError, TypeError, ValueError) as error:
             raise PluginError(f"CACTI's table cannot be read: {error}") from None
-        return Figures(**found | {"leak_mw": found["leak_mw"] * banks})
+        return Figures(**columns | {"leak_mw": columns["leak_mw"] * banks})
 
 
 def _smallest_array(sizes: dict[str, float]) -> tuple[int, int]:

@@ -96,7 +96,7 @@ def _sides(axis: list[float], value: float, scale: Callable[[float], float]) -> 
     """Return the neighbours of a value on an axis, with their interpolation weights."""
     if value in axis:
         return [(value, 1.0)]
-    high = next(each for each in axis if each > value)
+    high = next(point for point in axis if point > value)
     low = axis[axis.index(high) - 1]
     share = (scale(value) - scale(low)) / (scale(high) - scale(low))
     return [(low, 1 - share), (high, share)]

@@ -46,7 +46,7 @@ def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, fl
                 "attribute",
                 f"a {component} has no attribute '{name}'{suggestion(name, names)}; it has {', '.join(names) or 'none'}",
             )
-    found: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for name in names:
         if name == "kind":
             continue
@@ -57,5 +57,5 @@ def checked(component: str, attributes: Mapping[str, Attribute]) -> dict[str, fl
             raise Refused("attribute", f"{name} is {value!r}, expected a number above 0")
         if name not in FRACTIONS and value != int(value):
             raise Refused("attribute", f"{name} is {value:g}, expected a whole number")
-        found[name] = float(value)
-    return found
+        numbers[name] = float(value)
+    return numbers

@@ -89,18 +89,18 @@ def convolution(
     axes, offsets = AXES[len(positions)], OFFSETS[len(positions)]
     outward, inward = channels
     depthwise = groups > 1 and inward == 1
-    found = ({"G": groups} if groups > 1 else {}) | ({} if depthwise and outward == 1 else {"K": outward})
-    found |= {} if depthwise else {"C": inward}
-    sizes = {"N": batch} | found | dict(zip((*axes, *offsets), (*positions, *window), strict=True))
+    extra = ({"G": groups} if groups > 1 else {}) | ({} if depthwise and outward == 1 else {"K": outward})
+    extra |= {} if depthwise else {"C": inward}
+    sizes = {"N": batch} | extra | dict(zip((*axes, *offsets), (*positions, *window), strict=True))
     windows = [
         {axis: int(stride), offset: int(dilation)}
         for axis, offset, stride, dilation in zip(axes, offsets, strides, dilations, strict=True)
     ]
-    inner = plain(["N", *(each for each in ("G", "C") if each in found)])
-    outer = plain(["N", *(each for each in ("G", "K") if each in found)])
+    inner = plain(["N", *(letter for letter in ("G", "C") if letter in extra)])
+    outer = plain(["N", *(letter for letter in ("G", "K") if letter in extra)])
     tensors = [
         tensor_of("Inputs", "input", [*inner, *(plain(axes) if transposed else windows)]),
-        tensor_of("Weights", "weight", plain([*found, *offsets])),
+        tensor_of("Weights", "weight", plain([*extra, *offsets])),
         tensor_of("Outputs", "output", [*outer, *(windows if transposed else plain(axes))]),
     ]
     kind = "conv_transpose" if transposed else f"{'depthwise_' if depthwise else ''}conv"
@@ -155,14 +155,14 @@ def matmul(name: str, a: Shape, b: Shape) -> Problem:
     batches = [f"B{index}" for index in range(depth)]
     of_a = [*batches[depth - len(a) + 2 :], "M", "K"] if len(a) > 1 else ["K"]
     of_b = [*batches[depth - len(b) + 2 :], "K", "N"] if len(b) > 1 else ["K"]
-    of_z = [*batches, *(each for each in ("M", "N") if each in (*of_a, *of_b))]
+    of_z = [*batches, *(letter for letter in ("M", "N") if letter in (*of_a, *of_b))]
     sizes = _common_sizes([(of_a, a), (of_b, b)], keep={"M", "N", "K"})
     return _product(
         name,
-        {each: sizes[each] for each in (*of_z, "K") if each in sizes},
+        {letter: sizes[letter] for letter in (*of_z, "K") if letter in sizes},
         _indexing(of_a, a, sizes),
         _indexing(of_b, b, sizes),
-        [each for each in of_z if each in sizes],
+        [letter for letter in of_z if letter in sizes],
     )
 
 
@@ -265,7 +265,7 @@ def einsum(name: str, equation: str, shapes: Sequence[Shape]) -> Problem:
     if not sizes:
         raise Unsupported("scalars only: there is no loop")
     indexed = [plain(_indexing(names, shape, sizes)) for names, shape in zip(operands, shapes, strict=True)]
-    return contraction(name, sizes, indexed, plain([each for each in output if each in sizes]))
+    return contraction(name, sizes, indexed, plain([letter for letter in output if letter in sizes]))
 
 
 def _subscripts(text: str, ellipsis: list[str], rank: int | None) -> list[str]:

@@ -97,7 +97,7 @@ def connected(
         times: how often the operator is executed.
         origin: its place in the file.
     """
-    layers, unmapped, found = list[Layer](), list[Unmapped](), dict(views)
+    layers, unmapped, passed = list[Layer](), list[Unmapped](), dict(views)
     products = [part for part in parts if isinstance(part, Product)]
     operands = {value for part in products for value in part.values[:-1]}
     lost = {view.maker for value in read if value not in operands for view in views.get(value, ())}
@@ -107,20 +107,20 @@ def connected(
             name = unique_name(part.name, taken)
             operations = None if part.operations is None else times * part.operations
             unmapped.append(part.model_copy(update={"name": name, "operations": operations, "origin": origin}))
-            found[result] = tuple(view.via(name, [len(view.axes) - 1]) for view in found.get(result, ()))
+            passed[result] = tuple(view.via(name, [len(view.axes) - 1]) for view in passed.get(result, ()))
             continue
         problem = part.problem.model_copy(update={"name": unique_name(part.problem.name, taken)})
         reached = [*([layers[-1].name] if layers else []), *before(part.values[:-1] if layers else tuple(read))]
         told = f"{problem.name} reads it as a parameter, too"
         known = {
-            value: tuple(view.without(told) if view.maker in lost else view for view in found.get(value, ()))
+            value: tuple(view.without(told) if view.maker in lost else view for view in passed.get(value, ()))
             for value in part.values[:-1]
         }
         layer = part.layer(problem, known, tuple(dict.fromkeys(reached)), times, alone=len(products) == 1)
         layers.append(layer.model_copy(update={"origin": origin}))
         result = part.values[-1]
-        found[result] = part.result(problem, shapes.get(result), times)
-    return Connected(layers, unmapped, found, layers[-1].name)
+        passed[result] = part.result(problem, shapes.get(result), times)
+    return Connected(layers, unmapped, passed, layers[-1].name)
 
 
 def in_order(problem: Problem, **other: Layout) -> dict[str, Layout]:
@@ -167,11 +167,11 @@ def transposed_layouts(problem: Problem, groups: int, weight: Shape, cut: Sequen
     """
     window = [f"R{axis}" for axis in range(len(weight) - 2)]
     sizes = {"G": groups, "C": weight[0] // groups, "K": weight[1]} | dict(zip(window, weight[2:], strict=True))
-    weights = read_as([("G", "C"), ("K",), *((each,) for each in window)], sizes, ["G", "K", "C", *window])
-    found = in_order(problem, Weights=weights, Outputs=Layout(pads=tuple(cut or ())))
+    weights = read_as([("G", "C"), ("K",), *((axis,) for axis in window)], sizes, ["G", "K", "C", *window])
+    layouts = in_order(problem, Weights=weights, Outputs=Layout(pads=tuple(cut or ())))
     if cut is None:
-        del found["Outputs"]
-    return found
+        del layouts["Outputs"]
+    return layouts
 
 
 def attended(
@@ -206,8 +206,8 @@ def attended(
     if shared and any(max(query[axis], key[axis]) > 1 for axis in range(shared[0] + 1, len(query) - 2)):
         layouts = ()  # the problems have the axis of the shared operand first
     given = dict(zip("QKVZ", layouts, strict=False))
-    first = {each: given[side] for each, side in (("A", "Q"), ("B", "K")) if side in given}
-    second = {each: given[side] for each, side in (("B", "V"), ("Z", "Z")) if side in given}
+    first = {operand: given[side] for operand, side in (("A", "Q"), ("B", "K")) if side in given}
+    second = {operand: given[side] for operand, side in (("B", "V"), ("Z", "Z")) if side in given}
     inner = f"{name}.scores"  # a value that the file does not have
     return [
         Product(scores, (values[0], values[1], inner), layouts=first | {"Z": Layout()}),

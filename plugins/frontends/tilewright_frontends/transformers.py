@@ -143,14 +143,14 @@ class _Maker:
         q = self.add(self.product(f"{name}.q", tokens, block.hidden, width), before, block.count)
         k, v = (
             self.add(
-                self.product(f"{name}.{each}", made, block.hidden, groups * block.head),
+                self.product(f"{name}.{letter}", made, block.hidden, groups * block.head),
                 others,
                 block.count,
                 block.cached,
             )
             if made
             else ()
-            for each in "kv"
+            for letter in "kv"
         )
         sizes = {"B": self.batch, "G": groups, "H": block.shared, "T": tokens, "S": keys, "D": block.head}
         used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TSD"}
@@ -159,18 +159,18 @@ class _Maker:
         self.skip(f"{name}.softmax", "Softmax", "works element by element", operations, block.count)
         context = _contraction(f"{name}.context", used, "BGHTS", "BGSD", "BGHTD")
 
-        every = [each for each in "bghtd" if each.upper() in used]
+        every = [letter for letter in "bghtd" if letter.upper() in used]
         flat = [_sum(used, b=tokens, t=1), _sum(used, g=block.shared * block.head, h=block.head, d=1)]
-        square = [each.lower() for each in "BGHTS" if each in used]
-        cached = {each: size for each, size in used.items() if each != "S"} | {"S": made}
+        square = [letter.lower() for letter in "BGHTS" if letter in used]
+        cached = {letter: size for letter, size in used.items() if letter != "S"} | {"S": made}
         rows = [_sum(used, b=made, s=1), _sum(used, g=block.head, d=1)]
-        later = [*(each for each in "bg" if each.upper() in used), f"s + {keys - made}", "d"]
+        later = [*(letter for letter in "bg" if letter.upper() in used), f"s + {keys - made}", "d"]
         turned = {"whole": ("d",)}  # a rotation of positions would mix the channels of a head
         softmax = {"through": (f"{name}.softmax_0",), "whole": ("s",)}
         asked = _reads(q, used, flat, every, **turned)
-        found = self.add(scores, (*q, *k), block.count, A=asked, B=_reads(k, cached, rows, later, **turned))
-        weights = _reads(found, used, square, square, **softmax)
-        done = self.add(context, (*found, *v), block.count, A=weights, B=_reads(v, cached, rows, later))
+        made_scores = self.add(scores, (*q, *k), block.count, A=asked, B=_reads(k, cached, rows, later, **turned))
+        weights = _reads(made_scores, used, square, square, **softmax)
+        done = self.add(context, (*made_scores, *v), block.count, A=weights, B=_reads(v, cached, rows, later))
         out = self.product(f"{name}.out", tokens, width, block.hidden)
         return self.add(out, done, block.count, A=_reads(done, used, every, flat))
 
@@ -192,7 +192,7 @@ class _Maker:
         kv = self.add(vectors, before, count, block.cached)
         norm = 6 * self.batch * tokens * (latent.query + latent.keys)
         self.skip(f"{name}.norm", "Norm", "works element by element", norm, count)
-        each = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
+        common = {"H": heads, "T": self.batch * tokens, "L": latent.keys}
         sizes = {
             "B": self.batch,
             "G": 1 if cache else heads,
@@ -203,7 +203,7 @@ class _Maker:
         used = {letter: size for letter, size in sizes.items() if size > 1 or letter in "TS"}
         key, value = depth, latent.value
         if cache:
-            turned = _contraction(f"{name}.q_latent", each | {"D": block.head}, "THD", "HDL", "THL")
+            turned = _contraction(f"{name}.q_latent", common | {"D": block.head}, "THD", "HDL", "THL")
             q = self.add(turned, q, count)
             key, value = latent.keys + latent.position, latent.keys
         else:
@@ -215,7 +215,7 @@ class _Maker:
         context = _contraction(f"{name}.context", used | {"D": value}, "BGHTS", "BGSD", "BGHTD")
         done = self.add(context, (*self.add(scores, (*q, *kv), count), *kv), count)
         if cache:
-            values = _contraction(f"{name}.values", each | {"D": latent.value}, "THL", "HLD", "THD")
+            values = _contraction(f"{name}.values", common | {"D": latent.value}, "THL", "HLD", "THD")
             done = self.add(values, done, count)
         return self.add(self.product(f"{name}.out", tokens, heads * latent.value, block.hidden), done, count)
 
@@ -254,7 +254,7 @@ class _Maker:
                 problem = nests.gemm(f"{name}.{first}{suffix}", (share, block.hidden), inward)
                 made += self.add(problem, read, experts * block.count)
             problem = nests.gemm(f"{name}.down{suffix}", (share, block.mlp), outward)
-            reads = [Read(maker=each, through=(f"{name}.activation_0",)) for each in made]
+            reads = [Read(maker=maker, through=(f"{name}.activation_0",)) for maker in made]
             ends += self.add(problem, made, experts * block.count, A=reads)
         width = (block.active + block.always) * block.mlp
         operations = 6 * self.batch * tokens * width  # a gate is SiLU, five, and a multiplication
@@ -292,14 +292,14 @@ class _Maker:
 
 def _sum(sizes: Mapping[str, int], **factors: int) -> str:
     """Return the coordinate of a matrix that a sum of others is; letters without a size are omitted."""
-    return " + ".join(f"{factor}*{each}" for each, factor in factors.items() if each.upper() in sizes)
+    return " + ".join(f"{factor}*{letter}" for letter, factor in factors.items() if letter.upper() in sizes)
 
 
 def _reads(
     makers: tuple[str, ...], sizes: Mapping[str, int], made: Sequence[str], read: Sequence[str], **more: Any
 ) -> list[Read]:
     """Return the read of each maker; `sizes` of coordinates by their capital letters, and only those that occur."""
-    used = {each.lower(): size for each, size in sizes.items() if any(each.lower() in text for text in read)}
+    used = {letter.lower(): size for letter, size in sizes.items() if any(letter.lower() in text for text in read)}
     data = {"sizes": used, "made": list(made), "read": list(read)} | more
     return [Read.model_validate({"maker": maker} | data) for maker in makers]
 

@@ -160,7 +160,7 @@ class View:
         if not old.names:
             hit = start <= old.offset < start + size * step and (old.offset - start) % step == 0
             return self._with_axis(axis, Axis(size, (), (old.offset - start) // step)) if hit else None
-        name, inner = old.names[0], math.prod(self.sizes[each] for each in old.names[1:])
+        name, inner = old.names[0], math.prod(self.sizes[other] for other in old.names[1:])
         if inner > 1 and (step != 1 or start % inner or size % inner or old.offset):
             return self.without("a slice through a reshaped coordinate")
         if step != 1 and old.offset:
@@ -229,7 +229,7 @@ class View:
             Index(
                 terms=FrozenDict(
                     {
-                        name: math.prod(self.sizes[each] for each in axis.names[place + 1 :])
+                        name: math.prod(self.sizes[part] for part in axis.names[place + 1 :])
                         for place, name in enumerate(axis.names)
                     }
                 ),
@@ -271,18 +271,18 @@ class Layout:
 
     def read(self, view: View, problem: Problem, tensor: str) -> Read | None:
         """Return the read of an operand; None: the operand has no word of the view."""
-        found: View | None = view if self.shape is None else view.reshaped(self.shape)
-        assert found is not None
+        result: View | None = view if self.shape is None else view.reshaped(self.shape)
+        assert result is not None
         if self.order is not None:
-            found = found.transposed(self.order)
+            result = result.transposed(self.order)
         extents, spatial = shape_of(problem, tensor), len(self.pads)
-        if found.cut:
-            return found.read()
+        if result.cut:
+            return result.read()
         plain = len(extents) - spatial
-        found = found.reshaped((*extents[:plain], *found.shape[len(found.shape) - spatial :]))
+        result = result.reshaped((*extents[:plain], *result.shape[len(result.shape) - spatial :]))
         for place, pad in enumerate(self.pads):
-            found = None if found is None else found.padded(plain + place, pad, extents[plain + place])
-        return None if found is None else found.read()
+            result = None if result is None else result.padded(plain + place, pad, extents[plain + place])
+        return None if result is None else result.read()
 
 
 def layer_of(problem: Problem, operands: Operands, before: Sequence[str], count: int, alone: bool = True) -> Layer:
@@ -297,27 +297,27 @@ def layer_of(problem: Problem, operands: Operands, before: Sequence[str], count:
     """
     if len(before) > MAX_MAKERS:
         operands, alone = {}, False
-    found: dict[str, tuple[Read, ...]] = {}
+    by_tensor: dict[str, tuple[Read, ...]] = {}
     for tensor, (layout, made) in operands.items():
         if count > 1:
             made = [view.without(REPEATED) for view in made]
         elif layout is None:
             made = [view.without(f"{problem.name} reads {tensor} in another order") for view in made]
-        each = [(layout or Layout()).read(view, problem, tensor) for view in made]
-        kept = tuple(read for read in each if read is not None)
+        views_read = [(layout or Layout()).read(view, problem, tensor) for view in made]
+        kept = tuple(read for read in views_read if read is not None)
         if kept:
-            found[tensor] = kept
-    makers = dict.fromkeys(read.maker for reads in found.values() for read in reads)
+            by_tensor[tensor] = kept
+    makers = dict.fromkeys(read.maker for reads in by_tensor.values() for read in reads)
     lost = tuple(
-        Read(maker=each, cut=f"no operand of {problem.name} has words of it")
-        for each in (before if alone else ())
-        if each not in makers
+        Read(maker=maker, cut=f"no operand of {problem.name} has words of it")
+        for maker in (before if alone else ())
+        if maker not in makers
     )
     if lost:
         first = problem.operands[0].name
-        found = {first: (*found.get(first, ()), *lost)} | {k: v for k, v in found.items() if k != first}
+        by_tensor = {first: (*by_tensor.get(first, ()), *lost)} | {k: v for k, v in by_tensor.items() if k != first}
     after = (*before, *(maker for maker in makers if maker not in before))
-    return Layer(problem=problem, after=after, count=count, reads=FrozenDict(found))
+    return Layer(problem=problem, after=after, count=count, reads=FrozenDict(by_tensor))
 
 
 def result_of(problem: Problem, layout: Layout | None, shape: Shape | None, count: int) -> View:
@@ -332,26 +332,26 @@ def result_of(problem: Problem, layout: Layout | None, shape: Shape | None, coun
 
 def joined(views: Iterable[View]) -> tuple[View, ...]:
     """Return views without repetitions: one with the same words has the operators of both."""
-    found: dict[object, View] = {}
+    by_key: dict[object, View] = {}
     for view in views:
         words = tuple((tuple(sorted(terms.items())), offset) for terms, offset in view.made)
         key = view.maker, tuple(sorted(view.sizes.items())), words, view.axes, view.cut, view.reduced
-        old = found.get(key)
+        old = by_key.get(key)
         through = view.through if old is None else _in_order(old.through, view.through)
-        found[key] = replace(view, through=through, whole=view.whole if old is None else old.whole | view.whole)
-    return tuple(found.values())
+        by_key[key] = replace(view, through=through, whole=view.whole if old is None else old.whole | view.whole)
+    return tuple(by_key.values())
 
 
 def _in_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     """Return the operators of two ways, in an order that both have."""
-    found, place = list[str](), 0
-    for each in first:
-        if each in second[place:]:
-            end = second.index(each, place)
-            found += [other for other in second[place:end] if other not in found]
+    ordered, place = list[str](), 0
+    for name in first:
+        if name in second[place:]:
+            end = second.index(name, place)
+            ordered += [other for other in second[place:end] if other not in ordered]
             place = end + 1
-        found += [] if each in found else [each]
-    return (*found, *(other for other in second[place:] if other not in found))
+        ordered += [] if name in ordered else [name]
+    return (*ordered, *(other for other in second[place:] if other not in ordered))
 
 
 def passed(found: Iterable[View]) -> tuple[View, ...]:

@@ -34,19 +34,19 @@ class DMazeRunner:
         """
         space = task.space
         orders = [reuse_orders(task.problem)] * len(space.temporal_slots)
-        found, complete, empty = False, False, 0
-        while not complete and empty < PASSES and (found or not run.exhausted):
+        has_result, complete, empty = False, False, 0
+        while not complete and empty < PASSES and (has_result or not run.exhausted):
             complete = True
             empty += 1
             for placement in Placement.each(space, run.rng):
                 rows = self._candidates(placement, run)
                 for part in np.array_split(np.arange(len(rows)), 1 + len(rows) // 32) if len(rows) else ():
-                    found, empty = True, 0
+                    has_result, empty = True, 0
                     yield with_orders(rows.take(part), orders)
-                if run.exhausted and found:
+                if run.exhausted and has_result:
                     yield placement.start  # the driver stops here
                 complete &= not placement.subsampled
-        if not found:
+        if not has_result:
             raise NotConformableError("dmazerunner", (self._reason(task.problem),))
 
     def _candidates(self, placement: Placement, run: Run) -> Candidates:

@@ -59,13 +59,13 @@ class FactorFlow:
         while len(states):
             near, origin = task.space.neighbours(states)
             costs = yield near
-            found = self._values(task, near, costs)
-            best, least = _least(found, origin, len(states))
+            near_values = self._values(task, near, costs)
+            best, least = _least(near_values, origin, len(states))
             better = least < values * BETTER
             onward, lower = [near.take(best[better])], [least[better]]
             stuck = np.flatnonzero(~better)
             if self.options.ahead and len(stuck) and len(near):
-                far, beyond, value = yield from self._ahead(task, near, origin, found, stuck)
+                far, beyond, value = yield from self._ahead(task, near, origin, near_values, stuck)
                 saved = value < values[stuck] * BETTER
                 onward.append(far.take(beyond[saved]))
                 lower.append(value[saved])

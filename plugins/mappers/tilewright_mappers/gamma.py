@@ -51,7 +51,7 @@ class _Breeding:
     def founders(self, count: int) -> Candidates:
         """Draw mappings that fit; if there are too few, add copies with all factors outside."""
         drawn = [self.space.sample(self.rng, count) for _ in range(8)]
-        fit = Candidates.join([each.take(each.fits()) for each in drawn])
+        fit = Candidates.join([candidates.take(candidates.fits()) for candidates in drawn])
         missing = count - len(fit)
         if missing > 0:
             start = Placement.of(self.space, self.rng).start
@@ -134,9 +134,9 @@ class _Breeding:
         if self.space.factors == "ragged":
             return np.where((good & self.space.within(result))[:, None, None], result, trips)
         for slot in range(slots):
-            for each in range(dims):
-                here = np.flatnonzero((dim == each) & ((source == slot) | (target == slot)))
-                good[here] &= self.space.allowed(result[here], slot, each)
+            for dimension in range(dims):
+                here = np.flatnonzero((dim == dimension) & ((source == slot) | (target == slot)))
+                good[here] &= self.space.allowed(result[here], slot, dimension)
         return np.where(good[:, None, None], result, trips)
 
     def _swap(self, order: NDArray[np.int8]) -> None:

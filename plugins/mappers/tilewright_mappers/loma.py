@@ -45,16 +45,16 @@ def loop_factors(placement: Placement, row: Ints) -> list[Factor]:
     Args:
         row: trips [slot, dimension] of one mapping.
     """
-    found = []
+    factors = []
     for dim, source_slot in enumerate(placement.source_slot):
         if source_slot >= 0:
             lowest, rest = placement.space.slots[source_slot].lowest[dim], int(row[source_slot, dim])
             for prime, power in reversed(prime_powers(rest)):
                 for _ in range(power if prime > 1 else 0):
                     if rest // prime >= lowest:
-                        found.append((dim, prime))
+                        factors.append((dim, prime))
                         rest //= prime
-    return sorted(found)
+    return sorted(factors)
 
 
 def merged(factors: list[Factor], limit: int) -> list[Factor]:
@@ -85,11 +85,11 @@ def distinct_orders(factors: Sequence[Factor]) -> Iterator[tuple[Factor, ...]]:
         if len(head) == len(factors):
             yield head
             return
-        for each in count:
-            if count[each]:
-                count[each] -= 1
-                yield from extend((*head, each))
-                count[each] += 1
+        for factor in count:
+            if count[factor]:
+                count[factor] -= 1
+                yield from extend((*head, factor))
+                count[factor] += 1
 
     yield from extend(())
 

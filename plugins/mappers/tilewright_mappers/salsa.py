@@ -53,4 +53,4 @@ def _padded(placement: Placement, rows: Candidates) -> Ints:
     """Return the loop prime factors [n, loop, (dimension, trips)], padded with loops of one trip."""
     lists = [loop_factors(placement, row) for row in rows.trips]
     longest = max(1, *map(len, lists))
-    return np.array([each + [(0, 1)] * (longest - len(each)) for each in lists], dtype=np.int64)
+    return np.array([pairs + [(0, 1)] * (longest - len(pairs)) for pairs in lists], dtype=np.int64)

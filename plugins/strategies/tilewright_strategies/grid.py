@@ -29,20 +29,20 @@ class Grid:
         best: list[PointResult] = []
         for start in range(0, len(points), GROUP):
             group = points[start : start + GROUP]
-            found = yield [PointProposal(index, _needless(task, index, bounds, best)) for index in group]
-            best = _front([*best, *found])
+            results = yield [PointProposal(index, _needless(task, index, bounds, best)) for index in group]
+            best = _front([*best, *results])
 
 
 def _bounds(task: ExplorationTask, points: Sequence[int]) -> Bounds:
     """Return the bounds of all valid points."""
-    found: Bounds = {}
+    bounds: Bounds = {}
     if task.bounds is None:
-        return found
+        return bounds
     for number, index in enumerate(points):
         if task.architecture(index) is not None:
-            found[index] = task.bounds(index)
+            bounds[index] = task.bounds(index)
             task.report(f"bounds of {number + 1:,} points")
-    return found
+    return bounds
 
 
 def _needless(task: ExplorationTask, index: int, bounds: Bounds, best: Sequence[PointResult]) -> str | None:
@@ -66,8 +66,8 @@ def _surely_better(costs: tuple[float, ...], bounds: tuple[float, ...]) -> bool:
 
 def _front(results: Sequence[PointResult]) -> list[PointResult]:
     """Return the Pareto-optimal results."""
-    found = [result for result in results if math.isfinite(result.energy_pj)]
-    return [result for result in found if not any(_dominates(other.costs, result.costs) for other in found)]
+    finite = [result for result in results if math.isfinite(result.energy_pj)]
+    return [result for result in finite if not any(_dominates(other.costs, result.costs) for other in finite)]
 
 
 def _dominates(one: tuple[float, ...], other: tuple[float, ...]) -> bool:

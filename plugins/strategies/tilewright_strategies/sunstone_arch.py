@@ -44,15 +44,15 @@ class SunstoneArch:
             needed |= {machines[place][0] for place in np.unique(tiles.owner[tiles.maximal])}
             costs += layer.count * tiles.least()
         value = task.objective.value(*costs)
-        cost = {index: float(each) for (index, _), each in zip(machines, value, strict=True)}
-        found = yield [
+        cost = {index: float(figure) for (index, _), figure in zip(machines, value, strict=True)}
+        results = yield [
             PointProposal(index, "sunstone_arch: no tile needs its sizes") for index in points if index not in needed
         ]
         best = math.inf
         for index in sorted((index for index in points if index in needed), key=lambda index: cost[index]):
             why = "sunstone_arch: its best tile costs more than the best point" if cost[index] > best else None
-            found = yield [PointProposal(index, why)]
-            best = min(best, *(result.of(task.objective) for result in found))
+            results = yield [PointProposal(index, why)]
+            best = min(best, *(result.of(task.objective) for result in results))
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ class Tiles:
         innermost = [_innermost(problem, machine) for machine in machines]
         capacity = np.array(
             [
-                [_values(memory, tensor) for tensor, memory in zip(problem.tensors, each, strict=True)]
-                for each in innermost
+                [_values(memory, tensor) for tensor, memory in zip(problem.tensors, memories, strict=True)]
+                for memories in innermost
             ]
         )
-        price = np.array([_per_operation(problem, each) for each in innermost])
+        price = np.array([_per_operation(problem, memories) for memories in innermost])
         steps = [[size for size in range(1, full + 1) if full % size == 0] for full in problem.dimensions.values()]
         seen: dict[tuple[int, ...], int] = {(0,) * len(steps): 0}
         order = [(0,) * len(steps)]
@@ -142,22 +142,22 @@ class Tiles:
         dims = list(self.problem.dimensions)
         trips = np.array([self.problem.dimensions[name] for name in dims]) / self.shapes
         every = trips.prod(axis=1)
-        found = np.repeat((self.words * every[:, None])[:, None, :], len(self.problem.tensors), axis=1)
+        fills = np.repeat((self.words * every[:, None])[:, None, :], len(self.problem.tensors), axis=1)
         for number, tensor in enumerate(self.problem.tensors):
             own = [name in tensor.dimensions for name in dims]
-            found[:, number, number] = self.words[:, number] * trips[:, own].prod(axis=1)
-        return found
+            fills[:, number, number] = self.words[:, number] * trips[:, own].prod(axis=1)
+        return fills
 
 
 def _innermost(problem: Problem, machine: Architecture) -> list[Memory]:
     """Return for each tensor the memory nearest to the units. Raises InputError: there is none."""
-    found = []
+    memories = []
     for tensor in problem.tensors:
-        memory = next((each for cluster in reversed(machine.clusters[1:]) if (each := cluster.memory_for(tensor)) is not None), None)  # fmt: skip
+        memory = next((candidate for cluster in reversed(machine.clusters[1:]) if (candidate := cluster.memory_for(tensor)) is not None), None)  # fmt: skip
         if memory is None:
             raise InputError(f"strategy sunstone_arch: {machine.name} has no inner memory for {tensor.name}", hint="explore the grid")  # fmt: skip
-        found.append(memory)
-    return found
+        memories.append(memory)
+    return memories
 
 
 def _values(memory: Memory, tensor: Tensor) -> float:

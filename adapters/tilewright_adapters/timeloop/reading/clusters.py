@@ -68,11 +68,11 @@ def with_areas(
 
 def stated_areas(levels: Hierarchy) -> dict[str, float]:
     """Return the areas that components state themselves, per instance in square micrometres."""
-    found = {level.name: (level, "cluster_area") for level in levels.storage} | {
+    stated = {level.name: (level, "cluster_area") for level in levels.storage} | {
         levels.compute.name: (levels.compute, "area")
     }
-    areas = {name: level.number(key) or 0.0 for name, (level, key) in found.items()}
-    return {name: area / found[name][0].whole(("cluster_size",), 1) for name, area in areas.items() if area}
+    areas = {name: level.number(key) or 0.0 for name, (level, key) in stated.items()}
+    return {name: area / stated[name][0].whole(("cluster_size",), 1) for name, area in areas.items() if area}
 
 
 def with_wires(
@@ -206,15 +206,17 @@ def _memory(level: Component, energies: Energies | None) -> Memory:
     capacity = _capacity(level, word_bits, block)
     technology = _technology(level)
     table = energies.get(level.name, {}) if energies else {}
-    each = level.number("vector_access_energy")
-    if each is not None:
+    access_pj = level.number("vector_access_energy")
+    if access_pj is not None:
         table = {}  # the component's own attribute takes precedence
     elif energies is not None and not table:
         raise _without_energy(level, energies)
     else:  # also for actions that an energy table lacks
-        each = dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
+        access_pj = (
+            dram_pj(word_bits * block) if technology == "dram" else sram_pj(capacity or 0, word_bits, block, cluster)
+        )
     read, write, update = (
-        each if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
+        access_pj if (energy := pick(table, actions)) is None else energy for actions in (READ, WRITE, UPDATE)
     )
     energy_of: dict[str, Any] = {field: pick(table, actions) or 0.0 for field, actions in ENERGIES.items()}
     gate = str(level.fields["power_gated_at"].value or "") if "power_gated_at" in level.fields else ""

@@ -38,32 +38,32 @@ def estimates(levels: Hierarchy) -> Estimates:
     Raises:
         InputError: a class is unknown, has no technology node, or no estimator answers.
     """
-    found = Estimates()
+    answers = Estimates()
     for level in levels.storage:
         if not level.is_dummy and "vector_access_energy" not in level.fields:
             name, sizes = _storage(level)
-            _ask(level, name, sizes, {"read": "read_energy_pj", "write": "write_energy_pj"}, found)
+            _ask(level, name, sizes, {"read": "read_energy_pj", "write": "write_energy_pj"}, answers)
     if "energy" not in levels.compute.fields:
         name, sizes = _compute(levels.compute)
-        _ask(levels.compute, name, sizes, {"compute": "energy_per_operation_pj"}, found)
-    return found
+        _ask(levels.compute, name, sizes, {"compute": "energy_per_operation_pj"}, answers)
+    return answers
 
 
-def _ask(level: Component, name: str, sizes: dict[str, Attribute], figures: dict[str, str], found: Estimates) -> None:
+def _ask(level: Component, name: str, sizes: dict[str, Attribute], figures: dict[str, str], result: Estimates) -> None:
     answers: list[tuple[str, Answer]] = []
-    found.energies[level.name] = {}
+    result.energies[level.name] = {}
     for action, figure in figures.items():
         try:
             answer = current().ask(Question(name, sizes, action, _node(level), {}))
         except NotEstimatedError as error:
             raise level.where.error(f"{level.name}: {error.message}", hint="give its energies, or an ERT") from None
-        found.energies[level.name][action] = rounded(answer.estimate.energy_pj)
+        result.energies[level.name][action] = rounded(answer.estimate.energy_pj)
         answers.append((figure, answer))
     area = answers[0][1].estimate.area_um2
     if area is not None:
-        found.areas[level.name] = rounded(area)
+        result.areas[level.name] = rounded(area)
         answers.append(("area_um2", answers[0][1]))
-    found.records[level.name] = tuple(records(answers))
+    result.records[level.name] = tuple(records(answers))
 
 
 def _storage(level: Component) -> tuple[str, dict[str, Attribute]]:
@@ -117,8 +117,8 @@ def _node(level: Component) -> float:
     return float(match[1])
 
 
-def texts(found: Estimates) -> Iterator[str]:
+def texts(result: Estimates) -> Iterator[str]:
     """Yield sentences that name the estimator of each energy."""
-    for name in dict.fromkeys(estimated.estimator for told in found.records.values() for estimated in told):
-        of = [level for level, told in found.records.items() if any(estimated.estimator == name for estimated in told)]
+    for name in dict.fromkeys(estimated.estimator for told in result.records.values() for estimated in told):
+        of = [level for level, told in result.records.items() if any(estimated.estimator == name for estimated in told)]
         yield f"no energy table (ERT) is given: the energies of {', '.join(of)} are estimates of {name}"

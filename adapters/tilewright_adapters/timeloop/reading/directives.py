@@ -137,10 +137,10 @@ def read_directives(
 ) -> Directives:
     """Return the directives by level; levels that only unroll keep nothing. Raises InputError."""
     dims = problem.dimension_names
-    found = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
+    by_level = {name: LevelDirectives([], temporal_order=dims, spatial_order=dims) for name in levels.names}
     directives = [checked(directive) for directive in said if directive.kind in KINDS.values()]
     for name, (_, bypass) in keeping(directives, problem, levels, parallel).items():
-        found[name].keep = [] if name in levels.dummies else [t for t in problem.tensor_names if t not in bypass]
+        by_level[name].keep = [] if name in levels.dummies else [t for t in problem.tensor_names if t not in bypass]
     gathered: dict[tuple[str, str], _Gathered] = {}
     for directive in sorted(directives, key=lambda each: each.is_rule):
         if directive.kind != "bypass":
@@ -148,8 +148,8 @@ def read_directives(
     warnings = list(ignored(directives))
     for (target, kind), loops in gathered.items():
         warnings += loops.guesses(dims)
-        loops.apply_defaults(found[target], kind, problem)
-    return Directives(where, found, tuple(warnings))
+        loops.apply_defaults(by_level[target], kind, problem)
+    return Directives(where, by_level, tuple(warnings))
 
 
 Parallel = Sequence[Sequence[tuple[tuple[str, ...], frozenset[str]]]]

@@ -42,7 +42,10 @@ def read_energies(section: Cursor) -> Energies:
 def one_for_all(energies: Energies) -> Energies:
     """Return a table in which every action of a component costs as much as its dearest one, as before June 2021."""
     names = (READ[-1], WRITE[-1], COMPUTE[-1], *WIRE)
-    return {component: dict.fromkeys(names, max(found.values(), default=0.0)) for component, found in energies.items()}
+    return {
+        component: dict.fromkeys(names, max(by_action.values(), default=0.0))
+        for component, by_action in energies.items()
+    }
 
 
 def read_areas(section: Cursor) -> dict[str, float]:
@@ -51,22 +54,24 @@ def read_areas(section: Cursor) -> dict[str, float]:
     The result is empty if all areas are 0, which means unknown.
     """
     tables = section.fields("ART").get("tables")
-    found: dict[str, float] = {}
+    areas: dict[str, float] = {}
     if tables is None:
-        return found
+        return areas
     if isinstance(tables.value, dict):  # version 0.2
         rows = [(str(name), tables.child(name)) for name in tables.value]
     else:
-        listed = [each.fields("an area table") for each in tables.items("tables")]
+        listed = [table.fields("an area table") for table in tables.items("tables")]
         rows = [
-            (each["name"].text("a component's name"), each["area"]) for each in listed if {"name", "area"} <= set(each)
+            (fields["name"].text("a component's name"), fields["area"])
+            for fields in listed
+            if {"name", "area"} <= set(fields)
         ]
     for name, cursor in rows:
         area = cursor.number("area")
         if not 0 <= area <= 1e15:
             raise cursor.error(f"area is {area:g}; expected 0 to 1e15")
-        found[_component(name)] = max(found.get(_component(name), 0.0), area)
-    return found if any(found.values()) else {}
+        areas[_component(name)] = max(areas.get(_component(name), 0.0), area)
+    return areas if any(areas.values()) else {}
 
 
 def _component(name: str) -> str:

@@ -213,17 +213,19 @@ def _connected(components: list[Component]) -> list[Component]:
     Raises:
         InputError: A network is unknown or of another class, or two levels do not name the same one for all directions.
     """
-    found = {component.name: component for component in components}
+    by_name = {component.name: component for component in components}
     levels = [component.name for component in components if _is(component.kind, _MEMORY_CLASSES + _COMPUTE_CLASSES)]
     for outer, inner in itertools.pairwise(levels):
         ends = ((outer, ("network_read", "network_update")), (inner, (*_INWARDS, *_BACK)))
-        given = {key: found[level].fields[key] for level, keys in ends for key in keys if key in found[level].fields}
+        given = {
+            key: by_name[level].fields[key] for level, keys in ends for key in keys if key in by_name[level].fields
+        }
         if not given:
             continue
         names = {cursor.text("a network") for cursor in given.values()}
         inwards, back = (any(key in given for key in keys) for keys in (_INWARDS, _BACK))
         whole = "network_read" in given and inwards and ("network_update" in given) is back
-        network = found.get(names.pop())
+        network = by_name.get(names.pop())
         if names or not whole or network is None or network.kind.lower() not in _LEGACY:
             raise next(iter(given.values())).error(
                 f"the networks between {outer} and {inner} are not supported: they could change results",
@@ -232,10 +234,10 @@ def _connected(components: list[Component]) -> list[Component]:
         list(_check_attributes(network, _READ_NETWORK))
         energies = {key: cursor for key, cursor in network.fields.items() if key in _NETWORK}
         for name, added, gone in ((outer, energies, _NETWORK), (inner, {}, set[str]())):
-            kept = {key: cursor for key, cursor in found[name].fields.items() if key not in given.keys() | gone}
-            found[name] = replace(found[name], fields=kept | added)
-        found[network.name] = replace(network, kind="")
-    return [found[component.name] for component in components if found[component.name].kind]
+            kept = {key: cursor for key, cursor in by_name[name].fields.items() if key not in given.keys() | gone}
+            by_name[name] = replace(by_name[name], fields=kept | added)
+        by_name[network.name] = replace(network, kind="")
+    return [by_name[component.name] for component in components if by_name[component.name].kind]
 
 
 def _with_default_mesh(compute: Component, inner: Component, warnings: list[str]) -> Component:
@@ -364,7 +366,7 @@ def computed(
     for _ in own:  # an attribute may use one that follows it
         before = {name: cursor.value for name, cursor in result.items()}
         for name, cursor in result.items():
-            others = outside | {key: each.value for key, each in result.items() if key != name}
+            others = outside | {key: field.value for key, field in result.items() if key != name}
             result[name] = cursor.with_value(resolved(cursor.value, others))
         if before == {name: cursor.value for name, cursor in result.items()}:
             break

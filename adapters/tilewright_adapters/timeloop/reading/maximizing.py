@@ -50,5 +50,5 @@ def maximal(sizes: Mapping[str, int], names: Sequence[str], capacity: int) -> di
                         best, most = (*inner[:place], inner[place] * prime, *inner[place + 1 :]), prime * count
         return best, most
 
-    found, _ = allocated(tuple(sizes[name] for name in names), capacity)
-    return dict(zip(names, found, strict=True))
+    trips, _ = allocated(tuple(sizes[name] for name in names), capacity)
+    return dict(zip(names, trips, strict=True))

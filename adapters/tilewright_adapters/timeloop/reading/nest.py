@@ -33,13 +33,13 @@ def parse_nest(text: str, source: str) -> Document:
     """Return a `mapping` section with directives for each level. Raises InputError with the line."""
     levels: list[_PrintedLevel] = []
     for number, line in enumerate(text.splitlines(), start=1):
-        if found := _LEVEL.fullmatch(line):
-            if _TENSOR.sub("", found[2]).strip():
-                raise InputError(f"cannot read the tensors of a level: '{found[2]}'", location=Location(source, number))
-            levels.append(_PrintedLevel(found[1], number, _TENSOR.findall(found[2])))
-        elif (found := _LOOP.fullmatch(line)) and levels:
-            factor = f"{found[1]}={found[2]}" + (f",{found[3]}" if found[3] else "")
-            levels[-1].loops[found[4] or ""].append((found[1], factor))
+        if match := _LEVEL.fullmatch(line):
+            if _TENSOR.sub("", match[2]).strip():
+                raise InputError(f"cannot read the tensors of a level: '{match[2]}'", location=Location(source, number))
+            levels.append(_PrintedLevel(match[1], number, _TENSOR.findall(match[2])))
+        elif (match := _LOOP.fullmatch(line)) and levels:
+            factor = f"{match[1]}={match[2]}" + (f",{match[3]}" if match[3] else "")
+            levels[-1].loops[match[4] or ""].append((match[1], factor))
         elif not _SAYS_NOTHING.fullmatch(line):
             raise InputError(
                 f"not a line of Timeloop's printed loop nest: '{line[:80]}'",
@@ -57,12 +57,12 @@ def parse_nest(text: str, source: str) -> Document:
 
 def _directives(level: _PrintedLevel) -> list[dict[str, Any]]:
     keep = {"keep_only": level.keep} if level.keep else {"bypass": ["*"]}
-    found: list[dict[str, Any]] = [{"target": level.name, "type": "dataspace"} | keep]
+    directives: list[dict[str, Any]] = [{"target": level.name, "type": "dataspace"} | keep]
     steps, x, y = (level.loops[axis][::-1] for axis in ("", "X", "Y"))
     for kind, loops in (("temporal", steps), ("spatial", [*x, *y])):
         if loops:
             said = {"factors": [factor for _, factor in loops], "permutation": [name for name, _ in loops]}
-            found.append({"target": level.name, "type": kind} | said)
+            directives.append({"target": level.name, "type": kind} | said)
     if x or y:
-        found[-1]["split"] = len(x)
-    return found
+        directives[-1]["split"] = len(x)
+    return directives

@@ -197,7 +197,7 @@ class _Walk:
         spatial = fields["spatial"].fields("spatial") if "spatial" in fields and fields["spatial"].value else {}
         refuse_unknown(spatial, {"meshX", "meshY"}, "spatial")
         counts = []
-        known = {**self.values, **{each: cursor.value for each, cursor in self.inherited.items()}}
+        known = {**self.values, **{key: cursor.value for key, cursor in self.inherited.items()}}
         for axis in ("meshX", "meshY"):
             given = spatial.get(axis)
             count = given.with_value(resolved(given.value, known)) if given else None

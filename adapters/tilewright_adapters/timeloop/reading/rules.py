@@ -276,7 +276,7 @@ def _gather(loops: _Loops, rule: ParsedDirective, problem: Problem, notes: Notes
 
 def _both(one: TripRange, other: TripRange, where: Cursor, name: str) -> TripRange:
     least = max(one.min, other.min)
-    most = min((each.max for each in (one, other) if each.max is not None), default=None)
+    most = min((trips.max for trips in (one, other) if trips.max is not None), default=None)
     if most is not None and most < least:
         raise where.error(f"factors of {name} contradict each other")
     return TripRange(min=least, max=most)
@@ -352,7 +352,7 @@ def _maximize(loops: Mapping[tuple[str, str], _Loops], problem: Problem, tree: N
 
 def _groups(cursor: Cursor, problem: Problem) -> list[tuple[str, ...]]:
     """Return the groups of dimensions of a `maximize_dims`. Raises InputError."""
-    nested = isinstance(cursor.value, list) and any(isinstance(each, list) for each in cursor.value)
+    nested = isinstance(cursor.value, list) and any(isinstance(item, list) for item in cursor.value)
     parts = cursor.items("maximize_dims") if nested else [cursor]
     return [part.names("dimension", problem.dimension_names) for part in parts]
 

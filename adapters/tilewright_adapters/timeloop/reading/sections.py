@@ -132,7 +132,7 @@ class Sections:
             return dict(self.given)
         parts = section.items("variables") if isinstance(section.value, list) else [section]
         values = dict(self.given)
-        for name, cursor in (each for part in parts for each in part.fields("variables").items()):
+        for name, cursor in (item for part in parts for item in part.fields("variables").items()):
             if name not in self.given:
                 values[name] = resolved(cursor.value, values)
         return values
@@ -183,7 +183,7 @@ class Sections:
             self.warnings.append(told)
             return
         several = isinstance(given.value, list)
-        words = [each.text("a metric") for each in (given.items("metrics") if several else [given])]
+        words = [metric.text("a metric") for metric in (given.items("metrics") if several else [given])]
         names = [_METRICS.get(word, word) for word in words]
         if self.objective not in (None, names[0]):
             raise given.error(f"optimization_metrics is repeated: {names[0]} after {self.objective}")

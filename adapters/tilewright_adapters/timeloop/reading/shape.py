@@ -82,8 +82,8 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     values = sections.variables()
     given = fields["instance"].fields("instance") if "instance" in fields else fields
     sizes = {
-        name: each.with_value(resolved(each.value, values)) if values and isinstance(each.value, str) else each
-        for name, each in given.items()
+        name: value.with_value(resolved(value.value, values)) if values and isinstance(value.value, str) else value
+        for name, value in given.items()
     }
     coefficients = _coefficients(parts.get("coefficients"))
     _check_instance(sizes, {*dimensions, *coefficients}, sections)
@@ -106,12 +106,12 @@ def value_bits(section: Cursor, problem: Problem) -> dict[str, int]:
     fields = section.fields("problem") if isinstance(section.value, dict) else {}
     given = fields["instance"].fields("instance") if "instance" in fields else fields
     common = [given[key].whole(key) for key in _COMMON if key in given]
-    found = dict.fromkeys(problem.tensor_names, common[0]) if common else {}
+    by_tensor = dict.fromkeys(problem.tensor_names, common[0]) if common else {}
     if "bitwidths" not in given:
-        return found
+        return by_tensor
     widths = given["bitwidths"].fields("bitwidths")
     refuse_unknown(widths, problem.tensor_names, "bitwidths")
-    return found | {name: width.whole(f"bit width of {name}") for name, width in widths.items()}
+    return by_tensor | {name: width.whole(f"bit width of {name}") for name, width in widths.items()}
 
 
 def _size(name: str, given: Cursor) -> int:
@@ -173,7 +173,7 @@ def _check_instance(sizes: dict[str, Cursor], known: set[str], sections: Section
         if name in known | _IN_INSTANCE | {"shape", "instance"}:
             continue
         meant = suggestion(name, known)
-        written = next((each for each in known if each.lower() == name.lower()), None)
+        written = next((known_name for known_name in known if known_name.lower() == name.lower()), None)
         if meant and written is None:
             raise cursor.error(f"'{name}' is not a dimension or coefficient{meant}")
         place = cursor.document.locate(cursor.path)

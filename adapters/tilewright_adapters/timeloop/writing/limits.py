@@ -66,14 +66,14 @@ def limits(inputs: InputSet, plan: Outline, at_least: bool) -> list[LevelConstra
         return []
     if rules.storage or constraints.uneven:
         plan.refuse("uneven", constraints.name, "storage entries of one level at several loops; Timeloop has one level")
-    found = _in_time(rules, problem, plan) + _in_space(rules, problem, architecture, plan)
-    found += _keeps(rules, problem, plan)
-    for limit in found:
+    bounds = _in_time(rules, problem, plan) + _in_space(rules, problem, architecture, plan)
+    bounds += _keeps(rules, problem, plan)
+    for limit in bounds:
         for name, trips in limit.factors.items():
             if trips.min > 1 and trips.min != trips.max and not at_least:
                 where = plan.storage[limit.level].name
                 plan.refuse("at_least", where, f"{name} has a lower bound of {trips.min}; v0.3 has upper bounds only")
-    return found
+    return bounds
 
 
 def _allowed(only: tuple[str, ...] | None, problem: Problem) -> list[str]:
@@ -168,7 +168,7 @@ def _keeps(rules: Variant, problem: Problem, plan: Outline) -> list[LevelConstra
     """
     result = []
     for level, storage in enumerate(plan.storage[1:], start=1):
-        rule = next((each for each in rules.keep if each.memory == storage.memory.name), None)
+        rule = next((candidate for candidate in rules.keep if candidate.memory == storage.memory.name), None)
         choices = {tensor.name: _kept(tensor, storage.memory, rule, problem) for tensor in problem.tensors}
         keep, bypass = (tuple(name for name, said in choices.items() if said == word) for word in ("keep", "bypass"))
         result.append(LevelConstraint(level, "bypass", keep=keep, bypass=bypass))

@@ -215,9 +215,9 @@ def _targets(plan: Outline, rules: list[LevelConstraint]) -> Iterator[dict[str, 
 
 def factors(loops: list[LoopBounds], plan: Outline) -> list[str]:
     """Return a factor of every dimension: `K=4`, or `K=5,3` if the last has only 3."""
-    found = {loop.dimension: loop for loop in loops}
+    by_dimension = {loop.dimension: loop for loop in loops}
     result = []
     for name, letter in plan.letters.items():
-        loop = found.get(name, LoopBounds(name, 1, 1))
+        loop = by_dimension.get(name, LoopBounds(name, 1, 1))
         result.append(f"{letter}={loop.end}" + (f",{loop.last}" if loop.last != loop.end else ""))
     return result

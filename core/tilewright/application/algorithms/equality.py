@@ -111,12 +111,12 @@ class _Run:
 
     def _old(self, step: Problem, points: Ints) -> dict[str, Ints]:
         """Return the problem's dimension indices at each point of a step, {name: [point]}."""
-        found = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
+        values = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
         for at, name in enumerate(step.dimension_names):
             names = self.alternative.dimensions[name]
             index = np.unravel_index(points[at], [self.problem.dimensions[each] for each in names]) if names else ()
-            found |= {each: np.asarray(part, dtype=np.int64) for each, part in zip(names, index, strict=True)}
-        return found
+            values |= {each: np.asarray(part, dtype=np.int64) for each, part in zip(names, index, strict=True)}
+        return values
 
     def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:
         """Return the address in the problem's tensor of the word that each point touches, [point]."""

@@ -69,7 +69,7 @@ def choices(
         architecture: the architecture the steps were mapped onto.
         objective: the metric that decides which offer is best.
     """
-    found = []
+    chosen = []
     for distinct in expansion.network.distinct():
         mine = []
         for offer in expansion.offers:
@@ -79,8 +79,8 @@ def choices(
                 mine.append(Choice(offer, steps, _moved(offer, architecture) if counted else Cost()))
         able = [(total.of(objective), at) for at, choice in enumerate(mine) if (total := choice.total) is not None]
         best = min(able, default=(0.0, -1))[1]
-        found += [Choice(choice.offer, choice.steps, choice.moved, at == best) for at, choice in enumerate(mine)]
-    return tuple(found)
+        chosen += [Choice(choice.offer, choice.steps, choice.moved, at == best) for at, choice in enumerate(mine)]
+    return tuple(chosen)
 
 
 def _steps(offer: Offer, layers: MappingOf[str, MappedLayer]) -> Cost | None:

@@ -50,12 +50,12 @@ class Setting:
 
 def settings_of(kind: type) -> dict[str, Setting]:
     """Return the settings that a class of `tilewright.application.api.settings` defines, by name."""
-    found = {}
+    settings = {}
     for name, hint in kind.__annotations__.items():
         words = get_args(hint)
         annotation, setting = words if len(words) == 2 else get_args(words[0])  # in Required[...]
-        found[name] = replace(setting, name=name, annotation=annotation.__forward_arg__)
-    return found
+        settings[name] = replace(setting, name=name, annotation=annotation.__forward_arg__)
+    return settings
 
 
 def documented(settings: MappingOf[str, Setting]) -> str:

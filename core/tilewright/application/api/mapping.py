@@ -82,15 +82,15 @@ def _built(algorithms: str | Sequence[str], options: MappingOf[str, Any] | None)
     """
     names = names_of("algorithms", algorithms)
     of_each = options_by_name(options, names, "algorithm_options")
-    found = []
+    built = []
     for name in names:
         registration = installed().find(AlgorithmSpec, name)
         record = record_of(registration, of_each[name])
         try:
-            found.append(BuiltAlgorithm(record, installed().make(AlgorithmSpec, name, of_each[name])))
+            built.append(BuiltAlgorithm(record, installed().make(AlgorithmSpec, name, of_each[name])))
         except PluginError as error:
-            found.append(BuiltAlgorithm(record, None, error))
-    return found
+            built.append(BuiltAlgorithm(record, None, error))
+    return built
 
 
 @checked

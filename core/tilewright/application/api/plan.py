@@ -220,7 +220,7 @@ def _given(
     works, hardware = _several(work), _several(arch)
     chosen, notation, reading = words["constraints"], words["notation"], words["reading"]
     foreign_hardware = len(hardware) > 1 or is_foreign(hardware[0])
-    theirs = [is_foreign(each, notation) for each in works]
+    theirs = [is_foreign(source, notation) for source in works]
     if (notation or reading) and not foreign_hardware and not any(theirs):
         raise InputError(
             "none of the files is another tool's", hint="leave --from, --set, --dense, --one-energy and --dataflow out"
@@ -232,18 +232,18 @@ def _given(
         return network, architecture, constraints, objective
     if all(theirs):
         layers = None
-        found = foreign(works, hardware, notation, reading)
+        inputs = foreign(works, hardware, notation, reading)
     else:
         layers, _ = _network(works, theirs, notation, reading)
-        found = foreign(layers if chosen is None else None, hardware, notation, reading)
-    layers = found.workload or layers
+        inputs = foreign(layers if chosen is None else None, hardware, notation, reading)
+    layers = inputs.workload or layers
     assert layers is not None  # both sources were given
     layers = _mappable(layers)
-    assert found.architecture is not None  # some layer was read together with it
-    rules = found.constraints or NO_CONSTRAINTS
+    assert inputs.architecture is not None  # some layer was read together with it
+    rules = inputs.constraints or NO_CONSTRAINTS
     if chosen is not None:
-        rules = load_constraints(chosen, found.architecture)
-    return layers, found.architecture, rules, found.objective
+        rules = load_constraints(chosen, inputs.architecture)
+    return layers, inputs.architecture, rules, inputs.objective
 
 
 def warn_of_inputs(workload: Workload, configuration: RunConfiguration) -> None:
@@ -277,7 +277,7 @@ def _several(source: Sources) -> list[Any]:
     """
     if not isinstance(source, list | tuple):
         return [source]
-    if not source or (len(source) > 1 and not all(isinstance(each, str | os.PathLike) for each in source)):
+    if not source or (len(source) > 1 and not all(isinstance(item, str | os.PathLike) for item in source)):
         raise InputError(
             "a list of sources must contain only files", hint="give file names, or a single name or object"
         )
@@ -295,9 +295,9 @@ def _network(
         InputError: A source is invalid, or Tilewright's files are mixed with those of another tool.
     """
     if all(theirs):
-        found = foreign(works, [], notation, reading)
-        assert found.workload is not None
-        return _mappable(found.workload), found.objective
+        inputs = foreign(works, [], notation, reading)
+        assert inputs.workload is not None
+        return _mappable(inputs.workload), inputs.objective
     if any(theirs):
         raise InputError("some of these files are Tilewright's and some another tool's", hint="map them in two calls")
     parts = [load_workload(work) for work in works]
@@ -311,7 +311,7 @@ def _network(
         raise InputError(
             f"two layers are called {twice}", hint="give them names of their own, or map them in two calls"
         )
-    unmapped = tuple(each for part in parts for each in part.unmapped)
+    unmapped = tuple(operator for part in parts for operator in part.unmapped)
     name, content = "+".join(part.name for part in parts), Workload.content_of(parts)
     return _mappable(Workload(name=name, content=content, layers=layers, unmapped=unmapped)), None
 

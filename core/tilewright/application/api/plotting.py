@@ -75,17 +75,17 @@ def drawings_of(source: str | os.PathLike[str], exploration: str | None) -> dict
     if path.suffix in STORES:
         return _methods(explored(path, exploration).plot)
     try:
-        found = load(source) if is_file(source) else load_architecture(source)
+        loaded = load(source) if is_file(source) else load_architecture(source)
     except UnknownNameError as error:
         raise UnknownNameError(f"there is no file or folder {source}, and {error.message}", hint=error.hint) from None
-    if isinstance(found, MappedProblem):
+    if isinstance(loaded, MappedProblem):
         drawings: dict[str, Callable[[], Drawing]] = {
-            "mapping": partial(draw, found),
-            "architecture": partial(draw, found.architecture),
+            "mapping": partial(draw, loaded),
+            "architecture": partial(draw, loaded.architecture),
         }
-        return drawings | {kind: partial(_evaluated, found, kind) for kind in ReportPlots.kinds}
-    if isinstance(found, Architecture):
-        return {"architecture": partial(draw, found)}
+        return drawings | {kind: partial(_evaluated, loaded, kind) for kind in ReportPlots.kinds}
+    if isinstance(loaded, Architecture):
+        return {"architecture": partial(draw, loaded)}
     raise InputError(f"{source} cannot be drawn", hint="give an architecture, or a mapping file that `map -o` wrote")
 
 

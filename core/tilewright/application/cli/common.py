@@ -106,7 +106,7 @@ def integers(text: str | None, option: str) -> list[int] | None:
     from tilewright.errors import InputError
 
     try:
-        return None if text is None else [int(each) for each in text.split(",")]
+        return None if text is None else [int(part) for part in text.split(",")]
     except ValueError:
         raise InputError(f"{option} {text}: expected integers", hint=f"such as {option} 3,1") from None
 

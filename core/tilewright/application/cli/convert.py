@@ -65,8 +65,8 @@ def convert_command(
         if others:
             notes.append(f"warning: {output} also has {', '.join(others)}, which this conversion did not write")
         notes.append(f"written to {output}: {', '.join(made.files)} (by {' and '.join(made.adapters)})")
-    for each in () if quiet else notes:
-        note(each)
+    for text in () if quiet else notes:
+        note(text)
     if json:
         print_json(_data(made.route[0], target, made, output))
     elif output is None:
@@ -76,10 +76,10 @@ def convert_command(
 def _data(
     source: str | None, target: str, made: Conversion | None = None, output: Path | None = None
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {"schema_version": 1, "from": source, "to": target, "refused": False, "reasons": []}
+    data: dict[str, Any] = {"schema_version": 1, "from": source, "to": target, "refused": False, "reasons": []}
     if made is None:
-        return found
-    return found | {
+        return data
+    return data | {
         "route": list(made.route),
         "adapters": list(made.adapters),
         "files": [

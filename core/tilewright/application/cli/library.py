@@ -53,12 +53,12 @@ def show_command(
     from tilewright.application.cli.common import note, print_json
     from tilewright.files import write_text
 
-    found = tw.load(name)
+    entry = tw.load(name)
     shipped = tw.library.text(name)
     if json:
-        print_json((found if shipped is None else type(found).from_yaml(shipped)).to_data())
+        print_json((entry if shipped is None else type(entry).from_yaml(shipped)).to_data())
         return
-    text = found.to_yaml() if shipped is None else shipped
+    text = entry.to_yaml() if shipped is None else shipped
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -81,12 +81,12 @@ def layers_command(
     from tilewright.application.api.load import load_workload
     from tilewright.application.cli.common import note
 
-    found = load_workload(workload)
+    layers = load_workload(workload)
     if output is not None:
-        _write_graph(found, output)
+        _write_graph(layers, output)
         if not quiet:
-            note(f"written to {output}: {len(found.layers)} layers, {found.graph.number_of_edges()} edges")
-    _print_layers(found, json)
+            note(f"written to {output}: {len(layers.layers)} layers, {layers.graph.number_of_edges()} edges")
+    _print_layers(layers, json)
 
 
 def _list(json: bool, archs: bool = True, workloads: bool = True) -> None:

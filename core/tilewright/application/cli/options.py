@@ -43,13 +43,20 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, list(args))
         order: list[Any] = [] if ctx.resilient_parsing else self.make_parser(ctx).parse_args(args=list(args))[2]
-        for each in order:
-            if each.param_type_name == "option" and not each.multiple and not each.is_flag and order.count(each) > 1:
+        for parameter in order:
+            if (
+                parameter.param_type_name == "option"
+                and not parameter.multiple
+                and not parameter.is_flag
+                and order.count(parameter) > 1
+            ):
                 from tilewright.errors import CallError
 
-                form = f"{each.opts[0]} {each.metavar or 'VALUE'}"
+                form = f"{parameter.opts[0]} {parameter.metavar or 'VALUE'}"
                 once = f"separate its values by commas: {form}" if "," in form else f"keep one of them: {form}"
-                raise CallError(f"{ctx.command_path}: {each.opts[0]} is given {order.count(each)} times", hint=once)
+                raise CallError(
+                    f"{ctx.command_path}: {parameter.opts[0]} is given {order.count(parameter)} times", hint=once
+                )
         return rest
 
 

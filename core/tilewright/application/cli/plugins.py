@@ -33,7 +33,7 @@ def list_command(json: options.Json = False) -> None:
 
     registry = installed()
     rows = [_row(registration) for registration in registry.registrations]
-    broken = [str(each) for each in registry.broken]
+    broken = [str(failure) for failure in registry.broken]
     if json:
         print_json({"schema_version": 1, "plugins": rows, "broken": broken})
     else:
@@ -46,11 +46,11 @@ def show_command(name: Name, json: options.Json = False) -> None:
     from tilewright.application.cli.common import print_json
     from tilewright.plugin.registry import installed
 
-    found = _named(installed(), name)
+    registrations = _named(installed(), name)
     if json:
-        print_json({"schema_version": 1, "plugins": [_details(each) for each in found]})
+        print_json({"schema_version": 1, "plugins": [_details(each) for each in registrations]})
     else:
-        for registration in found:
+        for registration in registrations:
             _print_details(_details(registration))
 
 
@@ -133,18 +133,18 @@ def _named(registry: Registry, name: str) -> list[Registration]:
     from tilewright.errors import UnknownPluginError
     from tilewright.plugin.specs import KINDS
 
-    found = []
+    registrations = []
     for kind in KINDS:
         if any(name in (registration.spec.name, registration.long_name) for registration in registry.of_kind(kind)):
-            found.append(registry.find(kind, name))
-    if not found:
+            registrations.append(registry.find(kind, name))
+    if not registrations:
         from tilewright.schema.document import suggestion
 
         names = sorted({registration.spec.name for registration in registry.registrations})
         raise UnknownPluginError(
             f"no plugin is called '{name}'{suggestion(name, names)}; installed: {', '.join(names)}"
         )
-    return found
+    return registrations
 
 
 def _row(registration: Registration) -> dict[str, Any]:
@@ -172,7 +172,9 @@ def _details(registration: Registration) -> dict[str, Any]:
         "capabilities": spec.capabilities.model_dump(mode="json"),
         "options": options,
         "starts_with": list(getattr(spec, "starts_with", ())),
-        "approximations": {each.code: each.meaning for each in getattr(spec, "approximations", ())},
+        "approximations": {
+            approximation.code: approximation.meaning for approximation in getattr(spec, "approximations", ())
+        },
     }
 
 
@@ -223,7 +225,7 @@ def _plain(default: Any) -> str:
     return "none" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _check(found: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
+def _check(registrations: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
     """Run the conformance kit; exit with code 3 if a contract is violated."""
     from tilewright.application.cli.common import print_json, print_tables
     from tilewright.tables import Column, Table
@@ -231,7 +233,7 @@ def _check(found: list[Registration], options: dict[str, Any], sources: list[str
 
     outcomes = [
         (registration.spec.kind, outcome)
-        for registration in found
+        for registration in registrations
         for outcome in check_plugin(registration, options=options, sources=sources)
     ]
     broken = sum(not outcome.ok for _, outcome in outcomes)
@@ -249,7 +251,7 @@ def _check(found: list[Registration], options: dict[str, Any], sources: list[str
         print_json({"schema_version": 1, "checks": rows})
     else:
         table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))
-        for kind, each in outcomes:
-            table.add_row(f"{kind} {each.plugin}", each.check, each.status, " ".join(each.message.split()))
+        for kind, outcome in outcomes:
+            table.add_row(f"{kind} {outcome.plugin}", outcome.check, outcome.status, " ".join(outcome.message.split()))
         print_tables(table, f"{len(outcomes) - broken} of {len(outcomes)} checks passed")
     raise typer.Exit(3 if broken else 0)

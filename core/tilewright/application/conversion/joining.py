@@ -27,29 +27,29 @@ def joined(seen: Seen) -> Architecture | None:
             for at in range(len(cluster.memories))
         ]
         clusters.append(cluster.model_copy(update={"memories": tuple(memories)}))
-    found = first.model_copy(update={"clusters": tuple(clusters)})
-    return found if all(_agrees(found, problem, architecture) for problem, architecture in seen) else None
+    machine = first.model_copy(update={"clusters": tuple(clusters)})
+    return machine if all(_agrees(machine, problem, architecture) for problem, architecture in seen) else None
 
 
 def _memory(seen: Sequence[tuple[Problem, Memory]]) -> Memory:
     """Return the memory with the rule of all layers, or with the names of their tensors."""
     memory = seen[0][1]
     update: dict[str, object] = {}
-    if any(each.holds != memory.holds for _, each in seen):
+    if any(other.holds != memory.holds for _, other in seen):
         update["holds"] = tuple(
-            dict.fromkeys(t.name for problem, each in seen for t in problem.tensors if each.may_hold(t))
+            dict.fromkeys(t.name for problem, other in seen for t in problem.tensors if other.may_hold(t))
         )
-    if any(each.bits_per_value != memory.bits_per_value for _, each in seen):
-        widths = {t.name: each.bits_of(t) for problem, each in seen for t in problem.tensors}
+    if any(other.bits_per_value != memory.bits_per_value for _, other in seen):
+        widths = {t.name: other.bits_of(t) for problem, other in seen for t in problem.tensors}
         update["bits_per_value"] = FrozenDict({name: bits for name, bits in widths.items() if bits != memory.word_bits})
     return memory.model_copy(update=update)
 
 
-def _agrees(found: Architecture, problem: Problem, own: Architecture) -> bool:
+def _agrees(joint: Architecture, problem: Problem, own: Architecture) -> bool:
     """Return whether a problem's tensors have the same memories and widths on both."""
     return all(
         (one.may_hold(tensor), one.bits_of(tensor)) == (other.may_hold(tensor), other.bits_of(tensor))
-        for one, other in zip(found.memories, own.memories, strict=True)
+        for one, other in zip(joint.memories, own.memories, strict=True)
         for tensor in problem.tensors
     )
 

@@ -116,12 +116,12 @@ def read_detected(
     fits = [fit for fit in fits if fit[0] in owning] or fits
     if not fits:
         _refuse_others(files, registry)
-        knowing = {each.spec.name for each in owning}
+        knowing = {owner.spec.name for owner in owning}
         own = {said: told for said, told in complaints.items() if knowing & set(told) and NOT_YAML not in said}
         if own:
             complaints = {said: [name for name in told if name in knowing] for said, told in own.items()}
             reached = {said: reached[said] for said in own}
-            refusals = [(each, error) for each, error in refusals if each in owning]
+            refusals = [(owner, error) for owner, error in refusals if owner in owning]
         else:
             _refuse_unreadable(here, complaints)
     known = next((error for _, error in refusals), None)
@@ -131,7 +131,7 @@ def read_detected(
         raise UnsupportedError(f"read as {' and '.join(names)}: {known.message}", hint=known.hint)
     if not fits:
         raise _unread(named, complaints, hints, reached)
-    contents = [replace(found, warnings=()) for _, found in fits]  # warnings do not count as content
+    contents = [replace(inputs, warnings=()) for _, inputs in fits]  # warnings do not count as content
     if any(content != contents[0] for content in contents):
         names = [registration.spec.name for registration, _ in fits]
         raise InputError(
@@ -256,11 +256,11 @@ def _unread(
     if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
         names = ", ".join(sorted(name for complaint in complaints.values() for name in complaint))
         other, likeliest = f"{other}; installed: {names}", []
-    lines = [f"{shortened(each)} (read as {' and '.join(complaints[each])})" for each in likeliest]
-    told = {hint for each in likeliest for hint in hints[each] if hint is not None}
+    lines = [f"{shortened(path)} (read as {' and '.join(complaints[path])})" for path in likeliest]
+    told = {hint for path in likeliest for hint in hints[path] if hint is not None}
     hint = f"{told.pop()}; " if len(told) == 1 and len(likeliest) == 1 else ""
     if len(lines) == 1 and not failed:
         return InputError(lines[0], hint=f"{hint}for another notation, {other}")
-    lines += [f"{', '.join(complaints[each])}: {shortened(each)}" for each in failed]
+    lines += [f"{', '.join(complaints[path])}: {shortened(path)}" for path in failed]
     listed = "".join(f"\n  {line}" for line in lines)
     return InputError(f"{named}: no installed adapter can read this{listed}", hint=other)

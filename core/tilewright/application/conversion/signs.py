@@ -27,7 +27,7 @@ def keys_in(text: str) -> set[str]:
     >>> sorted(keys_in("arch:\\n  nodes: []\\n- id: 0"))
     ['-.id', 'arch', 'arch.nodes']
     """
-    found, top, below = set[str](), "", -1
+    keys, top, below = set[str](), "", -1
     if re.match(r"\s*+\{(?![{%#])", text):
         return set(_INLINE.findall(text[:2000]))
     for line in text.splitlines():
@@ -37,12 +37,12 @@ def keys_in(text: str) -> set[str]:
         depth = len(match["space"])
         if depth == 0:
             top, below = ("-" if match["items"] else match["key"]), -1
-            found.add(f"-.{match['key']}" if match["items"] else top)
-            found |= {f"{top}.{key}" for key in _INLINE.findall(match["rest"] or "")}
+            keys.add(f"-.{match['key']}" if match["items"] else top)
+            keys |= {f"{top}.{key}" for key in _INLINE.findall(match["rest"] or "")}
         elif top and below in (-1, depth):
             below = depth
-            found.add(f"{top}.{match['key']}")
-    return found
+            keys.add(f"{top}.{match['key']}")
+    return keys
 
 
 def owners(files: Sequence[Path], registrations: Sequence[Registration]) -> list[Registration]:
@@ -54,7 +54,7 @@ def owners(files: Sequence[Path], registrations: Sequence[Registration]) -> list
             signs = set(registration.spec.signs)
             counts[registration.long_name] = sum(bool(signs & key) for key in keys)
     most = max(counts.values(), default=0)
-    return [each for each in registrations if most and counts[each.long_name] == most]
+    return [candidate for candidate in registrations if most and counts[candidate.long_name] == most]
 
 
 def _texts(files: Sequence[Path]) -> Iterator[str]:

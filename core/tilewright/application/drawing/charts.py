@@ -52,10 +52,13 @@ def bars(
         figure, axes = blank(6.0, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3)
         handles = []
         for number, name in enumerate(series):
-            lefts = [math.fsum(part or 0.0 for part in each[:number]) if stacked else 0.0 for each in values]
+            lefts = [
+                math.fsum(part or 0.0 for part in values_of_one[:number]) if stacked else 0.0
+                for values_of_one in values
+            ]
             places = [row if stacked else row - 0.4 + bar * (number + 0.5) for row in range(len(rows))]
             colour, hatch = COLOURS[number % len(COLOURS)], "//" if number >= len(COLOURS) else None
-            lengths = [each[number] or 0.0 for each in values]
+            lengths = [values_of_one[number] or 0.0 for values_of_one in values]
             drawn = axes.barh(places, lengths, bar, lefts, color=colour, hatch=hatch)
             handles.append(Patch(facecolor=colour, hatch=hatch, label=printable(name)))
             for row, (patch, value) in enumerate(zip(drawn, lengths, strict=True)):
@@ -63,8 +66,8 @@ def bars(
                 patch.set_visible(value > 0)
                 share = f", {100 * value / sums[row]:.3g} %" if stacked and len(series) > 1 and value else ""
                 marks[f"bar-{row}-{number}"] = f"{rows[row]}, {name}: {_rounded(value, 6)} {unit}{share}"
-        for row, each in enumerate(values):
-            ends: Sequence[float | None] = [sums[row]] if stacked else each
+        for row, parts in enumerate(values):
+            ends: Sequence[float | None] = [sums[row]] if stacked else parts
             for number, end in enumerate(ends):
                 if end is not None:
                     at = row if stacked else row - 0.4 + bar * (number + 0.5)
@@ -171,11 +174,11 @@ class Panel:
     @property
     def front(self) -> list[tuple[float, float]]:
         """Points that no other one beats in these two quantities, from left to right."""
-        found: list[tuple[float, float]] = []
+        steps: list[tuple[float, float]] = []
         for x, y in sorted(set(self.points)):
-            if not found or y < found[-1][1]:
-                found.append((x, y))
-        return found
+            if not steps or y < steps[-1][1]:
+                steps.append((x, y))
+        return steps
 
 
 def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
@@ -201,7 +204,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
         for number, panel in enumerate(panels):
             axes = figure.add_subplot(places[number // columns, number % columns])
             for chosen in (False, True):
-                which = [at for at, each in enumerate(panel.chosen) if each == chosen]
+                which = [at for at, mark in enumerate(panel.chosen) if mark == chosen]
                 if which:
                     axes.scatter(
                         [panel.points[at][0] for at in which], [panel.points[at][1] for at in which], s=26 if chosen else 13,
@@ -250,18 +253,18 @@ def convergence(
     Raises:
         InputError: No search has an improvement.
     """
-    found = {name: history for name, history in searches.items() if history}
-    if not found:
+    histories = {name: history for name, history in searches.items() if history}
+    if not histories:
         raise InputError(f"{title}: no improvements are recorded", hint="--no-cache searches again and records them")
-    _bounded(title, [value for history in found.values() for step in history for value in step])
-    one, marks = len(found) == 1, {}
+    _bounded(title, [value for history in histories.values() for step in history for value in step])
+    one, marks = len(histories) == 1, {}
     step, unit = (
-        common_unit([value for history in found.values() for _, value in history], unit) if one else (1.0, unit)
+        common_unit([value for history in histories.values() for _, value in history], unit) if one else (1.0, unit)
     )
     with styled():
         figure, axes = blank(6.0, 3.2)
-        last = max(each[-1][0] for each in found.values())
-        for number, (name, history) in enumerate(found.items()):
+        last = max(steps[-1][0] for steps in histories.values())
+        for number, (name, history) in enumerate(histories.items()):
             scale = step if one else history[-1][1] or 1.0
             xs, ys = [*(at for at, _ in history), last], [value / scale for _, value in (*history, history[-1])]
             style = ("-", "--", ":", "-.")[number // len(COLOURS) % 4]
@@ -283,8 +286,10 @@ def convergence(
         axes.set_ylabel(unit if one else "times the last value")
         axes.grid()
         if not one:
-            axes.legend(fontsize=7, ncols=1 + len(found) // 16, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    ends = "; ".join(f"{name or 'it'} ends after {each[-1][0]:,} mappings" for name, each in list(found.items())[:5])
+            axes.legend(fontsize=7, ncols=1 + len(histories) // 16, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ends = "; ".join(
+        f"{name or 'it'} ends after {steps[-1][0]:,} mappings" for name, steps in list(histories.items())[:5]
+    )
     return Drawing(figure, title, f"The best value over the number of evaluated mappings: {ends}.", marks)
 
 
@@ -356,7 +361,7 @@ def _label(
 
     A name without such a place is omitted; pages show it under the pointer.
     """
-    spots, corners = ([tuple(map(float, axes.transData.transform(each))) for each in some] for some in (points, line))
+    spots, corners = ([tuple(map(float, axes.transData.transform(spot))) for spot in some] for some in (points, line))
     dots = axes.figure.get_dpi() / 72
     taken = [(x - 3 * dots, y - 3 * dots, x + 3 * dots, y + 3 * dots) for x, y in spots]
     taken += [(min(a, c), min(b, d), max(a, c), max(b, d)) for (a, b), (c, d) in pairwise(corners)]
@@ -370,7 +375,7 @@ def _label(
             left, bottom = x + dx * dots + side * wide, y + dy * dots
             place = (left, bottom, left + wide, bottom + high)
             inside = box.x0 <= place[0] and place[2] <= box.x1 and box.y0 <= place[1] and place[3] <= box.y1
-            if inside and not any(_overlap(place, each) for each in taken):
+            if inside and not any(_overlap(place, other) for other in taken):
                 ha = {0.0: "left", -1.0: "right", -0.5: "center"}[side]
                 axes.annotate(text, point, (dx, dy), textcoords="offset points", ha=ha, size=7, color=INK)
                 taken.append(place)

@@ -158,7 +158,7 @@ def _shorten(element: ElementTree.Element) -> None:
     for key in ("x", "y", "d", "transform"):
         if key in element.attrib:
             element.set(key, _NUMBER.sub(r"\1", element.attrib[key]))
-    marks = [each for each in element if each.tag == f"{{{SVG}}}use"]
+    marks = [child for child in element if child.tag == f"{{{SVG}}}use"]
     styles = {mark.get("style") for mark in marks}
     if len(marks) > 1 and len(marks) == len(element) and len(styles) == 1 and "style" not in element.attrib:
         element.set("style", styles.pop() or "")

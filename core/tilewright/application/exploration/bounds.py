@@ -35,9 +35,9 @@ def least(search: LayerSearch) -> Least:
 def least_of_workload(architecture: Architecture, workload: Workload, configuration: RunConfiguration) -> Least:
     """Return lower bounds on the total energy in pJ and the total cycles of all layers."""
     here = configuration.on_architecture(architecture)
-    each = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
-    return math.fsum(count * energy for count, energy, _ in each), math.fsum(
-        count * cycles for count, _, cycles in each
+    bounds = [(layer.count, *least(LayerSearch(layer, here))) for layer in workload.distinct()]
+    return math.fsum(count * energy for count, energy, _ in bounds), math.fsum(
+        count * cycles for count, _, cycles in bounds
     )
 
 
@@ -118,7 +118,7 @@ def _for_operations(space: MapSpace, relaxation: Relaxation, number: int, entry:
     always, free = space.keeps
     if (always | free)[entry + 1 :, number].any():
         return 0.0
-    fanouts = [space.architecture.cluster(each.target).fanout.size for each in space.skeleton.entries[entry:]]
+    fanouts = [space.architecture.cluster(outer.target).fanout.size for outer in space.skeleton.entries[entry:]]
     if relaxation.neighbours and math.prod(fanouts) > 1:
         return 0.0
     shared = relaxation.shared[entry:, number]

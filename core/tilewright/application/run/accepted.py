@@ -68,7 +68,7 @@ def accepted(space: MapSpace, capabilities: Capabilities, plugin: str) -> MapSpa
     if reasons:
         hint = "loosen the constraints (--constraints), or choose another one (tilewright plugins lists them)"
         raise NotConformableError(plugin, reasons, hint=hint)
-    most = [each for each in (space.max_unrolled_loops, capabilities.max_unrolled_loops) if each is not None]
+    most = [limit for limit in (space.max_unrolled_loops, capabilities.max_unrolled_loops) if limit is not None]
     limits: dict[str, Any] = {
         "tile_copies": max(space.tile_copies, capabilities.tile_copies),
         "outputs_span_windows": space.outputs_span_windows or capabilities.outputs_span_windows,
@@ -179,12 +179,12 @@ def _between(space: MapSpace) -> list[int]:
     """Return entries with loops between two storage entries of the same cluster."""
     entries, (always, free) = space.skeleton.entries, space.keeps
     holding = [index for index in range(len(entries)) if (always | free)[index].any()]
-    found = []
+    indices = []
     for index, entry in enumerate(entries):
         here = [at for at in holding if entries[at].target == entry.target]
         if entry.steps and here and here[0] < index <= here[-1]:
-            found.append(index)
-    return found
+            indices.append(index)
+    return indices
 
 
 def _forced_loops(space: MapSpace, barred: Barred) -> Iterator[Reason]:

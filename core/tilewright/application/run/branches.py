@@ -165,11 +165,11 @@ class _Layer:
     def cuts(self, tensor: Tensor) -> list[int]:
         """Return the cut of the link into each storage entry but the first, and of that into compute."""
         keepers, name = self.path.keepers(tensor.name), self.path.names[tensor.name]
-        found = []
+        cuts = []
         for entry in keepers[1:]:
             again = ends_with_sequence(self.group, name, self.path, entry)
-            found.append(entry + 1 if again else self.path.starts[entry])
-        return [*found, 0 if tensor.is_output else self.path.starts[-1]]
+            cuts.append(entry + 1 if again else self.path.starts[entry])
+        return [*cuts, 0 if tensor.is_output else self.path.starts[-1]]
 
     def refusals(self) -> Iterator[Reason]:
         """Yield the reasons against the layer."""
@@ -230,7 +230,7 @@ class _Layer:
 
     def computing(self) -> Limit:
         """Return the limit of the compute units; whether it binds depends on the words of the group."""
-        limit = next(each for each in self.report(0).limits if each.action == "compute")
+        limit = next(candidate for candidate in self.report(0).limits if candidate.action == "compute")
         return limit.model_copy(update={"binding_cycles": 0})
 
     def rows(self, tensor: Tensor, moved: set[tuple[str, Place, int]]) -> Iterator[Row]:
@@ -271,7 +271,7 @@ class _Layer:
                 if tensor.is_output:
                     fills = max((visit.fills + visit.updates - visit.reads) * self.visits(outward) - first, 0)
             instances = all_visits.instances
-            total = [InstanceCounts(total=each * instances, most=each) for each in (reads, fills, updates)]
+            total = [InstanceCounts(total=count * instances, most=count) for count in (reads, fills, updates)]
             yield Row(
                 Accesses(
                     level=memory.name,
@@ -289,15 +289,15 @@ class _Layer:
 
     def moved(self, rows: list[Row]) -> dict[str, tuple[Counter[int], Counter[int]]]:
         """Return memory -> slices that are read and written, all instances alike."""
-        found = {memory.name: (Counter[int](), Counter[int]()) for memory in self.architecture.memories}
+        moved = {memory.name: (Counter[int](), Counter[int]()) for memory in self.architecture.memories}
         memories = {memory.name: memory for memory in self.architecture.memories}
         theirs = {name: own for own, name in self.path.names.items()}
         for row in rows:
             own = row.accesses
             slices = memories[own.level].slices_of(self.path.problem.tensor(theirs[own.tensor]))
-            found[own.level][0][0] += own.reads.most * slices
-            found[own.level][1][0] += (own.fills.most + own.updates.most) * slices
-        return found
+            moved[own.level][0][0] += own.reads.most * slices
+            moved[own.level][1][0] += (own.fills.most + own.updates.most) * slices
+        return moved
 
     def _memory(self, tensor: Tensor, entry: int) -> Memory:
         memory = self.architecture.cluster(self.path.mapping.entries[entry].target).memory_for(tensor)

@@ -128,16 +128,16 @@ def neighbours(name: str, value: Value, ratio: float) -> list[Value]:
     """Return the values that are tried after one of a parameter."""
     word = name.rpartition(".")[2]
     if word in CHOICES:
-        return [each for each in CHOICES[word] if each != value]
+        return [choice for choice in CHOICES[word] if choice != value]
     assert not isinstance(value, str)
     if word in RATES:
-        return [float(f"{each:.4g}") for each in (value / ratio, value * ratio) if 1 / LARGEST <= each <= LARGEST]
+        return [float(f"{number:.4g}") for number in (value / ratio, value * ratio) if 1 / LARGEST <= number <= LARGEST]
     least = LEAST[word]
     if value == least:
-        found = [least + step for step in (1, 8, 64)]
+        numbers = [least + step for step in (1, 8, 64)]
     else:
-        found = [least, min(int(value) - 1, round(value / ratio)), max(int(value) + 1, round(value * ratio))]
-    return [number for number in dict.fromkeys(found) if least <= number <= LARGEST and number != value]
+        numbers = [least, min(int(value) - 1, round(value / ratio)), max(int(value) + 1, round(value * ratio))]
+    return [number for number in dict.fromkeys(numbers) if least <= number <= LARGEST and number != value]
 
 
 @dataclass(frozen=True)

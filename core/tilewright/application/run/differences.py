@@ -71,7 +71,7 @@ def differences(
         approximations: The declared approximations of the other model.
     """
     theirs = {(level.name, name): counts for level in other.levels for name, counts in level.tensors.items()}
-    found = []
+    rows = []
     for level in executed.levels:
         for name, counts in level.tensors.items():
             if (level.name, name) not in theirs:
@@ -88,12 +88,12 @@ def differences(
                         ),
                         *_readings(executed, level.name, name, action, really, said),
                     )
-                    found.append(
+                    rows.append(
                         Difference(
                             level=level.name, tensor=name, action=action, executed=really, counted=said, causes=causes
                         )
                     )
-    return tuple(found)
+    return tuple(rows)
 
 
 def cost_differences(
@@ -105,15 +105,15 @@ def cost_differences(
         executed, other: Valid reports, as for `differences`.
         counts: The counts that differ.
     """
-    found = []
+    rows = []
     figures: tuple[Literal["energy_pj", "cycles"], ...] = ("energy_pj", "cycles")
     for figure in figures:
         really, said = getattr(executed, figure), getattr(other, figure)
         if really is None or said is None or math.isclose(really, said, rel_tol=RELATIVE_TOLERANCE):
             continue
         causes = tuple(_cost_causes(figure, problem, architecture, executed, other, counts))
-        found.append(CostDifference(figure=figure, executed=really, counted=said, causes=causes))
-    return tuple(found)
+        rows.append(CostDifference(figure=figure, executed=really, counted=said, causes=causes))
+    return tuple(rows)
 
 
 def _cost_causes(

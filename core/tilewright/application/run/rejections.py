@@ -49,7 +49,7 @@ class RejectionSample:
         They come from the rules of legality and, for legal mappings, from the model.
         """
         until = time.perf_counter() + SECONDS
-        found: dict[tuple[str, str], tuple[int, str]] = {}
+        examples: dict[tuple[str, str], tuple[int, str]] = {}
         sampled = 0
         for at in np.random.default_rng(0).permutation(len(self.kept))[:SAMPLED].tolist():
             if sampled and (time.perf_counter() > until or stop_requested()):
@@ -58,9 +58,9 @@ class RejectionSample:
             reasons = legality(task.problem, task.architecture, mapping).reasons or _said(evaluator, mapping)
             sampled += 1
             for (code, where), message in {(reason.code, reason.where): reason.message for reason in reasons}.items():
-                count, first = found.get((code, where), (0, message))
-                found[code, where] = count + 1, first
-        ordered = sorted(found.items(), key=lambda item: -item[1][0])
+                count, first = examples.get((code, where), (0, message))
+                examples[code, where] = count + 1, first
+        ordered = sorted(examples.items(), key=lambda item: -item[1][0])
         common = (
             CommonReason(code=code, where=where, count=count, example=first)
             for (code, where), (count, first) in ordered

@@ -116,12 +116,12 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
     order = {layer.name: number for number, layer in enumerate(workload.layers)}
     sums, unknown = _sums(workload)
     completed = Counter(max(makers, key=order.__getitem__) for makers in sums)
-    found = []
+    results = []
     for makers, readers in sums.items():
         maker = workload.layer(max(makers, key=order.__getitem__))
-        later = [each for each in sums if makers < each and each - makers == {max(each, key=order.__getitem__)}]
+        later = [users for users in sums if makers < users and users - makers == {max(users, key=order.__getitem__)}]
         first = order[maker.name]
-        uses = [order[reader] for reader in readers] + [order[max(each, key=order.__getitem__)] for each in later]
+        uses = [order[reader] for reader in readers] + [order[max(users, key=order.__getitem__)] for users in later]
         if unknown & makers or completed[maker.name] > 1 or not uses or min(uses) <= first:
             continue
         uses_of = [(problem, problem.output) for problem in (workload.layer(name).problem for name in makers)]
@@ -136,10 +136,10 @@ def intermediates(workload: Workload, home: Memory, width: Callable[[Problem, Te
             continue
         values = maker.problem.tensor_words(maker.problem.output)
         bits = values * max(width(problem, tensor) for problem, tensor in uses_of)
-        operands = {reader: tuple(each) for reader, each in readers.items()}
+        operands = {reader: tuple(names) for reader, names in readers.items()}
         size = bits / home.word_bits, bits
-        found.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size))
-    return found
+        results.append(Intermediate(maker.name, maker.problem.output.name, first, max(uses), operands, *size))
+    return results
 
 
 def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]], set[str]]:
@@ -150,7 +150,7 @@ def _sums(workload: Workload) -> tuple[dict[frozenset[str], dict[str, list[str]]
     sums = dict[frozenset[str], dict[str, list[str]]]()
     unknown = {layer.name for layer in workload.layers if layer.returned}
     for number, layer in enumerate(workload.layers):
-        before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
+        before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
         unknown |= set(before) - {read.maker for reads in layer.reads.values() for read in reads}
         for operand, reads in layer.reads.items():
             makers = frozenset(read.maker for read in reads)
@@ -177,7 +177,7 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
     A layer that is executed several times may read its own earlier results. Only for workloads without `unknown` layers.
     """
     used = {name for layer in workload.layers for name in layer.after or ()}
-    found = []
+    groups = []
     for layer in workload.layers:
         lost = set(layer.after or ()) - {read.maker for reads in layer.reads.values() for read in reads}
         repeated = layer.count > 1
@@ -188,13 +188,17 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
         }
         if repeated or layer.name in used:
             names.add(layer.problem.output.name)
-        found.append(frozenset(names))
-    return found
+        groups.append(frozenset(names))
+    return groups
 
 
 def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
     """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
-    read = next(each for name, t, each in workload.edges if (name, t, each.maker) == (layer.name, operand, maker))
+    read = next(
+        maker_read
+        for name, t, maker_read in workload.edges
+        if (name, t, maker_read.maker) == (layer.name, operand, maker)
+    )
     if read.cut is not None:
         return False
     ranks = layer.problem.tensor(operand).projection
@@ -281,7 +285,7 @@ class ResidentNetwork:
             else:
                 search = LayerSearch(self.distinct[case.problem], self.configuration.on_architecture(architecture))
                 todo.append((case, search))
-        for (case, _), layer in zip(todo, self.search([each for _, each in todo]), strict=False):
+        for (case, _), layer in zip(todo, self.search([task for _, task in todo]), strict=False):
             self.costs[case] = self._cost(layer)
         self._share_ports([case for case, _ in todo if case in self.costs])
 
@@ -346,7 +350,7 @@ class ResidentNetwork:
                 priced = plain.on_architecture(priced_by_port(plain.architecture, home, port.action))
                 asked.append((case, port, most, LayerSearch(distinct, priced.with_objective(ENERGY, most))))
         better = []
-        for (case, port, most, _), layer in zip(asked, self.search([each[-1] for each in asked]), strict=False):
+        for (case, port, most, _), layer in zip(asked, self.search([row[-1] for row in asked]), strict=False):
             before = self.costs[case]
             if layer.result is not None and layer.result.lower_bound is not None:
                 at_once = (port.words_per_cycle or math.inf) * self._home_for(layer.problem).slices_per_word
@@ -435,14 +439,14 @@ class ResidentNetwork:
         if strange:
             raise InputError(f"these results may not stay: {', '.join(strange)}")
         own = [(known[name], self.may_stay[known[name]]) for name in named]
-        found = [
+        cases = [
             frozenset(at for at, intermediate in own if intermediate.first <= number <= intermediate.last)
             for number in range(len(self.workload.layers))
         ]
-        for layer, live in zip(self.workload.layers, found, strict=True):
+        for layer, live in zip(self.workload.layers, cases, strict=True):
             if sum(self.may_stay[at].bits for at in live) > self._limit:
                 raise InputError(f"the results alive during {layer.name} do not fit {self.home and self.home.name}")
-        return found
+        return cases
 
     def priced(self, number: int, live: frozenset[int], mapping: Mapping) -> tuple[float, float]:
         """Return energy in pJ and cycles of one mapping of a layer.
@@ -575,9 +579,9 @@ class ResidentNetwork:
                         continue
                     after = frozenset(at for at in live if self.may_stay[at].last > number)
                     more = cost(number, live)
-                    found = total + layer.count * more[0], second + layer.count * more[1]
-                    if after not in new or found < new[after][:2]:
-                        new[after] = *found, (*lives, live)
+                    sum_so_far = total + layer.count * more[0], second + layer.count * more[1]
+                    if after not in new or sum_so_far < new[after][:2]:
+                        new[after] = *sum_so_far, (*lives, live)
             states = new
         value, _, lives = states[frozenset()]
         return value, list(lives)
@@ -594,7 +598,7 @@ def group_of(network: ResidentNetwork, placed: Placement) -> GroupMapping | None
         if cost.layer is None or cost.layer.result is None or cost.layer.result.best is None:
             return None
         mappings[layer.name] = cost.layer.result.best
-    first, *others = [network.configuration.architecture_for(each.problem) for each in network.workload.layers]
+    first, *others = [network.configuration.architecture_for(member.problem) for member in network.workload.layers]
     if network.home is None or not placed.residents or any(other != first for other in others):
         return None
     makers = [resident.maker for resident in placed.residents]

@@ -145,15 +145,15 @@ class Placement:
         """
         first = cls.of(space, rng, most=most)
         choices = [replace(first, start=first.start.keeping(keep))._fitting() for keep in keep_choices(space)]
-        found = [choice for choice in choices if choice.start.fits()[0]] or list(first._of_any())
-        if not found:
+        fitting = [choice for choice in choices if choice.start.fits()[0]] or list(first._of_any())
+        if not fitting:
             tried = "all factorisations" if space.factorizations <= LISTED else f"{LISTED:,} random factorisations"
             raise NoValidMappingError(
                 f"{space.problem.name} on {space.architecture.name}: no start mapping fits: the tiles exceed the memories in "
                 f"{tried}, and with all factors in the outermost loops that the rules allow",
                 hint="loosen the constraints, let memories bypass tensors, or try --mapper random",
             )
-        return found
+        return fitting
 
     def _fitting(self) -> Placement:
         """Return a placement whose start fits, if some factors must be unrolled for that.
@@ -288,11 +288,11 @@ def with_order(rows: Candidates, block: int, choices: Positions) -> Candidates:
     distinct = [_distinct((pattern & bits) > 0, choices) for pattern in patterns]
     if not distinct:
         return rows
-    count = np.array([len(each) for each in distinct], dtype=np.int64)
+    count = np.array([len(orders) for orders in distinct], dtype=np.int64)
     start = np.cumsum(count) - count
-    each = count[which]
-    line = np.repeat(np.arange(len(rows)), each)
-    number = np.arange(len(line)) - np.repeat(np.cumsum(each) - each, each)
+    number_of = count[which]
+    line = np.repeat(np.arange(len(rows)), number_of)
+    number = np.arange(len(line)) - np.repeat(np.cumsum(number_of) - number_of, number_of)
     order = rows.orders[line]
     order[:, block] = np.concatenate(distinct)[start[which][line] + number]
     return replace(rows.take(line), order=order)

@@ -104,5 +104,7 @@ def _next(rows: Candidates, whole: Ints, inner: Ints) -> Ints:
         return np.where(less > 0, -(-whole // np.maximum(less, 1)), 0)
     span = int(whole.max(initial=1)) + 1
     pairs, which = np.unique(whole * span + inner, return_inverse=True)
-    found = [next((factor for factor in divisors(pair // span) if factor > pair % span), 0) for pair in pairs.tolist()]
-    return np.array(found, dtype=np.int64)[which]
+    factors = [
+        next((factor for factor in divisors(pair // span) if factor > pair % span), 0) for pair in pairs.tolist()
+    ]
+    return np.array(factors, dtype=np.int64)[which]

@@ -154,8 +154,8 @@ class Perfect:
                 rows.append(np.zeros(count, dtype=np.int64))
                 state = choice.after[state, 0]
                 continue
-            found = np.searchsorted(choice.limits, state + rng.random(count), side="right")
-            option = np.minimum(found - state * choice.after.shape[1], choice.last[state])
+            place = np.searchsorted(choice.limits, state + rng.random(count), side="right")
+            option = np.minimum(place - state * choice.after.shape[1], choice.last[state])
             state = choice.after[state, option]
             rows.append(component.start[option] + (rng.random(count) * component.count[option]).astype(np.int64))
         return rows
@@ -268,9 +268,11 @@ def factorizations(size: int, bounds: Sequence[tuple[int, int]]) -> Ints:
     state = np.full(min(count, 1), whole.index(size))  # index of the remaining size, one per branch
     for slot in reversed(range(len(bounds))):
         options = [[d for d in able[slot] if left % d == 0 and left // d in ways[slot]] for left in whole]
-        number = np.array([len(each) for each in options])
-        trips = np.array([d for each in options for d in each], dtype=np.int64)
-        after = np.array([whole.index(left // d) for left, each in zip(whole, options, strict=True) for d in each])
+        number = np.array([len(choices) for choices in options])
+        trips = np.array([d for choices in options for d in choices], dtype=np.int64)
+        after = np.array(
+            [whole.index(left // d) for left, choices in zip(whole, options, strict=True) for d in choices]
+        )
         taken = number[state]
         option = np.arange(taken.sum()) + np.repeat(
             (np.cumsum(number) - number)[state] - np.cumsum(taken) + taken, taken

@@ -56,13 +56,13 @@ class SlotChoices:
     def of(cls, size: int, lowest: int, highest: int, axis: int | None, whole: RemainingFanout) -> SlotChoices:
         """Return the choices of `lowest` to `highest` trips; `whole` is the unused fanout."""
         left = quotients(size)
-        number = {each: index for index, each in enumerate(left)}
+        number = {remainder: index for index, remainder in enumerate(left)}
         fanout_states = reachable_fanouts(whole)
         place = {fanout_state: index for index, fanout_state in enumerate(fanout_states)}
         start, options = [0], []
-        for each in left:
+        for remainder in left:
             for fanout_state in fanout_states:
-                for interval in trip_intervals(each, "ragged"):
+                for interval in trip_intervals(remainder, "ragged"):
                     uses = fanout_uses(fanout_state) if axis is not None else ()
                     for low, high, after in [(s.first, s.last, place[s.remaining]) for s in uses] or [(1, highest, 0)]:
                         first, last = max(interval.first, low, lowest), min(interval.last, high, highest)
@@ -126,11 +126,11 @@ class Ragged:
         for size, slot_choices in reversed(list(zip(self.sizes, self._slot_choices, strict=True))):
             ways = np.zeros((len(quotients(size)), *end.shape), dtype=kind)
             ways[0] = end
-            found = [ways]
+            arrays = [ways]
             for choices in reversed(slot_choices):
                 ways = ways if choices is None else _before(choices, ways, modulus)
-                found.append(ways)
-            result.append(found[::-1])
+                arrays.append(ways)
+            result.append(arrays[::-1])
             end = np.asarray(ways[-1], dtype=kind)  # without fanouts, the element is an object and not an array
         return result[::-1]
 
@@ -206,16 +206,16 @@ class Ragged:
                 line, table = draft.line(choices), choices.of_states(after)
                 states = draft.state(choices)
                 option, more = np.zeros((2, len(rest)), dtype=np.int64)
-                for each in np.unique(line).tolist():
-                    here = np.flatnonzero(line == each)
+                for row in np.unique(line).tolist():
+                    here = np.flatnonzero(line == row)
                     options = slice(*choices.start[states[here[0]] :][:2].tolist())
                     way = table[choices.after[options], draft.others(choices)[here[0]]]
                     ends = np.cumsum(way * choices.count[options].astype(kind))
-                    found = np.searchsorted(ends, rest[here], side="right")
-                    rest[here] -= np.append(np.zeros(1, dtype=kind), ends)[found]
-                    option[here] = choices.start[states[here[0]]] + found
-                    more[here] = rest[here] // way[found]
-                    rest[here] = rest[here] % way[found]
+                    place = np.searchsorted(ends, rest[here], side="right")
+                    rest[here] -= np.append(np.zeros(1, dtype=kind), ends)[place]
+                    option[here] = choices.start[states[here[0]]] + place
+                    more[here] = rest[here] // way[place]
+                    rest[here] = rest[here] % way[place]
                 draft.take(slot, choices, option, more)
             rows.append(draft.finish())
         return rows

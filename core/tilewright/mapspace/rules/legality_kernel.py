@@ -73,41 +73,41 @@ def check_tiles(
         The number of violations of the last mapping.
     """
     entries, dims, faults = temporal.shape[1], temporal.shape[2], scratch.faults
-    found = NONE
+    noted = NONE
     for n in range(len(temporal)):
         if n % LANES == 0:
             hold_tiles(rules, temporal, keep, n, scratch)
-        found = NONE
+        noted = NONE
         for d in range(dims):  # coverage
             if temporal[n, 0, d] != rules.sizes[d]:
-                found = _note(faults, found, WHOLE, NONE, d, float(temporal[n, 0, d]), float(rules.sizes[d]))
+                noted = _note(faults, noted, WHOLE, NONE, d, float(temporal[n, 0, d]), float(rules.sizes[d]))
             if spatial[n, entries - 1, d] != 1:
-                found = _note(faults, found, REST, NONE, d, float(spatial[n, entries - 1, d]), 1.0)
+                noted = _note(faults, noted, REST, NONE, d, float(spatial[n, entries - 1, d]), 1.0)
         for e in range(entries):  # nesting: a tile is no larger than the enclosing tile
             for d in range(dims):
                 incoming = spatial[n, e - 1, d] if e else temporal[n, 0, d]
                 if temporal[n, e, d] > incoming or temporal[n, e, d] < 1:
-                    found = _note(faults, found, TEMPORAL, e, d, float(temporal[n, e, d]), float(incoming))
+                    noted = _note(faults, noted, TEMPORAL, e, d, float(temporal[n, e, d]), float(incoming))
                 if spatial[n, e, d] > temporal[n, e, d] or spatial[n, e, d] < 1:
-                    found = _note(faults, found, SPATIAL, e, d, float(spatial[n, e, d]), float(temporal[n, e, d]))
-        if found < len(faults):
+                    noted = _note(faults, noted, SPATIAL, e, d, float(spatial[n, e, d]), float(temporal[n, e, d]))
+        if noted < len(faults):
             for e in range(entries):
                 used = 1.0
                 for d in range(dims):
                     if spatial[n, e, d] != temporal[n, e, d] and spatial[n, e, d] >= 1:
                         used *= -(-temporal[n, e, d] // spatial[n, e, d])
-                found = _unrolled(rules, False, e, used, faults, found)
-        if found < len(faults):
-            found = _kept(rules, keep, n, faults, found)
-        if found < len(faults):
+                noted = _unrolled(rules, False, e, used, faults, noted)
+        if noted < len(faults):
+            noted = _kept(rules, keep, n, faults, noted)
+        if noted < len(faults):
             for memory in range(len(rules.usable)):  # all entries of one memory share its capacity
                 need, usable = scratch.need[memory, n % LANES], rules.usable[memory]
                 if need > usable:
-                    found = _note(faults, found, CAPACITY, NONE, memory, need, usable)
-        codes[n] = faults[0, 0] if found else LEGAL
-        if not found and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
+                    noted = _note(faults, noted, CAPACITY, NONE, memory, need, usable)
+        codes[n] = faults[0, 0] if noted else LEGAL
+        if not noted and not (_are_orders(order, n) and (len(spatial_order) == 0 or _are_orders(spatial_order, n))):
             codes[n] = ORDER
-    return found
+    return noted
 
 
 @kernel_part
@@ -156,38 +156,38 @@ def check_trips(
 
 
 @kernel_call
-def _note(faults: Floats, found: int, code: int, where: int, which: int, value: float, limit: float) -> int:
-    if found < len(faults):
-        faults[found, 0], faults[found, 1], faults[found, 2] = code, where, which
-        faults[found, 3], faults[found, 4] = value, limit
-    return found + 1
+def _note(faults: Floats, noted: int, code: int, where: int, which: int, value: float, limit: float) -> int:
+    if noted < len(faults):
+        faults[noted, 0], faults[noted, 1], faults[noted, 2] = code, where, which
+        faults[noted, 3], faults[noted, 4] = value, limit
+    return noted + 1
 
 
 @kernel_part
-def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, found: int) -> int:
+def _unrolled(rules: Rules, lax_fanout: bool, e: int, used: float, faults: Floats, noted: int) -> int:
     """Record an unrolling that exceeds the fanout, or that is not at the last entry of its cluster."""
     if used > rules.entry[e].sub_clusters and not lax_fanout:
-        found = _note(faults, found, FANOUT, e, NONE, used, float(rules.entry[e].sub_clusters))
+        noted = _note(faults, noted, FANOUT, e, NONE, used, float(rules.entry[e].sub_clusters))
     if used > 1 and not rules.entry[e].unrolls:
-        found = _note(faults, found, UNROLL, e, NONE, used, 1.0)
-    return found
+        noted = _note(faults, noted, UNROLL, e, NONE, used, 1.0)
+    return noted
 
 
 @kernel_call
-def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, found: int) -> int:
+def _kept(rules: Rules, keep: Bools, n: int, faults: Floats, noted: int) -> int:
     """Record tensors that no entry keeps, that no memory may hold, or that are kept twice."""
     for t in range(keep.shape[2]):
         if not np.any(keep[n, :, t]):
-            found = _note(faults, found, BACKING, NONE, t, 0.0, 0.0)
+            noted = _note(faults, noted, BACKING, NONE, t, 0.0, 0.0)
     for e in range(keep.shape[1]):
         for t in range(keep.shape[2]):
             if keep[n, e, t]:
                 for other in range(rules.entry[e].first_alike, e):
                     if keep[n, other, t]:
-                        found = _note(faults, found, TWICE, e, t, float(other), 0.0)
+                        noted = _note(faults, noted, TWICE, e, t, float(other), 0.0)
                 if rules.memory[e, t] < 0:
-                    found = _note(faults, found, HOME, e, t, 0.0, 0.0)
-    return found
+                    noted = _note(faults, noted, HOME, e, t, 0.0, 0.0)
+    return noted
 
 
 @kernel_part

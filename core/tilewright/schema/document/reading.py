@@ -237,7 +237,7 @@ class _Builder:
         text = str(event.value)
         if len(text) > MAX_TEXT:
             raise InputError(f"a text has {len(text):,} characters; expected at most {MAX_TEXT:,}", location=place)
-        if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
             raise InputError(f"{text!r} has half a character", location=place)
         return text
 
@@ -260,9 +260,9 @@ class _Builder:
         if old in self.tags:
             self.tags[new] = self.tags[old]
         if isinstance(value, dict):
-            return {key: self._copied(each, (*old, key), (*new, key)) for key, each in value.items()}
+            return {key: self._copied(child, (*old, key), (*new, key)) for key, child in value.items()}
         if isinstance(value, list):
-            return [self._copied(each, (*old, index), (*new, index)) for index, each in enumerate(value)]
+            return [self._copied(child, (*old, index), (*new, index)) for index, child in enumerate(value)]
         return value
 
     def _scalar(self, event: Any, place: Location) -> Any:

@@ -25,7 +25,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """
     if len(word) > MAX_WORD:
         return ""
-    near = difflib.get_close_matches(word, [each for each in known if len(each) <= MAX_WORD], n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, [name for name in known if len(name) <= MAX_WORD], n=1, cutoff=0.6)
     return f"; did you mean '{near[0]}'?" if near and near[0] != word else ""
 
 
@@ -61,7 +61,7 @@ def _siblings(path: Path_, data: Any) -> set[str]:
     """Return the keys next to the last step of a path, itself included."""
     for step in path[:-1]:
         data = data[step]
-    return {each for each in data if isinstance(each, str)} if isinstance(data, dict) else set()
+    return {key for key in data if isinstance(key, str)} if isinstance(data, dict) else set()
 
 
 @cache
@@ -93,5 +93,5 @@ def _parts_at(path: Path_, model: type[BaseModel]) -> list[dict[str, Any]]:
     parts = choices(schema)
     for step in path:
         parts = [inner for part in parts for inner in inside(part, step)]
-    found = [part["properties"] for part in parts if "properties" in part]
-    return found or [part.get("properties", {}) for part in (schema, *definitions.values())]
+    properties = [part["properties"] for part in parts if "properties" in part]
+    return properties or [part.get("properties", {}) for part in (schema, *definitions.values())]

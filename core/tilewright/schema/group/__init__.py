@@ -155,14 +155,14 @@ class GroupMapping(Printed, FileModel):
             if dimension not in problem.dimensions:
                 hint = suggestion(dimension, problem.dimensions)
                 raise MisplacedError(f"{layer} has no dimension {dimension}{hint}", "axes", axis, layer)
-            other = next((name for name, each in self.axes.items() if each.get(layer) == dimension), axis)
+            other = next((name for name, layers in self.axes.items() if layers.get(layer) == dimension), axis)
             if other != axis:
                 text = f"axes {other} and {axis} both step {dimension} of {layer}; expected one axis for a dimension"
                 raise MisplacedError(text, "axes", axis, layer)
 
     def _check_edge(self, number: int, edge: Edge) -> None:
         at = ("edges", number)
-        if edge.tensor in (each.tensor for each in self.edges[:number]):
+        if edge.tensor in (other.tensor for other in self.edges[:number]):
             raise MisplacedError(f"a second edge {edge.tensor}; one edge lists all layers", *at, "tensor")
         ranks = set[int]()
         for layer, name in edge.layers.items():
@@ -170,16 +170,16 @@ class GroupMapping(Printed, FileModel):
             if name not in problem.tensor_names:
                 hint = suggestion(name, problem.tensor_names)
                 raise MisplacedError(f"{layer} has no tensor {name}{hint}", *at, "layers", layer)
-            if any((layer, name) in each.layers.items() for each in self.edges[:number]):
+            if any((layer, name) in other.layers.items() for other in self.edges[:number]):
                 raise MisplacedError(f"{layer}.{name} is on an edge already", *at, "layers", layer)
             ranks.add(len(problem.tensor(name).projection))
-        makers = [each for each, name in edge.layers.items() if self._layer(each).tensor(name).is_output]
+        makers = [user for user, name in edge.layers.items() if self._layer(user).tensor(name).is_output]
         if len(makers) > 1:
             raise MisplacedError(f"{' and '.join(makers)} make {edge.tensor}; expected one maker", *at, "layers")
         for layer in edge.offsets:
             if layer not in edge.layers:
                 raise MisplacedError(f"{layer} does not use {edge.tensor}", *at, "offsets", layer)
-        ranks |= {len(each) for each in (*edge.offsets.values(), *([edge.sizes] if edge.sizes else ()))}
+        ranks |= {len(row) for row in (*edge.offsets.values(), *([edge.sizes] if edge.sizes else ()))}
         if len(ranks) > 1:
             raise MisplacedError(f"{edge.tensor} has {sorted(ranks)} coordinates; expected one number", *at)
 
@@ -224,15 +224,15 @@ class GroupMapping(Printed, FileModel):
     def users(self) -> dict[str, dict[str, str]]:
         """The group's tensors -> the layers that use each, with their own name of it, in order of execution."""
         order = list(self.tree.layers())
-        found = {
+        users = {
             edge.tensor: {layer: edge.layers[layer] for layer in order if layer in edge.layers} for edge in self.edges
         }
         joined = {(layer, name) for edge in self.edges for layer, name in edge.layers.items()}
-        for problem in sorted(self.layers, key=lambda each: order.index(each.name)):
+        for problem in sorted(self.layers, key=lambda layer: order.index(layer.name)):
             for name in problem.tensor_names:
                 if (problem.name, name) not in joined:
-                    found[f"{problem.name}.{name}"] = {problem.name: name}
-        return found
+                    users[f"{problem.name}.{name}"] = {problem.name: name}
+        return users
 
     def maker(self, tensor: str) -> str | None:
         """Return the layer that makes a tensor of the group, or None."""
@@ -259,10 +259,10 @@ class GroupMapping(Printed, FileModel):
         entries: list[Entry] = []
         places: list[tuple[Place, int]] = []
         starts: list[int] = []
-        for each, at in outside:
+        for outer, at in outside:
             start = len(entries)
-            for number, entry in enumerate(each.entries):
-                made = entry if each is part else self._translated(entry, part.layer, tiles, theirs)
+            for number, entry in enumerate(outer.entries):
+                made = entry if outer is part else self._translated(entry, part.layer, tiles, theirs)
                 tiles = dict(made.spatial_tile_sizes)
                 entries.append(made)
                 places.append((at, number))
@@ -376,32 +376,34 @@ def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict
     return {
         axis: _largest(
             sizes[at][name]
-            for at, name in each.items()
+            for at, name in dimensions.items()
             if at in below and isinstance(name, str) and name in sizes.get(at, {})
         )
-        for axis, each in axes.items()
-        if below and below <= each.keys()
+        for axis, dimensions in axes.items()
+        if below and below <= dimensions.keys()
     }
 
 
 def _largest(sizes: Iterable[Any]) -> Any:
     """Return the largest size; the first one if some are no numbers."""
-    found = list(sizes)
-    return max(found) if found and all(isinstance(each, int) for each in found) else next(iter(found), None)
+    numbers = list(sizes)
+    return max(numbers) if numbers and all(isinstance(size, int) for size in numbers) else next(iter(numbers), None)
 
 
 def _inside(
     part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict[str, Any], last: dict[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the layers' sizes after the last entry of a shared part."""
-    found = {layer: dict(each) for layer, each in sizes.items()}
+    sizes_inside = {layer: dict(tile) for layer, tile in sizes.items()}
     for axis, size in last.items():
         for layer in _below(part):
             dimension = axes.get(axis, {}).get(layer)
-            if isinstance(dimension, str) and layer in found:
-                whole = found[layer].get(dimension)
-                found[layer][dimension] = min(size, whole) if isinstance(size, int) and isinstance(whole, int) else size
-    return found
+            if isinstance(dimension, str) and layer in sizes_inside:
+                whole = sizes_inside[layer].get(dimension)
+                sizes_inside[layer][dimension] = (
+                    min(size, whole) if isinstance(size, int) and isinstance(whole, int) else size
+                )
+    return sizes_inside
 
 
 def _completed(part: Any, sizes: dict[str, dict[str, Any]], axes: dict[str, Any], depth: int) -> Any:
@@ -429,6 +431,6 @@ def _shortened(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dic
     short = {
         "layer": part["layer"],
         "entries": list(shortened(entries, _incoming(part, sizes, axes))),
-        "branches": [_shortened(each, inner, axes) for each in part["branches"]],
+        "branches": [_shortened(branch, inner, axes) for branch in part["branches"]],
     }
     return {key: value for key, value in short.items() if value}

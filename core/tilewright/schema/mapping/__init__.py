@@ -193,7 +193,7 @@ def _holds(entry: Entry, problem: Problem | None, architecture: Architecture | N
         return
     held: dict[str, list[str]] = {}
     for name in entry.keep:
-        tensor = next((each for each in problem.tensors if each.name == name), None) if problem else None
+        tensor = next((candidate for candidate in problem.tensors if candidate.name == name), None) if problem else None
         words = ""
         if problem and tensor and tensor.dimensions <= entry.temporal_tile_sizes.keys():
             words = f" {problem.tile_words(tensor, entry.temporal_tile_sizes):,}"

@@ -60,7 +60,7 @@ def levels_of(mapping: Mapping, problem: Problem, architecture: Architecture) ->
         wrong = (
             [entry.target]
             if entry.target not in clusters
-            else [each for each in entry.keep or () if each not in tensors]
+            else [name for name in entry.keep or () if name not in tensors]
         )
         if wrong or set(entry.temporal_tile_sizes) != set(problem.dimension_names):
             what = f"{wrong[0]} does not exist" if wrong else "it has other dimensions than the problem"
@@ -152,13 +152,13 @@ def _tile(
     index: int, memory: Memory, tensor: Tensor, mapping: Mapping, problem: Problem, loops: Sequence[Loop]
 ) -> Tile:
     still: list[Loop] = []
-    for loop in reversed([each for each in loops if each.entry <= index and not each.spatial]):
+    for loop in reversed([outer for outer in loops if outer.entry <= index and not outer.spatial]):
         if loop.dimension in tensor.dimensions:
             break
         still.insert(0, loop)
     return Tile(
         tensor=tensor.name,
         words=memory.tile_words(problem, tensor, mapping.entries[index].temporal_tile_sizes),
-        steps=math.prod(each.trips for each in still),
-        loops=tuple(f"{each.dimension} {each.trips}" for each in still),
+        steps=math.prod(outer.trips for outer in still),
+        loops=tuple(f"{outer.dimension} {outer.trips}" for outer in still),
     )

@@ -102,8 +102,8 @@ def check_import_is_light(subject: Subject) -> None:
     names = _homes(subject)
     done = _imported(tuple(names))
     require(done.returncode == 0, f"{', '.join(names)} cannot be imported in a new interpreter: {done.stderr}")
-    found = sorted(set(heavy) & set(json.loads(done.stdout.splitlines()[-1])))
-    require(not found, f"importing {', '.join(names)} imports {', '.join(found)}; import them inside the factory")
+    imported = sorted(set(heavy) & set(json.loads(done.stdout.splitlines()[-1])))
+    require(not imported, f"importing {', '.join(names)} imports {', '.join(imported)}; import them inside the factory")
 
 
 @check()

@@ -79,9 +79,9 @@ def _compute_delay(
     if at_work > 1:  # the slower one counts
         cycles = max(cycles, scratch.states[level + 1, others].cycles)
         active += (at_work - 1) * scratch.states[level + 1, others].active
-    for each in (last, others):
-        error = scratch.errors[level + 1, each]
-        if error[0] and (each == last or at_work > 1):
+    for inner in (last, others):
+        error = scratch.errors[level + 1, inner]
+        if error[0] and (inner == last or at_work > 1):
             _record_error(level, sub, error[0], error[1], error[2], error[3], scratch)
     if level == 0 and cycles <= 0:
         _record_error(level, sub, at.NO_WORK_INSIDE, level, NONE, NONE, scratch)

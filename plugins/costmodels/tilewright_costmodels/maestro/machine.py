@@ -91,8 +91,8 @@ def _hardware(
         """Return the pJ of a read, a fill and an update."""
         if memory is None:
             return [0.0, 0.0, 0.0]
-        each = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
-        return [energy / memory.block_words for energy in each]
+        energies_pj = (memory.read_energy_pj, memory.write_energy_pj, memory.accumulation_energy_pj)
+        return [energy / memory.block_words for energy in energies_pj]
 
     sizes = dict(layer.dimensions)
     words = [math.prod(sizes[dimension] for dimension in layer.tensors[name]) for name in (INPUT, FILTER)]

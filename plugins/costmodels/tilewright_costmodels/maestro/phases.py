@@ -166,12 +166,12 @@ def ingress_by_mover(
 @kernel_part
 def moving_pair(level: int, sub: int, scratch: AnalysisScratch) -> int:
     """Return the dimensions that move, of two spatial ones: their steady states must be distinguished."""
-    state, info, movers, found = scratch.states[level, sub], scratch.levels[level], scratch.movers[level, sub], 0
+    state, info, movers, pair = scratch.states[level, sub], scratch.levels[level], scratch.movers[level, sub], 0
     if info.second_spatial != NOWHERE:
         for index in range(state.movers):
             if movers[index].steady_times:
-                found |= info.spatial_dims & 1 << movers[index].dimension
-    return found
+                pair |= info.spatial_dims & 1 << movers[index].dimension
+    return pair
 
 
 @kernel_part

@@ -78,7 +78,7 @@ def _levels(figures: Figures, machine: Machine) -> Iterator[LevelReport]:
             name=memory,
             instances=1,
             cycles=figures.cycles,
-            energy_pj=sum(each.energy_pj for each in tensors.values()),
+            energy_pj=sum(row.energy_pj for row in tensors.values()),
             tensors=FrozenDict(tensors),
             used_words=required,
             capacity_words=None if available == UNLIMITED else available,
@@ -118,9 +118,9 @@ def _limits(figures: Figures) -> Iterator[Limit]:
         if first > max(times[3:]):
             binding.update({0: first - times[1], 1: times[1]})
         else:
-            slowest = max(range(5), key=lambda each: times[each])
+            slowest = max(range(5), key=lambda index: times[index])
             binding[slowest] += count * times[slowest]
-        separate.update({each: count * time for each, time in enumerate(times)})
+        separate.update({index: count * time for index, time in enumerate(times)})
         words.update({1: count * (step.input_sent + step.filter_sent), 2: count * step.egress})
     names: list[tuple[str, LimitAction, int | None]] = [
         ("compute" if len(figures.layer.levels) == 1 else "compute in clusters", "compute", None),
@@ -129,12 +129,12 @@ def _limits(figures: Figures) -> Iterator[Limit]:
         ("off-chip", "read", hardware.offchip_bandwidth),
         ("off-chip", "write", hardware.offchip_bandwidth),
     ]
-    for each, (name, action, bandwidth) in enumerate(names):
+    for index, (name, action, bandwidth) in enumerate(names):
         yield Limit(
             name=name,
             action=action,
-            cycles=min(separate[each], figures.cycles),
-            binding_cycles=binding[each],
-            words=words.get(each),
+            cycles=min(separate[index], figures.cycles),
+            binding_cycles=binding[index],
+            words=words.get(index),
             words_per_cycle=None if bandwidth == _FREE else bandwidth,
         )

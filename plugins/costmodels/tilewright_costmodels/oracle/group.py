@@ -123,7 +123,7 @@ class GroupRun:
         )
         for name, path in self.group.paths.items():
             words = {tensor.name: Words(path.problem, tensor) for tensor in path.problem.tensors}
-            execution, found = examine(path.problem, words, inside(path.problem, self.traces[name]))
+            execution, reasons = examine(path.problem, words, inside(path.problem, self.traces[name]))
             total = Execution(
                 operations=total.operations + execution.operations,
                 missing=total.missing + execution.missing,
@@ -132,7 +132,7 @@ class GroupRun:
                 result_words=total.result_words + execution.result_words,
                 wrong_words=total.wrong_words + execution.wrong_words,
             )
-            errors += [reason.model_copy(update={"where": f"{name}, {reason.where}"}) for reason in found]
+            errors += [reason.model_copy(update={"where": f"{name}, {reason.where}"}) for reason in reasons]
         return total, errors
 
     def unreadable(self) -> Iterator[Reason]:
@@ -213,17 +213,17 @@ class GroupRun:
 
 def _uses(group: GroupMapping, tensor: str, traces: dict[str, OperationTrace]) -> Iterator[Use]:
     """Yield the operations of each layer on a tensor of the group, with common indices of its words."""
-    edge = next((each for each in group.edges if each.tensor == tensor), None)
-    found = []
+    edge = next((candidate for candidate in group.edges if candidate.tensor == tensor), None)
+    uses = []
     for layer, name in group.users[tensor].items():
         path = group.paths[layer]
         own = path.problem.tensor(name)
         points = traces[layer].points @ path.problem.projection_matrix(own).T
-        found.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
-    maker = next((points for _, own, _, points in found if own.is_output), None)
-    least, most = _box(edge, maker, [points for *_, points in found])
+        uses.append((path, own, traces[layer], points - np.array(edge.offsets.get(layer, 0) if edge else 0)))
+    maker = next((points for _, own, _, points in uses if own.is_output), None)
+    least, most = _box(edge, maker, [points for *_, points in uses])
     shape = [max(1, int(high - low)) for low, high in zip(least, most, strict=True)]
-    for path, own, trace, points in found:
+    for path, own, trace, points in uses:
         there = ((points >= least) & (points < most)).all(axis=1)
         part = replace(
             trace,
@@ -259,7 +259,7 @@ def _trace(group: GroupMapping, path: Path, limit: int) -> OperationTrace:
     for at in range(path.starts[-1]):
         sizes = {name: dimensions[name] for name, (first, _) in late.items() if at < first}
         update = {key: {**getattr(entries[at], key), **sizes} for key in ("temporal_tile_sizes", "spatial_tile_sizes")}
-        entries[at] = entries[at].model_copy(update={key: FrozenDict(each) for key, each in update.items()})
+        entries[at] = entries[at].model_copy(update={key: FrozenDict(tiles) for key, tiles in update.items()})
     problem = path.problem.replace({f"dimensions.{name}": size for name, size in dimensions.items()})
     trace = trace_operations(problem, Mapping(entries=tuple(entries)), limit)
     points = trace.points - np.array([late.get(name, (0, 0))[1] for name in problem.dimension_names])
@@ -272,8 +272,8 @@ def _trace(group: GroupMapping, path: Path, limit: int) -> OperationTrace:
 def _most_alive(users: list[Use], entry: int) -> int:
     """Return the most words of a tensor that one instance of its home holds, from the first use to the last."""
     words, instances, steps = (
-        np.concatenate(each)
-        for each in zip(*((u.words, u.trace.instances(entry), u.trace.steps(entry)) for u in users), strict=True)
+        np.concatenate(arrays)
+        for arrays in zip(*((u.words, u.trace.instances(entry), u.trace.steps(entry)) for u in users), strict=True)
     )
     most = 0
     for instance in np.unique(instances):

@@ -100,8 +100,12 @@ def levels_of(
             innermost = moving[-1] if moving else RUN
             times, parent = math.prod(loop.trips for loop in outside[: innermost + 1]), keepers[-2]
             read, filled, updated = (
-                float(each) / times
-                for each in (traffic.reads[parent, index], traffic.fills[number, index], traffic.updates[parent, index])
+                float(words) / times
+                for words in (
+                    traffic.reads[parent, index],
+                    traffic.fills[number, index],
+                    traffic.updates[parent, index],
+                )
             )
             if target.timing.reload and not tensor.is_output:
                 innermost = len(outside) - 1
@@ -201,7 +205,7 @@ def steps_of(level: LevelTransfers, start: int, end: int) -> dict[tuple[int, int
 
 def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, holding: Sequence[int]) -> float:
     """Return the cycles of computing, as a multiple of those without `Compute.instruction`."""
-    instruction, each = architecture.compute.instruction, architecture.compute.cycles_per_operation
+    instruction, operation_cycles = architecture.compute.instruction, architecture.compute.cycles_per_operation
     if instruction is None:
         return 1.0
     index = architecture.cluster_index
@@ -212,9 +216,9 @@ def slowdown(problem: Problem, architecture: Architecture, mapping: Mapping, hol
         loop.trips for loop in mapping.loops() if not loop.spatial and loop.entry > step and loop.dimension == along
     )
     whole, rest = divmod(iterations, instruction.iterations)
-    cycles = whole * max(instruction.cycles, instruction.iterations * each)
-    cycles += max(instruction.cycles, rest * each) if rest else 0
-    return cycles / (iterations * each)
+    cycles = whole * max(instruction.cycles, instruction.iterations * operation_cycles)
+    cycles += max(instruction.cycles, rest * operation_cycles) if rest else 0
+    return cycles / (iterations * operation_cycles)
 
 
 class Schedule:

@@ -191,10 +191,10 @@ def _has_source(inputs: KernelInput, tensor: int, level: int) -> Bools:
 
     The outermost level that keeps a tensor is its backing store: nothing fills it.
     """
-    found = splat16(False)
+    has_source = splat16(False)
     for outer in range(level):
-        found = found | lanes(inputs.scratch.kept[inputs.hardware.level[outer].holds, tensor])
-    return found
+        has_source = has_source | lanes(inputs.scratch.kept[inputs.hardware.level[outer].holds, tensor])
+    return has_source
 
 
 @kernel_part

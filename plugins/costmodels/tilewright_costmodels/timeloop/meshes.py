@@ -81,10 +81,10 @@ class MeshedEvaluator(ScalarEvaluator):
             return refused.model_copy(update={"reasons": reasons})
         loads = mesh_loads(self.problem, self.architecture, mapping, report.networks)
         meshes = [
-            MeshReport(name=name.name, tensors=name.tensors, loads=FrozenDict(dict(found.most_common())))
-            for name, found in loads.items()
+            MeshReport(name=name.name, tensors=name.tensors, loads=FrozenDict(dict(load.most_common())))
+            for name, load in loads.items()
         ]
-        limits = [limit for name, found in loads.items() for limit in _limits(name, found)]
+        limits = [limit for name, load in loads.items() for limit in _limits(name, load)]
         return slowed(self.architecture, report, limits).model_copy(update={"meshes": tuple(meshes)})
 
 
@@ -114,7 +114,7 @@ def mesh_loads(
     for index, cluster in enumerate(architecture.clusters):
         for mesh in cluster.fanout.network.meshes:
             carried = [tensor for tensor in problem.tensors if cluster.fanout.network.mesh_of(tensor) == mesh]
-            found = Counter[Link]()
+            load = Counter[Link]()
             for tensor, level in itertools.product(carried, range(len(holding))):
                 fanout = _Unrolling(problem, architecture, mapping, tensor, holding[level], ends[level])
                 if not fanout.crosses(index):
@@ -126,8 +126,8 @@ def mesh_loads(
                 for members in fanout.groups().values() if words else ():
                     nodes = fanout.routers(members, index)
                     for link in tree(mesh.port, nodes, tensor.is_output):
-                        found[link] += words[len(members)]
-            loads[MeshName(f"mesh below {cluster.name}", tuple(tensor.name for tensor in carried), mesh)] = found
+                        load[link] += words[len(members)]
+            loads[MeshName(f"mesh below {cluster.name}", tuple(tensor.name for tensor in carried), mesh)] = load
     return loads
 
 
@@ -191,10 +191,10 @@ class _Unrolling:
         loops = self.loops
         shifts = [
             [rank.terms.get(loop.dimension, 0) * loop.tile for rank in self.tensor.projection]
-            + [int(each is loop and not self._may_share(loop)) for each in loops]
+            + [int(other is loop and not self._may_share(loop)) for other in loops]
             for loop in loops
         ]
-        found = defaultdict(list)
+        groups = defaultdict(list)
         for trips in itertools.product(*(range(loop.trips) for loop in loops)):
             key = (
                 [
@@ -204,8 +204,8 @@ class _Unrolling:
                 if loops
                 else []
             )
-            found[tuple(key)].append(trips)
-        return found
+            groups[tuple(key)].append(trips)
+        return groups
 
     def _may_share(self, loop: Loop) -> bool:
         fanout = self.cluster(loop).fanout
@@ -216,7 +216,7 @@ class _Unrolling:
         """Return the routers of some sub-clusters in the first instance of the mesh below cluster `index`."""
         spanned = [cluster.name for cluster in self.architecture.mesh_clusters(index)]
         order = self.architecture.cluster_index
-        found = set()
+        routers = set()
         for trips in members:
             positions: dict[str, int] = {}
             for loop, trip in zip(self.loops, trips, strict=True):
@@ -228,8 +228,8 @@ class _Unrolling:
             for name in spanned:
                 fanout, at = self.architecture.cluster(name).fanout, positions.get(name, 0)
                 x, y = (x, y * fanout.size + at) if fanout.axis == "Y" else (x * fanout.size + at, y)
-            found.add((x, y))
-        return found
+            routers.add((x, y))
+        return routers
 
 
 def _uncounted(problem: Problem, architecture: Architecture, mapping: Mapping) -> Iterator[Reason]:
@@ -239,7 +239,7 @@ def _uncounted(problem: Problem, architecture: Architecture, mapping: Mapping) -
         yield Reason(code="mesh", where="mapping", message=message)
     for index, cluster in enumerate(architecture.clusters):
         carried = [tensor for tensor in problem.tensors if cluster.fanout.network.mesh_of(tensor) is not None]
-        for tensor in (each for each in carried if each.is_output):
+        for tensor in (candidate for candidate in carried if candidate.is_output):
             outside = [
                 entry.target
                 for entry in mapping.entries

@@ -286,8 +286,10 @@ class TimeloopEvaluator(BatchEvaluator):
         with self._lock:
             costs = kernel.evaluate(mappings, self.link_transfers, sound)
             assert costs.valid[0], "the mesh has been checked"
-            found = figures(problem, architecture, mapping, kernel.tables, kernel.last_counts, kernel.deliveries, costs)
-        return report.model_copy(update=found)
+            details = figures(
+                problem, architecture, mapping, kernel.tables, kernel.last_counts, kernel.deliveries, costs
+            )
+        return report.model_copy(update=details)
 
 
 def _names(problem: Problem) -> tuple[tuple[str, ...], ...]:

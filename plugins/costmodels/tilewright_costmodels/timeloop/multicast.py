@@ -315,20 +315,20 @@ def prefetch_pattern(cache: FanoutCache, b: int) -> None:
 def find_pattern(hardware: Hardware, cache: FanoutCache, loops: int, b: int) -> DeliveryPattern:
     """Return the pattern without forwarding of the mapping in lane `b`, whose unrolling has at most `loops` loops."""
     pool, mask = cache.pool, len(cache.table) - 1
-    row, found = cache.hashes[b] & mask, False
+    row, is_known = cache.hashes[b] & mask, False
     pattern = cache.table[row]
-    while pattern >= 0 and not found:
+    while pattern >= 0 and not is_known:
         at = pattern - pool[pattern - 1]
-        found = pool[at - 1] == cache.fanout[0]
+        is_known = pool[at - 1] == cache.fanout[0]
         for k in range(loops):
             loop, shift = cache.loops[k, b], cache.shifts[k, b]
-            found &= (loop == 0) | ((pool[at] == loop) & (pool[at + 1] == shift))
+            is_known &= (loop == 0) | ((pool[at] == loop) & (pool[at + 1] == shift))
             at += 2 * (loop != 0)  # without a branch, because no processor predicts it
-        found &= at == pattern - 1
-        if not found:
+        is_known &= at == pattern - 1
+        if not is_known:
             row = (row + 1) & mask
             pattern = cache.table[row]
-    if not found:
+    if not is_known:
         at = start = cache.state[0].used
         pool[at] = cache.fanout[0]
         for k in range(loops):
@@ -357,14 +357,14 @@ def find_forwarding_pattern(
         listed += 1
     if pool[at] != UNKNOWN and listed == last:
         return pattern
-    found = pool[pattern + _NEXT]
-    while found and pool[found + _SHIFT] != shift:
-        found = pool[found + _NEXT]
-    if not found:
-        found = cache.state[0].used
+    address = pool[pattern + _NEXT]
+    while address and pool[address + _SHIFT] != shift:
+        address = pool[address + _NEXT]
+    if not address:
+        address = cache.state[0].used
         _write_pattern(hardware, pattern, shift, cache)
-        pool[found + _NEXT], pool[pattern + _NEXT] = pool[pattern + _NEXT], found
-    return int(found)
+        pool[address + _NEXT], pool[pattern + _NEXT] = pool[pattern + _NEXT], address
+    return int(address)
 
 
 # Computing a pattern
@@ -428,9 +428,9 @@ def _write_pattern(hardware: Hardware, pattern: DeliveryPattern, shift: int, cac
 def _write_neighbour_shifts(hardware: Hardware, length: int, key: Ints, cache: FanoutCache) -> None:
     """Append the different shifts between neighbours to the pool: how many, their bits, and the shifts."""
     pool, row = cache.pool, cache.state[0].used
-    found, different = _list_neighbour_shifts(hardware, length, key, pool[row + 2 :]), 0
-    pool[row], pool[row + 1] = found, 0 if found >= 0 else -1
-    for number in range(found):
+    count, different = _list_neighbour_shifts(hardware, length, key, pool[row + 2 :]), 0
+    pool[row], pool[row + 1] = count, 0 if count >= 0 else -1
+    for number in range(count):
         shift, before = pool[row + 2 + number], 0
         while before < different and pool[row + 2 + before] != shift:
             before += 1
@@ -446,7 +446,7 @@ def _list_neighbour_shifts(hardware: Hardware, length: int, key: Ints, shifts: I
     From one sub-cluster to the next in its row, one loop advances and all faster loops restart. With full rows, the
     loops along Y do the same from one row to the next.
     """
-    loops, found = length // 2, 0
+    loops, shift_count = length // 2, 0
     if loops > MAX_LOOPS:
         return UNKNOWN
     count, columns, row_end, column_end = 1, 1, 0, 0
@@ -454,20 +454,20 @@ def _list_neighbour_shifts(hardware: Hardware, length: int, key: Ints, shifts: I
         k = Index(2 * loop - 1)
         trips, move, along_y = _trips(key[k]), key[k + 1], _is_vertical(hardware, key[k])
         restarted = column_end if along_y else row_end  # shift of the faster loops at their last trips
-        shifts[found] = abs(move - restarted)
-        found += 1
+        shifts[shift_count] = abs(move - restarted)
+        shift_count += 1
         ended = restarted + (trips - 1) * move
         row_end, column_end = (row_end, ended) if along_y else (ended, column_end)
         count, columns = count * trips, columns * (1 if along_y else trips)
     for loop in range(loops, 0, -1):
         k = Index(2 * loop - 1)  # from the end of a full row to the next row, adjacent where rows wrap
         if _is_vertical(hardware, key[k]):
-            shifts[found] = abs(key[k + 1] - row_end)
-            found += 1
+            shifts[shift_count] = abs(key[k + 1] - row_end)
+            shift_count += 1
             row_end += (_trips(key[k]) - 1) * key[k + 1]
     width = max(hardware.level[Index(key[0] & FIELD_MASK)].width, columns)
     if not columns < width < count:
-        return found
+        return shift_count
     # rows wrap: the next row is `width` sub-clusters further, in the mixed radix of the trips, for all carries
     down, remainder = 0, Index(width)
     for vertical in range(2):
@@ -485,8 +485,8 @@ def _list_neighbour_shifts(hardware: Hardware, length: int, key: Ints, shifts: I
                     over = left & 1
                     shift += (carry - over * _trips(key[k])) * key[k + 1]
                     carry, left = over, left >> 1
-        shifts[found + carries] = abs(shift)
-    return found + (1 << (loops - 1))
+        shifts[shift_count + carries] = abs(shift)
+    return shift_count + (1 << (loops - 1))
 
 
 @kernel_part

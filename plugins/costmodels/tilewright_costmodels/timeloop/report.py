@@ -114,13 +114,13 @@ def _network(
     here = 0, level, number, 0
     delivered = [
         Delivery(
-            multicast=int(each.multicast),
-            scatter=int(each.scatter),
-            accesses=int(each.sent),
-            hops=float(each.hops / each.sent),
+            multicast=int(size.multicast),
+            scatter=int(size.scatter),
+            accesses=int(size.sent),
+            hops=float(size.hops / size.sent),
         )
-        for each in deliveries.reported[number, level, : deliveries.reported_sizes[number, level]]
-        if each.sent
+        for size in deliveries.reported[number, level, : deliveries.reported_sizes[number, level]]
+        if size.sent
     ]
     ingresses, output = int(counts.ingresses[here]), bool(tables.tensors.info[number].is_output)
     return NetworkReport(

@@ -104,8 +104,8 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
         level = hardware.level[number]
         for s in range(level.start, level.stop):
             if with_shift and nest.loop_start[s] < nest.loop_start[s + 1]:
-                for each in range(info.relevant_dims):
-                    d = inputs.tensors.dims[tensor, each]
+                for position in range(info.relevant_dims):
+                    d = inputs.tensors.dims[tensor, position]
                     nest.step[d][:] = (
                         integers(lanes(inside[s + 1, d])) * inputs.tensors.projection[tensor, d].displacement
                     )
@@ -117,8 +117,8 @@ def follow_tile(inputs: KernelInput, tensor: int, with_shift: bool) -> None:
                     sweeps = np.where(relevant, lanes(nest.trips_outside[p]), sweeps)
                     c_dimension = np.where(relevant, dimension, c_dimension)
                     step = splat16(0)
-                    for each in range(info.relevant_dims):
-                        d = inputs.tensors.dims[tensor, each]
+                    for position in range(info.relevant_dims):
+                        d = inputs.tensors.dims[tensor, position]
                         is_d = dimension == 1 << np.int64(d)
                         step = np.where(is_d, lanes(nest.step[d]), step)
                         c_stride = np.where(is_d, lanes(inside[s + 1, d]), c_stride)
@@ -164,8 +164,8 @@ def count_different_tiles(inputs: KernelInput, first: int, tensor: int, level: i
         slot = inputs.hardware.slot[s]
         if not slot.temporal:
             used, tiles = lanes(inputs.scratch.used[slot.entry]), splat16(1.0)
-            for each in range(info.relevant_dims):
-                d = inputs.tensors.dims[tensor, each]
+            for position in range(info.relevant_dims):
+                d = inputs.tensors.dims[tensor, position]
                 unrolled, coordinates = lanes(trips[s, d]), inputs.tensors.projection[tensor, d].windowed
                 tiles = tiles * unrolled
                 if coordinates:

@@ -46,12 +46,12 @@ def run(program: str, files: Mapping[str, str], output: str, seconds: float) -> 
     Raises:
         ChildFailed: the time limit was exceeded (`timeout`), or the program could not be started (`absent`).
     """
-    found = shutil.which(program)
-    if found is None:
+    path = shutil.which(program)
+    if path is None:
         raise ChildFailed("absent", f"could not be started: no program {program} was found")
     child = shared_child(cleans_up=True)
     finished: FinishedProgram = child.ask(
-        _run, os.path.abspath(found), files, output, seconds, seconds=seconds + _START_STOP_SECONDS
+        _run, os.path.abspath(path), files, output, seconds, seconds=seconds + _START_STOP_SECONDS
     )
     return finished
 

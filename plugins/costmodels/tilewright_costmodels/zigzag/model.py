@@ -97,14 +97,14 @@ class ZigZagEvaluator(ScalarEvaluator):
             for residence, row in zip(residences, answer["operands"][operand], strict=True)
         }
         for memory in self.architecture.memories:
-            found = {name: rows[memory, name] for name in self.problem.tensor_names if (memory, name) in rows}
-            if found:
+            counts = {name: rows[memory, name] for name in self.problem.tensor_names if (memory, name) in rows}
+            if counts:
                 yield LevelReport(
                     name=memory.name,
-                    instances=max(each.instances for each in found.values()),
+                    instances=max(row.instances for row in counts.values()),
                     cycles=cycles,
-                    energy_pj=sum(each.energy_pj for each in found.values()),
-                    tensors=FrozenDict(found),
+                    energy_pj=sum(row.energy_pj for row in counts.values()),
+                    tensors=FrozenDict(counts),
                 )
 
 
@@ -115,8 +115,8 @@ def _answer(message: str, seconds: float) -> dict[str, Any]:
     Raises:
         ChildFailed: ZigZag failed or timed out.
     """
-    found: dict[str, Any] = shared_child(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
-    return found
+    answer: dict[str, Any] = shared_child(quiet=True).ask(answer_request, json.loads(message), seconds=seconds)
+    return answer
 
 
 def _limits(answer: dict[str, Any], cycles: int) -> Iterator[Limit]:

@@ -89,7 +89,10 @@ def _parts_of_a_bit(architecture: Architecture, words: dict[str, int]) -> int:
     widths = [
         width * words[memory.name]
         for memory in architecture.memories
-        for width in (*(each for _, each in memory.bandwidths), *(port.words_per_cycle for port in memory.ports))
+        for width in (
+            *(bandwidth for _, bandwidth in memory.bandwidths),
+            *(port.words_per_cycle for port in memory.ports),
+        )
         if width is not None
     ]
     denominators = [Fraction(width).limit_denominator(1000).denominator for width in widths]
@@ -118,7 +121,9 @@ def _accelerator(
         "systolic_dimensions": [],
     }
     kept = {
-        memory: [operand for operand in OPERANDS if any(each.memory == memory for each in residences[operand])]
+        memory: [
+            operand for operand in OPERANDS if any(residence.memory == memory for residence in residences[operand])
+        ]
         for memory in reversed(architecture.memories)
     }
     memories = {
@@ -150,7 +155,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
             if name in (tensor.role, tensor.name)
         ]
         allocation = sorted(directions & set(allocated))
-        reads = any(each.endswith(READS_AND_WRITES[0]) for each in allocation)
+        reads = any(text.endswith(READS_AND_WRITES[0]) for text in allocation)
         factor = port.read_energy_factor if reads else port.write_energy_factor / ratio
         ports.append((allocation, port.words_per_cycle, factor))
         directions -= set(allocated)
@@ -166,7 +171,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
             if parts is not None:
                 moved = full = _UNLIMITED if width is None else max(1, round(width * word_bits * parts))
             bandwidth = {"bandwidth_min": moved, "bandwidth_max": full}
-            kinds = [all(each.endswith(ends) for each in allocation) for ends in READS_AND_WRITES]
+            kinds = [all(text.endswith(ends) for text in allocation) for ends in READS_AND_WRITES]
             kind = "read" if kinds[0] else "write" if kinds[1] else "read_write"
             name = f"{_PREFIX[kind]}_port_{len(port_rows) + 1}"
             port_rows.append({"name": name, "type": kind, "allocation": allocation, **bandwidth})
@@ -228,4 +233,4 @@ def _spatial(
         level = next((residence.level for residence in residences if residence.entry <= entry), len(residences))
         loops = levels[level]
         loops[names[dimension]] = loops.get(names[dimension], 1) * width
-    return [list(each.items()) for each in levels]
+    return [list(counts.items()) for counts in levels]

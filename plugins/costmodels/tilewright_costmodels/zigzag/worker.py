@@ -53,7 +53,7 @@ def _movements(evaluation: Any, operand: Any) -> list[dict[str, Any]]:
         amount = movement.get_attribute(DataMoveAttr.DATA_TRANS_AMOUNT_PER_PERIOD)
         periods = movement.get_attribute(DataMoveAttr.DATA_TRANS_PERIOD_COUNT)
         row: dict[str, Any] = {
-            direction: int(amount.get(each)) * int(periods.get(each)) for direction, each in directions.items()
+            direction: int(amount.get(key)) * int(periods.get(key)) for direction, key in directions.items()
         }
         row["instances"] = int(evaluation.mapping.spatial_mapping.unit_count[operand][level + 1])
         row["tile_words"] = int(evaluation.mapping.data_elem_per_level_unrolled[operand][level + 1])
@@ -84,8 +84,8 @@ def _evaluate(request: dict[str, Any], purpose: str) -> Any:
 
     def levels(what: str) -> dict[Any, list[list[tuple[Any, int]]]]:
         return {
-            LayerOperand(operand): [[(LayerDim(name), trips) for name, trips in loops] for loops in each]
-            for operand, each in request[what].items()
+            LayerOperand(operand): [[(LayerDim(name), trips) for name, trips in loops] for loops in levels_of]
+            for operand, levels_of in request[what].items()
         }
 
     data, accelerator = request[purpose]

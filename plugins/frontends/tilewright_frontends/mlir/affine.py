@@ -76,10 +76,10 @@ def factors_of(
         raise Unsupported(f"the sum does not add to the element of {name} that is stored")
     if not rest:
         raise Unsupported("nothing is multiplied: a sum")
-    found = _factors(rest, made)
-    if len(found) < 2:
+    factors = _factors(rest, made)
+    if len(factors) < 2:
         raise Unsupported("nothing is multiplied: a sum")
-    return found
+    return factors
 
 
 def _without_casts(value: Value, made: Mapping[Value, Operation]) -> Value:
@@ -188,7 +188,7 @@ def _names(tensors: Sequence[Sequence[Mapping[int, int]]]) -> dict[int, str]:
 def has_maps(operation: Operation) -> bool:
     """Return whether the operation is one of linalg that its maps describe completely."""
     named = ("matmul", "batch_matmul", "batch_reduce_matmul", "generic", "contract")
-    return operation.name in [f"linalg.{each}" for each in named] and len(operation.maps("indexing_maps")) > 0
+    return operation.name in [f"linalg.{name}" for name in named] and len(operation.maps("indexing_maps")) > 0
 
 
 def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Product:
@@ -201,7 +201,7 @@ def linalg_nest(operation: Operation, shapes: Sequence[Shape], name: str) -> Pro
     maps = operation.maps("indexing_maps")
     sizes = loop_sizes(maps, shapes)
     places = factor_places(operation)
-    subscripts = [_linear(each) for each in maps]
+    subscripts = [_linear(affine_map) for affine_map in maps]
     operands = [subscripts[place] for place in places]
     problem = problem_of(name, sizes, operands, subscripts[-1])
     values = (*(f"x{place}" for place in places), result_name(operation))
@@ -218,16 +218,16 @@ def layouts(
     subscript that takes a part.
     """
     backwards = {loop for ranks in subscripts for rank in ranks for loop, factor in rank.terms.items() if factor < 0}
-    found = dict[str, Layout]()
+    by_tensor = dict[str, Layout]()
     for tensor, ranks, shape in zip(problem.tensors, subscripts, shapes, strict=True):
         if shape is None or None in shape or any(not backwards.isdisjoint(rank.terms) for rank in ranks):
             continue
         fixed = [rank.constant for rank in ranks if rank.terms]
         if len(fixed) == len(ranks):
-            found[tensor.name] = Layout(pads=tuple(-each for each in fixed))
+            by_tensor[tensor.name] = Layout(pads=tuple(-size for size in fixed))
         elif not any(fixed) and all(rank.terms or size == 1 for rank, size in zip(ranks, shape, strict=True)):
-            found[tensor.name] = Layout()
-    return found
+            by_tensor[tensor.name] = Layout()
+    return by_tensor
 
 
 def factor_places(operation: Operation) -> list[int]:
@@ -239,7 +239,7 @@ def factor_places(operation: Operation) -> list[int]:
     if not operation.regions:
         return list(range(len(operation.maps("indexing_maps")) - 1))
     body = operation.body
-    ends = [each for each in body.operations if each.name in ENDS]
+    ends = [end for end in body.operations if end.name in ENDS]
     if len(ends) != 1 or len(ends[0].operands) != 1:
         raise Unsupported("it has several results")
     result = body.arguments[-1]
@@ -257,9 +257,9 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
         ValueError: sizes contradict each other.
     """
     sizes: dict[int, int] = {}
-    for each, shape in zip(maps, shapes, strict=False):
-        nests.equal(len(each.results), len(shape), "a map and the shape of its operand differ in rank")
-        for rank, size in zip(each.results, shape, strict=True):
+    for affine_map, shape in zip(maps, shapes, strict=False):
+        nests.equal(len(affine_map.results), len(shape), "a map and the shape of its operand differ in rank")
+        for rank, size in zip(affine_map.results, shape, strict=True):
             if isinstance(rank, Linear) and list(rank.terms.values()) == [1] and not rank.constant:
                 (loop,) = rank.terms
                 if sizes.setdefault(loop, size) != size:
@@ -267,8 +267,8 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
     count = maps[0].operands
     if missing := [loop for loop in range(count) if loop not in sizes]:
         raise Unsupported(f"the size of loop {missing[0] + 1} is unknown: no subscript consists of it alone")
-    for each, shape in zip(maps, shapes, strict=False):
-        for rank, size in zip(each.results, shape, strict=True):
+    for affine_map, shape in zip(maps, shapes, strict=False):
+        for rank, size in zip(affine_map.results, shape, strict=True):
             if isinstance(rank, Linear):
                 last = rank.constant + sum(
                     factor * (sizes[loop] - 1) for loop, factor in rank.terms.items() if factor > 0
@@ -278,14 +278,14 @@ def loop_sizes(maps: Sequence[AffineMap], shapes: Sequence[Shape]) -> list[int]:
     return [sizes[loop] for loop in range(count)]
 
 
-def _linear(found: AffineMap) -> list[Linear]:
-    return [_sum_of(result) for result in found.results]
+def _linear(affine_map: AffineMap) -> list[Linear]:
+    return [_sum_of(result) for result in affine_map.results]
 
 
-def _sum_of(found: Linear | NotLinear) -> Linear:
-    if isinstance(found, NotLinear):
-        raise Unsupported(f"'{found.text}' in a subscript is not a sum of loop variables")
-    return found
+def _sum_of(result: Linear | NotLinear) -> Linear:
+    if isinstance(result, NotLinear):
+        raise Unsupported(f"'{result.text}' in a subscript is not a sum of loop variables")
+    return result
 
 
 # -- affine.for
@@ -315,18 +315,18 @@ class _Loops:
         self.sizes.append(-(-(high - low) // step))
         self.known[loop.body.arguments[0]] = Linear({number: step}, low)
 
-    def value(self, found: Value, made: Mapping[Value, Operation]) -> Linear:
+    def value(self, operand: Value, made: Mapping[Value, Operation]) -> Linear:
         """Return an index value as a sum of loops. Raises Unsupported."""
-        if found in self.known:
-            return self.known[found]
-        maker = made.get(found)
+        if operand in self.known:
+            return self.known[operand]
+        maker = made.get(operand)
         if maker is not None and maker.kind == "constant":
             constant = maker.attributes.get("value")
             if isinstance(constant, int):
                 return Linear({}, constant)
         if maker is not None and maker.name == "affine.apply":
-            self.known[found] = self.applied(maker, "map", maker.operands, made)[0]
-            return self.known[found]
+            self.known[operand] = self.applied(maker, "map", maker.operands, made)[0]
+            return self.known[operand]
         if maker is not None and maker.name in CASTS:
             return self.value(maker.operands[0], made)
         if maker is not None and maker.name.endswith("load"):
@@ -337,29 +337,29 @@ class _Loops:
         self, operation: Operation, key: str, operands: Sequence[Value], made: Mapping[Value, Operation]
     ) -> list[Linear]:
         """Return the results of an operation's map as sums of loops."""
-        found = operation.attributes.get(key)
-        if not isinstance(found, AffineMap):
+        affine_map = operation.attributes.get(key)
+        if not isinstance(affine_map, AffineMap):
             return [self.value(operand, made) for operand in operands]
-        nests.equal(found.operands, len(operands), f"a map and its operands at {operation.at} differ in number")
-        return [self._substituted(_sum_of(rank), operands, made) for rank in found.results]
+        nests.equal(affine_map.operands, len(operands), f"a map and its operands at {operation.at} differ in number")
+        return [self._substituted(_sum_of(rank), operands, made) for rank in affine_map.results]
 
     def _substituted(self, rank: Linear, operands: Sequence[Value], made: Mapping[Value, Operation]) -> Linear:
         terms: dict[int, int] = {}
         constant = rank.constant
         for place, factor in rank.terms.items():
-            each = self.value(operands[place], made)
-            constant += factor * each.constant
-            for loop, times in each.terms.items():
+            term = self.value(operands[place], made)
+            constant += factor * term.constant
+            for loop, times in term.terms.items():
                 terms[loop] = terms.get(loop, 0) + factor * times
         return Linear({loop: factor for loop, factor in terms.items() if factor}, constant)
 
 
 def _bound(loop: Operation, key: str, number: int) -> int:
-    found = loop.attributes.get(key)
+    affine_map = loop.attributes.get(key)
     which = "lower" if key.startswith("lower") else "upper"
-    if not isinstance(found, AffineMap) or len(found.results) != 1:
+    if not isinstance(affine_map, AffineMap) or len(affine_map.results) != 1:
         raise Unsupported(f"loop {number + 1} has no constant {which} bound (min or max); do not tile")
-    (bound,) = found.results
+    (bound,) = affine_map.results
     if not isinstance(bound, Linear) or bound.terms:
         raise Unsupported(f"loop {number + 1} has no constant {which} bound; fix the shape, do not tile")
     return bound.constant
@@ -380,12 +380,12 @@ def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Val
     ):
         loops.enter(inner[0])
         body = inner[0].body
-    for each in inner:
-        if each.name == "affine.for":
-            beside = ", ".join(sorted({other.name for other in inner if other is not each})) or "another loop"
+    for loop in inner:
+        if loop.name == "affine.for":
+            beside = ", ".join(sorted({other.name for other in inner if other is not loop})) or "another loop"
             raise Unsupported(f"an imperfect nest: {beside} next to a loop; initialise in a separate nest")
-        if each.regions:
-            raise Unsupported(f"{each.name} in the body")
+        if loop.regions:
+            raise Unsupported(f"{loop.name} in the body")
     made = _makers(body)
     stores = [each for each in inner if each.name.endswith(".store")]
     if len(stores) != 1:
@@ -420,7 +420,7 @@ def affine_operations(operation: Operation) -> int | None:
     loops = _Loops()
     try:
         loops.enter(operation)
-        inside = [affine_operations(each) if each.name == "affine.for" else 0 for each in operation.body.operations]
+        inside = [affine_operations(part) if part.name == "affine.for" else 0 for part in operation.body.operations]
     except (Unsupported, ValueError, LookupError):
         return None
-    return math.prod(loops.sizes) * (sum(each or 0 for each in inside) + operations_in(operation.body))
+    return math.prod(loops.sizes) * (sum(count or 0 for count in inside) + operations_in(operation.body))

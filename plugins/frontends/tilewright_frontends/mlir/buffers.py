@@ -19,8 +19,8 @@ STRUCTURE = frozenset("return yield for if while parallel execute_region forall"
 
 def changed(operation: Operation) -> list[Value]:
     """Return the buffers that an operation, or one in its regions, may change."""
-    found = [value for each in (operation, *within(operation)) for value in _of(each)]
-    return list(dict.fromkeys(value for value in found if value.buffer))
+    values = [value for inner in (operation, *within(operation)) for value in _of(inner)]
+    return list(dict.fromkeys(value for value in values if value.buffer))
 
 
 def _of(operation: Operation) -> Sequence[Value]:
@@ -42,13 +42,13 @@ def _of(operation: Operation) -> Sequence[Value]:
 
 def _results(operation: Operation) -> int:
     """Return the number of buffers that an operation of linalg writes."""
-    ends = [each for region in operation.regions for each in region.operations if each.name in ENDS]
+    ends = [end for region in operation.regions for end in region.operations if end.name in ENDS]
     return max(1, len(ends[0].operands)) if ends else 1
 
 
 def shared(operation: Operation) -> Iterator[tuple[Value, Value]]:
     """Yield pairs of values that may share memory after an operation, such as a part of a buffer and the buffer."""
-    every = [*operation.operands, *(value for each in within(operation) for value in each.operands)]
+    every = [*operation.operands, *(value for inner in within(operation) for value in inner.operands)]
     for result in operation.results:
         for operand in every:
             if operand is not result and (result.buffer and operand.buffer or _converts(operation, operand)):

@@ -84,6 +84,6 @@ def _number(value: Value, makers: Makers) -> int | None:
     made = makers(value)
     if made is None or made.kind != "constant":
         return None
-    found = made.attributes.get("value")
-    number = found[0] if isinstance(found, tuple) and len(found) == 1 else found
+    attribute = made.attributes.get("value")
+    number = attribute[0] if isinstance(attribute, tuple) and len(attribute) == 1 else attribute
     return number if isinstance(number, int) else None

@@ -48,16 +48,16 @@ def read_workload(module: Operation, name: str, source: str, batch: int | None, 
             itself, or nothing can be mapped.
     """
     top = module.regions[0] if module.regions else Block((), ())
-    found = list(_functions(top))
-    functions = {function.text("sym_name"): function for function in found}
-    called = {_callee(operation) for function in found for operation in within(function)}
-    names = Counter(function.text("sym_name") for function in found)
+    bodies = list(_functions(top))
+    functions = {function.text("sym_name"): function for function in bodies}
+    called = {_callee(operation) for function in bodies for operation in within(function)}
+    names = Counter(function.text("sym_name") for function in bodies)
     if several := [name for name, count in names.items() if count > 1 and name in called]:
         raise InputError(
             f"{source}: it has {names[several[0]]} functions called '{several[0]}', and calls one of them",
             hint="put each module of a split file into a file of its own",
         )
-    uncalled = [operation for operation in found if operation.text("sym_name") not in called and operation.regions]
+    uncalled = [operation for operation in bodies if operation.text("sym_name") not in called and operation.regions]
     entries = [
         operation for operation in uncalled if operation.attributes.get("sym_visibility") != "private"
     ] or uncalled
@@ -95,14 +95,14 @@ def _functions(block: Block) -> Iterator[Operation]:
 def _callee(operation: Operation) -> str | None:
     if operation.kind.lower().endswith("call") or operation.kind == "composite":
         for key in ("callee", "f", "decomposition"):
-            found = operation.attributes.get(key)
-            if isinstance(found, str):
-                return found
+            callee = operation.attributes.get(key)
+            if isinstance(callee, str):
+                return callee
     return None
 
 
 def _nothing(source: str, unmapped: Sequence[Unmapped]) -> str:
-    reasons = [f"  {source}:{each.reason.replace(': ', f': {each.operator}: ', 1)}" for each in unmapped[:SHOWN]]
+    reasons = [f"  {source}:{part.reason.replace(': ', f': {part.operator}: ', 1)}" for part in unmapped[:SHOWN]]
     rest = [f"  and {len(unmapped) - SHOWN} more"] if len(unmapped) > SHOWN else []
     return "\n".join([f"{source}: it has no tensor product over affine loops", *reasons, *rest])
 
@@ -124,11 +124,11 @@ def _argument_shapes(
     known = dict.fromkeys(
         f"{name}_{axis}" for name, _, shape in arguments for axis, size in enumerate(shape) if size is None
     )
-    for each in sizes:
-        if each not in known:
+    for name in sizes:
+        if name not in known:
             listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
-            raise InputError(f"{source} has no dynamic dimension called '{each}'; {listed}{suggestion(each, known)}")
-    if batch is not None and not any(each.endswith("_0") for each in known):
+            raise InputError(f"{source} has no dynamic dimension called '{name}'; {listed}{suggestion(name, known)}")
+    if batch is not None and not any(name.endswith("_0") for name in known):
         raise InputError(f"{source}: every argument fixes its first dimension, so --batch has no effect; omit it")
     return {
         argument: tuple(
@@ -186,14 +186,14 @@ class _Call:
             whole: whether no earlier word is left.
         """
         group = self.aliases.of(value)
-        for each in group:
-            old = self.views.get(each, ())
+        for member in group:
+            old = self.views.get(member, ())
             told = "a buffer is written more than once, or under several names"
             exact = len(group) == 1 and (whole or not old)
-            self.views[each] = tuple(views) if exact else passed(view.without(told) for view in (*old, *views))
-            kept = () if whole and len(group) == 1 else self.origins.get(each, ())
-            self.origins[each] = tuple(dict.fromkeys((*kept, *before)))
-            self.written[each] = None
+            self.views[member] = tuple(views) if exact else passed(view.without(told) for view in (*old, *views))
+            kept = () if whole and len(group) == 1 else self.origins.get(member, ())
+            self.origins[member] = tuple(dict.fromkeys((*kept, *before)))
+            self.written[member] = None
 
 
 class _Reader:
@@ -285,7 +285,7 @@ class _Reader:
                 call.shapes[result] = found
 
     def _read(self, operation: Operation, call: _Call) -> None:
-        inner = [operand for each in within(operation) for operand in each.operands]
+        inner = [operand for inner_operation in within(operation) for operand in inner_operation.operands]
         before = call.before([*operation.operands, *inner])
         call.learn(operation)
         call.makers |= dict.fromkeys(operation.results, operation)
@@ -315,8 +315,8 @@ class _Reader:
                 if value in found
                 else passed(
                     view.without(f"{operation.name} '{name}' changes a buffer")
-                    for each in (*operation.operands, *inner)
-                    for view in call.views.get(each, ())
+                    for operand in (*operation.operands, *inner)
+                    for view in call.views.get(operand, ())
                 )
             )
             call.change(value, views, before, whole=value in found)
@@ -335,7 +335,7 @@ class _Reader:
             else replace(part, problem=with_widths(part, values))
             for part in parts
         ]
-        found = connected(
+        connection = connected(
             told,
             read,
             views,
@@ -345,15 +345,15 @@ class _Reader:
             call.times,
             self._origin(operation),
         )
-        self.layers += found.layers
-        self.unmapped += found.unmapped
+        self.layers += connection.layers
+        self.unmapped += connection.unmapped
         written = [part.values[-1] for part in parts if isinstance(part, Product) and part.values[-1] in values]
         for name in written:
             if values[name].buffer:
-                call.change(values[name], found.views[name], (found.last,), whole=False)
+                call.change(values[name], connection.views[name], (connection.last,), whole=False)
         for name in results:
-            call.views[values[name]] = found.views.get(name, ()) if name in written else ()
-            call.origins[values[name]] = (found.last,)
+            call.views[values[name]] = connection.views.get(name, ()) if name in written else ()
+            call.origins[values[name]] = (connection.last,)
 
     def _passed(
         self, operation: Operation, name: str, read: Sequence[Value], call: _Call, reason: str
@@ -364,8 +364,8 @@ class _Reader:
             return {}
         if operation.name.startswith(aten.PREFIX) and call.times == 1 and not operation.regions:
             node, values = aten.call(operation, lambda value: moves.fixed(call.shape(value)), call.makers.get)
-            named = passed_on(node, name, {each: known.get(value, ()) for each, value in values.items()})
-            return {values[each]: views for each, views in named.items()}
+            named = passed_on(node, name, {label: known.get(value, ()) for label, value in values.items()})
+            return {values[label]: views for label, views in named.items()}
         if operation.name.startswith(onnx_dialect.PREFIX) and not operation.regions:
             shapes = [call.shape(value) for value in (*operation.operands, *operation.results)]
             graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, self.source)
@@ -393,20 +393,20 @@ class _Reader:
 
     def _products_within(self, operation: Operation) -> list[str]:
         """Return the kinds of products in the regions of an operation and in the functions called there."""
-        found, waiting, called = dict[str, None](), [operation], set[str]()
+        names, waiting, called = dict[str, None](), [operation], set[str]()
         while waiting:
-            for each in within(waiting.pop()):
-                callee = _callee(each)
+            for inner in within(waiting.pop()):
+                callee = _callee(inner)
                 if callee is not None and callee in self.functions and callee not in called:
                     called.add(callee)
                     waiting.append(self.functions[callee])
                 if (
-                    builder_of(each.name)
-                    or aten.operator_of(each.name) is not None
-                    or onnx_dialect.is_product(each.name)
+                    builder_of(inner.name)
+                    or aten.operator_of(inner.name) is not None
+                    or onnx_dialect.is_product(inner.name)
                 ):
-                    found[each.name] = None
-        return list(found)
+                    names[inner.name] = None
+        return list(names)
 
     def _parts(self, operation: Operation, call: _Call) -> tuple[Parts, dict[str, Value], str | None]:
         """Return the products of an operation, its values by their names there, and why it has none, if it is known."""

@@ -51,10 +51,10 @@ class Step:
 
     def shape(self, value: Value) -> Shape:
         """Return the shape of a value. Raises ValueError if it is not known."""
-        found = fixed(self.shapes(value))
-        if found is None:
+        shape = fixed(self.shapes(value))
+        if shape is None:
             raise ValueError("a shape is not known")
-        return found
+        return shape
 
     @property
     def target(self) -> Value:
@@ -76,10 +76,10 @@ class Step:
         if place is not None and place < len(self.operation.operands):
             made = self.makers(self.operation.operands[place])
             given += [] if made is None else [made.attributes.get("value"), made.attributes.get("values")]
-        for each in given:
-            found = each if isinstance(each, tuple) else (each,)
-            numbers = tuple(number for number in found if type(number) is int and abs(number) < 2**40)
-            if len(numbers) == len(found):
+        for attribute in given:
+            items = attribute if isinstance(attribute, tuple) else (attribute,)
+            numbers = tuple(number for number in items if type(number) is int and abs(number) < 2**40)
+            if len(numbers) == len(items):
                 return numbers
         raise ValueError("a number is not known")
 
@@ -120,10 +120,10 @@ def passed_on(
     replaced = set() if kept is None else set(operation.operands) - {*step.inputs}  # linalg overwrites it
     if operation.name == "linalg.generic" and kept is not None and _reads_result(operation):
         replaced, used = set(), {*operation.operands}
-    lost = [view.without(reason) for value, each in known.items() if value not in used | replaced for view in each]
-    found = passed([*(kept or ()), *lost])
+    lost = [view.without(reason) for value, part in known.items() if value not in used | replaced for view in part]
+    moved_views = passed([*(kept or ()), *lost])
     results = operation.results or ((step.target,) if kept is not None else ())
-    return dict.fromkeys(results, found)
+    return dict.fromkeys(results, moved_views)
 
 
 def fixed(shape: OpenShape | None) -> Shape | None:
@@ -155,14 +155,14 @@ def _wordwise(step: Step) -> Sequence[View]:
     if step.operation.regions and step.operation.name != "linalg.map":
         raise ValueError("its contents are not read")
     shape, bias = step.shape(step.target), step.operation.kind.lower() == "biasadd"
-    found = []
+    views = []
     for place, value in enumerate(step.inputs):
         for view in step.views.get(value, ()):
             if place and bias:
-                found.append(view.without(f"{step.operation.name} '{step.name}' reads it as a parameter"))
+                views.append(view.without(f"{step.operation.name} '{step.name}' reads it as a parameter"))
             else:
-                found.append(view.broadcast(shape).via(step.name))
-    return found
+                views.append(view.broadcast(shape).via(step.name))
+    return views
 
 
 def _softmax(step: Step) -> Sequence[View]:
@@ -184,10 +184,10 @@ def _normalised(step: Step) -> Sequence[View]:
 
 def _turned(step: Step, view: View) -> View:
     order = step.numbers("permutation", "dims", "perms", place=1)
-    found = view.transposed(order)
-    if found.shape != step.shape(step.target):
+    turned = view.transposed(order)
+    if turned.shape != step.shape(step.target):
         raise ValueError("the shapes do not match")
-    return found
+    return turned
 
 
 def _broadcast(step: Step, view: View) -> View:
@@ -227,10 +227,10 @@ def _sliced(step: Step, view: View) -> View | None:
         sizes = step.numbers("static_sizes")
     if not len(starts) == len(strides) == len(sizes) == rank or min(starts) < 0:
         raise ValueError("the ranks do not match")
-    found: View | None = view
+    part: View | None = view
     for axis, (start, size, stride) in enumerate(zip(starts, sizes, strides, strict=True)):
-        found = None if found is None else found.sliced(axis, start, size, stride)
-    return None if found is None else found.reshaped(shape)
+        part = None if part is None else part.sliced(axis, start, size, stride)
+    return None if part is None else part.reshaped(shape)
 
 
 def _padded(step: Step, view: View) -> View | None:
@@ -244,15 +244,15 @@ def _padded(step: Step, view: View) -> View | None:
         fronts = step.numbers("edge_padding_low", "low", "static_low")
     except ValueError:
         fronts = step.numbers("padding", place=1)[::2]
-    shape, found = step.shape(step.target), view
+    shape, padded = step.shape(step.target), view
     if len(fronts) != len(shape):
         raise ValueError("the ranks do not match")
     for axis, (front, size) in enumerate(zip(fronts, shape, strict=True)):
-        moved = found.padded(axis, front, size)
+        moved = padded.padded(axis, front, size)
         if moved is None:
             return None
-        found = moved
-    return found
+        padded = moved
+    return padded
 
 
 def _reduced(step: Step, view: View) -> View:
@@ -270,12 +270,12 @@ def _concatenated(step: Step) -> Sequence[View]:
         values.pop()
     else:
         (axis,) = step.numbers("dimension", "dim", "axis")
-    axis, start, found = axis % len(result), 0, list[View]()
+    axis, start, parts = axis % len(result), 0, list[View]()
     for value in values:
         moved = [view.padded(axis, start, result[axis]) for view in step.views.get(value, ())]
-        found += [view for view in moved if view is not None]
+        parts += [view for view in moved if view is not None]
         start += step.shape(value)[axis]
-    return found
+    return parts
 
 
 def _inserted(step: Step) -> Sequence[View]:
@@ -286,13 +286,13 @@ def _inserted(step: Step) -> Sequence[View]:
     if set(strides) != {1} or min(starts) < 0 or not len(starts) == len(sizes) == len(shape):
         raise ValueError("it spreads words")
     told = f"{step.operation.name} '{step.name}' replaces some of its words"
-    found = [view.without(told) for view in step.views.get(into, ())]
+    views = [view.without(told) for view in step.views.get(into, ())]
     for view in step.views.get(source, ()):
         moved: View | None = view.reshaped(sizes)
         for axis, (start, size) in enumerate(zip(starts, shape, strict=True)):
             moved = None if moved is None else moved.padded(axis, start, size)
-        found += [] if moved is None else [moved]
-    return found
+        views += [] if moved is None else [moved]
+    return views
 
 
 def _generic(step: Step) -> Sequence[View]:
@@ -301,7 +301,7 @@ def _generic(step: Step) -> Sequence[View]:
     count = _results(operation)
     written, values = maps[-1], operation.results or operation.operands[-1:]
     loops, shape = _loops(written.results), step.shape(values[0])
-    if any(each.results != written.results for each in maps[-count:]) or len(shape) != len(written.results):
+    if any(affine_map.results != written.results for affine_map in maps[-count:]) or len(shape) != len(written.results):
         raise ValueError("its results have different subscripts")
     if math.prod(shape) != math.prod(_kept(shape, written)):
         raise ValueError("it writes a part of its result")
@@ -314,17 +314,17 @@ def _generic(step: Step) -> Sequence[View]:
     every = tuple(sizes[loop] for loop in range(written.operands))
     summed = [loop for loop in range(written.operands) if loop not in loops]
     order = [sorted(loops).index(loop) for loop in loops]
-    found = []
+    views = []
     for value, read in reads:
         axes = _loops(read.results)
         for view in step.views.get(value, ()):
             if view.cut:
-                found.append(view)
+                views.append(view)
                 continue
             placed = _spread(view.reshaped(tuple(sizes[loop] for loop in axes)), axes, every).summed(summed)
             moved = placed.reshaped(tuple(sizes[loop] for loop in sorted(loops))).transposed(order).reshaped(shape)
-            found.append(moved if _copies(operation) else moved.via(step.name))
-    return found
+            views.append(moved if _copies(operation) else moved.via(step.name))
+    return views
 
 
 def _kept(shape: Shape, read: AffineMap) -> list[int]:
@@ -334,7 +334,7 @@ def _kept(shape: Shape, read: AffineMap) -> list[int]:
 
 def _results(operation: Operation) -> int:
     """Return the number of results of a loop nest of linalg. Raises ValueError if its body does not say it."""
-    ends = [each for each in operation.body.operations if each.name in ENDS]
+    ends = [end for end in operation.body.operations if end.name in ENDS]
     if len(ends) != 1 or not ends[0].operands:
         raise ValueError("it has no results")
     return len(ends[0].operands)
@@ -343,24 +343,24 @@ def _results(operation: Operation) -> int:
 def _reads_result(operation: Operation) -> bool:
     """Return whether the body of a loop nest of linalg uses a word that it replaces."""
     last = operation.body.arguments[-_results(operation) :]
-    return any(value in each.operands for each in within(operation) for value in last)
+    return any(value in inner.operands for inner in within(operation) for value in last)
 
 
 def _copies(operation: Operation) -> bool:
     """Return whether a loop nest of linalg only moves words."""
-    return all(each.name in ENDS for each in operation.body.operations)
+    return all(inner.name in ENDS for inner in operation.body.operations)
 
 
 def _loops(results: Sequence[object]) -> list[int]:
     """Return the loop of each coordinate; constant 0 is omitted. Raises ValueError if one is no single loop, or repeats."""
-    found = []
+    dimensions = []
     for rank in results:
         if not isinstance(rank, Linear) or rank.constant or list(rank.terms.values()) not in ([], [1]):
             raise ValueError("a subscript is no single loop")
-        found += list(rank.terms)
-    if len(set(found)) < len(found):
+        dimensions += list(rank.terms)
+    if len(set(dimensions)) < len(dimensions):
         raise ValueError("a loop has two subscripts")
-    return found
+    return dimensions
 
 
 MOVES: Mapping[str, Mover] = {

@@ -55,7 +55,7 @@ def graph(
         where: start of messages.
     """
     absent = [(made := maker(value)) is not None and made.kind == "NoValue" for value in operation.operands]
-    inputs = ["" if each else f"x{place}" for place, each in enumerate(absent)]
+    inputs = ["" if is_absent else f"x{place}" for place, is_absent in enumerate(absent)]
     outputs = [f"y{place}" for place in range(len(operation.results))]
     node = helper.make_node(operation.kind, inputs, outputs, name=name, **_attributes(operation))
     values = zip([*inputs, *outputs], [*operation.operands, *operation.results], shapes, strict=True)
@@ -65,7 +65,7 @@ def graph(
         helper.make_graph(
             [node],
             name,
-            [types[each] for each in inputs if each in types],
+            [types[label] for label in inputs if label in types],
             [types[output] for output in outputs if output in types],
             list(_constants(operation, maker)),
         )
@@ -76,8 +76,8 @@ def graph(
 def parts(graph: Graph, node: NodeProto, name: str) -> Parts:
     """Return the products of an operator, and what of it is not mapped. Raises InputError."""
     return [
-        each if isinstance(each, Unmapped) else replace(each, problem=with_widths(graph, each))
-        for each in read_operator(graph, node, name)
+        part if isinstance(part, Unmapped) else replace(part, problem=with_widths(graph, part))
+        for part in read_operator(graph, node, name)
     ]
 
 
@@ -85,8 +85,8 @@ def _constants(operation: Operation, maker: Callable[[Value], Operation | None])
     """Yield the operands that are small lists of whole numbers, such as the axes of a slice."""
     for place, value in enumerate(operation.operands):
         made = maker(value)
-        found = None if made is None else made.attributes.get("value")
-        numbers = [each for each in found if isinstance(each, int)] if isinstance(found, tuple) else []
+        constant = None if made is None else made.attributes.get("value")
+        numbers = [number for number in constant if isinstance(number, int)] if isinstance(constant, tuple) else []
         sizes = [size for size in value.shape or () if size is not None]
         if value.shape is not None and len(sizes) == len(value.shape) and math.prod(sizes) == len(numbers) > 0:
             yield helper.make_tensor(f"x{place}", TensorProto.INT64, sizes, numbers)
@@ -99,7 +99,7 @@ def _attributes(operation: Operation) -> dict[str, Any]:
         for key, value in operation.attributes.items()
         if key not in ("name", "domain", "overload", "doc_string", "onnx_node_name")
         and (
-            isinstance(value, (int, str)) or (isinstance(value, tuple) and all(isinstance(each, int) for each in value))
+            isinstance(value, (int, str)) or (isinstance(value, tuple) and all(isinstance(item, int) for item in value))
         )
     }
 

@@ -83,8 +83,8 @@ def _before(mode: object, sizes: Shape, positions: Shape, reaches: Sequence[int]
     """Return TensorFlow's padding in front of each axis. `reaches`: from the first to the last position of the window."""
     if mode != "SAME":
         return (0,) * len(sizes)
-    found = zip(sizes, positions, reaches, strides, strict=True)
-    return tuple(max(0, (position - 1) * stride + reach + 1 - size) // 2 for size, position, reach, stride in found)
+    rows = zip(sizes, positions, reaches, strides, strict=True)
+    return tuple(max(0, (position - 1) * stride + reach + 1 - size) // 2 for size, position, reach, stride in rows)
 
 
 # -- StableHLO
@@ -140,7 +140,8 @@ def _stablehlo_convolution(operation: Operation, shapes: Shapes, name: str) -> P
 
     def named(places: Mapping[str, int], **other: tuple[str, ...]) -> list[tuple[str, ...]]:
         return [
-            other.get(each, (letters.get(each, ""),)) for each, _ in sorted(places.items(), key=lambda pair: pair[1])
+            other.get(letter, (letters.get(letter, ""),))
+            for letter, _ in sorted(places.items(), key=lambda pair: pair[1])
         ]
 
     fronts = padding[::2]
@@ -168,7 +169,7 @@ def _layouts(text: str, shapes: Shapes) -> list[dict[str, int]]:
         return [_places(part, shape) for part, shape in zip(layout.groups(), shapes, strict=True)]
     if "raw" not in text:
         raise ValueError("dimension_numbers cannot be read")
-    found = {key: [int(each) for each in _DIGITS.findall(numbers)] for key, numbers in _RAW.findall(text)}
+    numbers_by_key = {key: [int(number) for number in _DIGITS.findall(numbers)] for key, numbers in _RAW.findall(text)}
     kinds = {
         "input": ("batch", "feature"),
         "kernel": ("output_feature", "input_feature"),
@@ -176,14 +177,16 @@ def _layouts(text: str, shapes: Shapes) -> list[dict[str, int]]:
     }
     layouts = []
     for (tensor, pair), letters in zip(kinds.items(), ("bf", "oi", "bf"), strict=True):
-        axes = found[f"{tensor}_spatial_dimensions"]
-        named = {letter: found[f"{tensor}_{kind}_dimension"][0] for letter, kind in zip(letters, pair, strict=True)}
+        axes = numbers_by_key[f"{tensor}_spatial_dimensions"]
+        named = {
+            letter: numbers_by_key[f"{tensor}_{kind}_dimension"][0] for letter, kind in zip(letters, pair, strict=True)
+        }
         layouts.append(named | {str(axis): place for axis, place in enumerate(axes)})
     return layouts
 
 
 def _places(text: str, shape: Shape) -> dict[str, int]:
-    letters = [each.strip() for each in text.split(",")]
+    letters = [letter.strip() for letter in text.split(",")]
     equal(len(letters), len(shape), "dimension_numbers and shape differ in rank")
     return {letter: place for place, letter in enumerate(letters)}
 
@@ -208,12 +211,12 @@ def _check_positions(
 
 
 def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Product:
-    found = {
-        key: [int(each) for each in places.split(",") if each.strip()]
+    lists = {
+        key: [int(place) for place in places.split(",") if place.strip()]
         for key, places in _LIST.findall(operation.text("dot_dimension_numbers"))
     }
     batches, contracted = (
-        [found.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs")] for kind in ("batching", "contracting")
+        [lists.get(f"{side}_{kind}_dimensions", []) for side in ("lhs", "rhs")] for kind in ("batching", "contracting")
     )
     if not contracted[0]:
         raise Unsupported("nothing is contracted: an outer product")
@@ -226,9 +229,9 @@ def _dot_general(operation: Operation, shapes: Shapes, name: str) -> Product:
             raise ValueError(f"dot_dimension_numbers name {len(letters)} of {len(shape)} dimensions")
         names.append([letters[place] for place in range(len(shape))])
     output = [
-        *(each for each in names[0] if each.startswith("B")),
-        *(each for each in names[0] if each.startswith("M")),
-        *(each for each in names[1] if each.startswith("N")),
+        *(letter for letter in names[0] if letter.startswith("B")),
+        *(letter for letter in names[0] if letter.startswith("M")),
+        *(letter for letter in names[1] if letter.startswith("N")),
     ]
     return _plain(operation, _contracted(name, names, shapes[:2], output))
 
@@ -243,19 +246,19 @@ def _contracted(name: str, operands: Sequence[Sequence[str]], shapes: Shapes, ou
     """Return a contraction with plain coordinates; batches of size 1 are omitted, as for ONNX."""
     sizes: dict[str, int] = {}
     for names, shape in zip(operands, shapes, strict=True):
-        for each, size in zip(names, shape, strict=True):
-            if sizes.setdefault(each, size) != size:
-                raise ValueError(f"dimension {each} has sizes {sizes[each]} and {size}")
-    kept = {each: size for each, size in sizes.items() if size != 1 or not each.startswith("B")}
-    order = [*output, *(each for each in sizes if each not in output)]
-    ranks = [nests.plain([each for each in names if each in kept]) for names in (*operands, output)]
-    return nests.contraction(name, {each: kept[each] for each in order if each in kept}, ranks[:-1], ranks[-1])
+        for letter, size in zip(names, shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                raise ValueError(f"dimension {letter} has sizes {sizes[letter]} and {size}")
+    kept = {letter: size for letter, size in sizes.items() if size != 1 or not letter.startswith("B")}
+    order = [*output, *(letter for letter in sizes if letter not in output)]
+    ranks = [nests.plain([letter for letter in names if letter in kept]) for names in (*operands, output)]
+    return nests.contraction(name, {letter: kept[letter] for letter in order if letter in kept}, ranks[:-1], ranks[-1])
 
 
 def _dot(operation: Operation, shapes: Shapes, name: str) -> Product:
     left = ["M", "K"] if len(shapes[0]) == 2 else ["K"]
     right = ["K", "N"] if len(shapes[1]) == 2 else ["K"]
-    output = [each for each in "MN" if each in (*left, *right)]
+    output = [letter for letter in "MN" if letter in (*left, *right)]
     return _plain(operation, _contracted(name, [left, right], shapes[:2], output))
 
 
@@ -349,8 +352,8 @@ def _tosa_transposed(operation: Operation, shapes: Shapes, name: str) -> Product
 
 def _box(sizes: Shape, strides: Sequence[int], window: Shape, dilations: Sequence[int]) -> Shape:
     """Return the size of a transposed convolution's result before it is cut."""
-    found = zip(sizes, strides, window, dilations, strict=True)
-    return tuple((size - 1) * stride + (offsets - 1) * dilation + 1 for size, stride, offsets, dilation in found)
+    rows = zip(sizes, strides, window, dilations, strict=True)
+    return tuple((size - 1) * stride + (offsets - 1) * dilation + 1 for size, stride, offsets, dilation in rows)
 
 
 def _matmul(operation: Operation, shapes: Shapes, name: str) -> Product:
@@ -463,7 +466,7 @@ def _tf_matmul(operation: Operation, shapes: Shapes, name: str) -> Product:
     )
     problem = nests.matmul(name, a, b)
     orders = [(*range(len(shape) - 2), len(shape) - 1, len(shape) - 2) for shape in shapes[:2]]
-    layouts = {each: Layout(order=order) for each, order, turn in zip("AB", orders, turned, strict=True) if turn}
+    layouts = {operand: Layout(order=order) for operand, order, turn in zip("AB", orders, turned, strict=True) if turn}
     return _product(operation, problem, in_order(problem, **layouts))
 
 
@@ -548,8 +551,8 @@ def _letters(letters: str, shape: Shape) -> dict[str, int]:
 
 def _linalg_product(operation: Operation, shapes: Shapes, name: str) -> Product:
     left, _, right = PRODUCTS[operation.kind].upper().partition("->")
-    operands = [[_BATCH.get(each, each) for each in text] for text in left.split(",")]
-    output = [_BATCH.get(each, each) for each in right]
+    operands = [[_BATCH.get(letter, letter) for letter in text] for text in left.split(",")]
+    output = [_BATCH.get(letter, letter) for letter in right]
     return _plain(operation, _contracted(name, operands, shapes[:2], output))
 
 

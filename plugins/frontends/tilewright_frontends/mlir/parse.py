@@ -75,13 +75,13 @@ def parse(text: str, name: str) -> Operation:
     if len(modules) < 2:
         return _parse(text, name)
     try:
-        found = tuple(_parse(module, name) for module in modules)
+        operations = tuple(_parse(module, name) for module in modules)
     except InputError as error:
         try:
             return _parse(text, name)  # the lines may be comments in one module
         except InputError:
             raise error from None
-    return Operation("builtin.module", (), (), {}, (Block((), found),), 1, 1)
+    return Operation("builtin.module", (), (), {}, (Block((), operations),), 1, 1)
 
 
 def _split(text: str) -> Iterator[str]:
@@ -234,44 +234,44 @@ class _Translation:
     def __post_init__(self) -> None:
         self.places, self.names = Places(self.text), Labels(self.text, self.labels)
 
-    def operation(self, found: XdslOperation) -> Operation:
-        start, end = self.spans.get(found, (0, 0))
+    def operation(self, source: XdslOperation) -> Operation:
+        start, end = self.spans.get(source, (0, 0))
         line, column = self.places.of(start)
         return Operation(
-            name=found.op_name.data if isinstance(found, builtin.UnregisteredOp) else found.name,
-            operands=tuple(self.value(operand) for operand in found.operands),
-            results=tuple(self.value(result) for result in found.results),
+            name=source.op_name.data if isinstance(source, builtin.UnregisteredOp) else source.name,
+            operands=tuple(self.value(operand) for operand in source.operands),
+            results=tuple(self.value(result) for result in source.results),
             attributes={
-                name: attribute_of(attribute) for name, attribute in {**found.attributes, **found.properties}.items()
+                name: attribute_of(attribute) for name, attribute in {**source.attributes, **source.properties}.items()
             },
-            regions=tuple(self.block(region.blocks[0]) for region in found.regions if len(region.blocks)),
+            regions=tuple(self.block(region.blocks[0]) for region in source.regions if len(region.blocks)),
             line=line,
             column=column,
             label=self.names.of(end),
         )
 
-    def block(self, found: XdslBlock) -> Block:
-        arguments = tuple(self.value(argument) for argument in found.args)
-        return Block(arguments, tuple(self.operation(each) for each in found.ops))
+    def block(self, source: XdslBlock) -> Block:
+        arguments = tuple(self.value(argument) for argument in source.args)
+        return Block(arguments, tuple(self.operation(operation) for operation in source.ops))
 
-    def value(self, found: SSAValue) -> Value:
-        if found not in self.values:
+    def value(self, source: SSAValue) -> Value:
+        if source not in self.values:
             value = Value(None)
-            if isinstance(found.type, builtin.ShapedType):
-                shape = tuple(size if size >= 0 else None for size in found.type.get_shape())
-                element = found.type.get_element_type() if isinstance(found.type, builtin.ContainerType) else ""
-                value = Value(shape, bits_of(str(element)), isinstance(found.type, builtin.MemRefType))
-            elif isinstance(found.type, builtin.UnregisteredAttr):
-                value = value_of(str(found.type))
-            self.values[found] = value
-        return self.values[found]
+            if isinstance(source.type, builtin.ShapedType):
+                shape = tuple(size if size >= 0 else None for size in source.type.get_shape())
+                element = source.type.get_element_type() if isinstance(source.type, builtin.ContainerType) else ""
+                value = Value(shape, bits_of(str(element)), isinstance(source.type, builtin.MemRefType))
+            elif isinstance(source.type, builtin.UnregisteredAttr):
+                value = value_of(str(source.type))
+            self.values[source] = value
+        return self.values[source]
 
 
-def attribute_of(found: XdslAttribute) -> Attribute:
+def attribute_of(source: XdslAttribute) -> Attribute:
     """Return the part of an attribute that the frontend uses."""
     for kind, reader in _READERS:
-        if isinstance(found, kind):
-            return reader(found)
+        if isinstance(source, kind):
+            return reader(source)
     return None
 
 
@@ -281,57 +281,57 @@ def _numbers(values: list[object], count: int) -> Attribute:
     return tuple(int(number) if isinstance(number, int) else None for number in numbers)
 
 
-def _dense(found: builtin.DenseIntOrFPElementsAttr) -> Attribute:
+def _dense(elements: builtin.DenseIntOrFPElementsAttr) -> Attribute:
     count = 1
-    for size in found.get_shape() or ():
+    for size in elements.get_shape() or ():
         count *= size
-    return _numbers(list(found.get_values()), count) if 0 < count <= MAX_NUMBERS else None
+    return _numbers(list(elements.get_values()), count) if 0 < count <= MAX_NUMBERS else None
 
 
-def _array(found: builtin.DenseArrayBase[Any]) -> Attribute:
-    return _numbers(list(found.get_values()), 1) if len(found) <= MAX_NUMBERS else None
+def _array(numbers: builtin.DenseArrayBase[Any]) -> Attribute:
+    return _numbers(list(numbers.get_values()), 1) if len(numbers) <= MAX_NUMBERS else None
 
 
-def _map(found: builtin.AffineMapAttr) -> AffineMap:
-    data = found.data
+def _map(attribute: builtin.AffineMapAttr) -> AffineMap:
+    data = attribute.data
     return AffineMap(data.num_dims + data.num_symbols, tuple(_linear(result, data.num_dims) for result in data.results))
 
 
-def _linear(found: AffineExpr, dimensions: int) -> Linear | NotLinear:
+def _linear(expression: AffineExpr, dimensions: int) -> Linear | NotLinear:
     try:
-        terms, constant = _sum(found, dimensions)
+        terms, constant = _sum(expression, dimensions)
     except ValueError:
-        return NotLinear(str(found))
+        return NotLinear(str(expression))
     return Linear({place: factor for place, factor in terms.items() if factor}, constant)
 
 
-def _sum(found: AffineExpr, dimensions: int) -> tuple[dict[int, int], int]:
+def _sum(expression: AffineExpr, dimensions: int) -> tuple[dict[int, int], int]:
     """Return coefficients and constant of a sum. Raises ValueError if it is no sum."""
-    if isinstance(found, AffineConstantExpr):
-        return {}, found.value
-    if isinstance(found, AffineDimExpr):
-        return {found.position: 1}, 0
-    if isinstance(found, AffineSymExpr):
-        return {dimensions + found.position: 1}, 0
-    if not isinstance(found, AffineBinaryOpExpr):
+    if isinstance(expression, AffineConstantExpr):
+        return {}, expression.value
+    if isinstance(expression, AffineDimExpr):
+        return {expression.position: 1}, 0
+    if isinstance(expression, AffineSymExpr):
+        return {dimensions + expression.position: 1}, 0
+    if not isinstance(expression, AffineBinaryOpExpr):
         raise ValueError
-    (left, first), (right, second) = _sum(found.lhs, dimensions), _sum(found.rhs, dimensions)
-    if found.kind == AffineBinaryOpKind.Add:
+    (left, first), (right, second) = _sum(expression.lhs, dimensions), _sum(expression.rhs, dimensions)
+    if expression.kind == AffineBinaryOpKind.Add:
         return {place: left.get(place, 0) + right.get(place, 0) for place in {**left, **right}}, first + second
-    if found.kind == AffineBinaryOpKind.Mul and not (left and right):
+    if expression.kind == AffineBinaryOpKind.Mul and not (left and right):
         terms, factor = (left, second) if left else (right, first)
         return {place: factor * term for place, term in terms.items()}, first * second
     raise ValueError
 
 
 _READERS: list[tuple[type[XdslAttribute], Callable[..., Attribute]]] = [
-    (builtin.IntegerAttr, lambda found: int(found.value.data)),
-    (builtin.IntAttr, lambda found: int(found.data)),
-    (builtin.StringAttr, lambda found: str(found.data)),
-    (builtin.SymbolRefAttr, lambda found: str(found.string_value())),
+    (builtin.IntegerAttr, lambda attribute: int(attribute.value.data)),
+    (builtin.IntAttr, lambda attribute: int(attribute.data)),
+    (builtin.StringAttr, lambda attribute: str(attribute.data)),
+    (builtin.SymbolRefAttr, lambda attribute: str(attribute.string_value())),
     (builtin.AffineMapAttr, _map),
     (builtin.DenseArrayBase, _array),
     (builtin.DenseIntOrFPElementsAttr, _dense),
-    (builtin.ArrayAttr, lambda found: tuple(attribute_of(each) for each in found.data)),
+    (builtin.ArrayAttr, lambda attribute: tuple(attribute_of(item) for item in attribute.data)),
     (builtin.UnregisteredAttr, str),
 ]

@@ -121,8 +121,8 @@ class _Reader:
                 return Block(arguments, tuple(operations))
             start, statement, regions = self._statement(scope)
             if statement.startswith("^"):
-                found = self._arguments(statement.partition("(")[2].rpartition(")")[0], scope)
-                arguments = arguments or found  # those of the first block
+                typed = self._arguments(statement.partition("(")[2].rpartition(")")[0], scope)
+                arguments = arguments or typed  # those of the first block
             elif alias := _ALIAS.match(statement):
                 found_text = COMMENT.sub("", alias[2]).strip()
                 if self.aliases.setdefault(alias[1], found_text) != found_text:
@@ -203,8 +203,8 @@ class _Reader:
         rest, types = _typed(text[match.end() :])
         rest = _COUNTERS.sub("", rest)
         read = ", ".join(_PARTS_OF_LINALG.findall(text)) if name.startswith("linalg.") else ""
-        operands = tuple(scope.setdefault(each[1], Value(None)) for each in _OPERAND.finditer(read or rest))
-        results = [(each, self.value(kind)) for each, kind in _results(match[1] or "", types)]
+        operands = tuple(scope.setdefault(operand[1], Value(None)) for operand in _OPERAND.finditer(read or rest))
+        results = [(result, self.value(kind)) for result, kind in _results(match[1] or "", types)]
         scope |= dict(results)
         line, column = self.places.of(start + len(match[1] or "") + bool(match[1]))
         attributes = _attributes(name, rest) | self._maps(name, text, start)
@@ -260,7 +260,7 @@ def _levels(text: str) -> Iterator[tuple[str, int]]:
 def _parts(text: str) -> list[str]:
     """Return the parts between commas."""
     ends = [place for token, place in _levels(text) if token == ","]
-    return [text[start:end] for start, end in zip([0, *(each + 1 for each in ends)], [*ends, len(text)], strict=True)]
+    return [text[start:end] for start, end in zip([0, *(end + 1 for end in ends)], [*ends, len(text)], strict=True)]
 
 
 def _typed(text: str) -> tuple[str, list[str]]:
@@ -284,8 +284,8 @@ def _typed(text: str) -> tuple[str, list[str]]:
 def _results(text: str, types: list[str]) -> list[tuple[str, str]]:
     """Return the names and types of results: `%0 =`, `%0:2 =`, `%a, %b =`."""
     names: list[str] = []
-    for each in text.rstrip(" =").split(",") if text else ():
-        name, _, count = each.strip().partition(":")
+    for part in text.rstrip(" =").split(",") if text else ():
+        name, _, count = part.strip().partition(":")
         names += [f"{name}#{place}" for place in range(min(int(count), MAX_NUMBERS))] if count else [name]
     types = types[-len(names) :] if len(types) >= len(names) else types * len(names)
     types += [""] * (len(names) - len(types))
@@ -331,32 +331,37 @@ def _attributes(name: str, text: str) -> dict[str, Attribute]:
         match = _CONSTANT.match(text)
         value = None if match is None else match[3].strip('"') if match[3] else _number(match[1] or match[2])
         return {"value": value} if "=" not in text else {key: value for key, value in _values(text)}
-    found = dict(_values(text))
-    found |= {key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in _IN_BRACKETS.findall(text)}
-    found |= {key: int(number) for key, number in _AXIS.findall(text)}
+    attributes = dict(_values(text))
+    attributes |= {key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in _IN_BRACKETS.findall(text)}
+    attributes |= {key: int(number) for key, number in _AXIS.findall(text)}
     if ranges := _RANGES.search(text) if name.endswith(".slice") else None:
-        parts = [[*map(int, each.split(":")), 1] for each in ranges[1].split(",")]
-        found |= {"start_indices": tuple(each[0] for each in parts), "strides": tuple(each[2] for each in parts)}
+        parts = [[*map(int, bounds.split(":")), 1] for bounds in ranges[1].split(",")]
+        attributes |= {
+            "start_indices": tuple(bounds[0] for bounds in parts),
+            "strides": tuple(bounds[2] for bounds in parts),
+        }
     if (part := _PART.search(text) if name.endswith((".extract_slice", ".insert_slice")) else None) is not None:
-        found |= {
+        attributes |= {
             key: tuple(map(int, _WHOLE.findall(numbers))) for key, numbers in zip(_STATIC, part.groups(), strict=True)
         }
     if name == "tensor.pad" and (low := _LOW.search(text)):
-        found["static_low"] = tuple(map(int, _WHOLE.findall(low[1])))
+        attributes["static_low"] = tuple(map(int, _WHOLE.findall(low[1])))
     if name == "torch.operator" and (kind := re.match(rf"\s*({STRING})", text)):
-        found["name"] = kind[1].strip('"')
+        attributes["name"] = kind[1].strip('"')
     if callee := _CALLEE.search(text):
-        found |= {"callee": callee[1].strip('"'), "decomposition": callee[1].strip('"')}
+        attributes |= {"callee": callee[1].strip('"'), "decomposition": callee[1].strip('"')}
     if dims := _DIMS.findall(text):
         sides = ("lhs", "rhs")
         told = [
-            f"{side}_{kind}_dimensions = [{each[place]}]" for kind, *each in dims for place, side in enumerate(sides)
+            f"{side}_{kind}_dimensions = [{places[place]}]"
+            for kind, *places in dims
+            for place, side in enumerate(sides)
         ]
-        found["dot_dimension_numbers"] = ", ".join(told)
+        attributes["dot_dimension_numbers"] = ", ".join(told)
     if layout := _LAYOUT.search(text):
-        found["dimension_numbers"] = layout[1]
-        found |= {full: found[short] for short, full in _WINDOW.items() if short in found}
-    return found
+        attributes["dimension_numbers"] = layout[1]
+        attributes |= {full: attributes[short] for short, full in _WINDOW.items() if short in attributes}
+    return attributes
 
 
 def _number(text: str) -> int:
@@ -374,7 +379,7 @@ def _values(text: str) -> Iterator[tuple[str, Attribute]]:
             yield key, _number(match["number"] or match["truth"])
         else:
             numbers = tuple(
-                int(each) for each in _WHOLE.findall(match["array"] or match["list"] or match["dense"] or "")
+                int(number) for number in _WHOLE.findall(match["array"] or match["list"] or match["dense"] or "")
             )
             if match["dense"] is not None and "[" not in match["dense"] and len(numbers) == 1:
                 count = 1

@@ -106,26 +106,26 @@ class Operation:
 
     def integers(self, name: str, count: int, default: int = 1) -> tuple[int, ...]:
         """Return a list of `count` whole numbers; a single one is repeated. Raises ValueError."""
-        found = self.attributes.get(name)
-        if found is None:
+        attribute = self.attributes.get(name)
+        if attribute is None:
             return (default,) * count
-        numbers = found if isinstance(found, tuple) else (found,)
+        numbers = attribute if isinstance(attribute, tuple) else (attribute,)
         numbers = numbers * count if len(numbers) == 1 else numbers
         if len(numbers) != count or not all(isinstance(number, int) for number in numbers):
-            raise ValueError(f"{name} is {found}; expected {count} whole numbers")
+            raise ValueError(f"{name} is {attribute}; expected {count} whole numbers")
         return tuple(number for number in numbers if isinstance(number, int))
 
     def text(self, name: str) -> str:
         """Return a text attribute. Raises ValueError if it is absent."""
-        found = self.attributes.get(name)
-        if not isinstance(found, str):
+        attribute = self.attributes.get(name)
+        if not isinstance(attribute, str):
             raise ValueError(f"it has no {name}")
-        return found
+        return attribute
 
     def maps(self, name: str) -> tuple[AffineMap, ...]:
         """Return a list of affine maps, empty if absent."""
-        found = self.attributes.get(name)
-        return tuple(each for each in found if isinstance(each, AffineMap)) if isinstance(found, tuple) else ()
+        attribute = self.attributes.get(name)
+        return tuple(item for item in attribute if isinstance(item, AffineMap)) if isinstance(attribute, tuple) else ()
 
 
 def within(operation: Operation) -> Iterator[Operation]:

@@ -64,8 +64,8 @@ def explain(operation: Operation, shapes: list[OpenShape | None]) -> tuple[str, 
         return f"{FOREIGN} ('{operation.attributes.get('name')}'); {LOWER}", None
     if SUSPECT.search(kind) and builder_of(operation.name) is None:
         return "it may contain a product of tensors, and its form is not known", None
-    found = [each for each in made or read if each is not None]
-    return "not a product of tensors over affine loops", max(found, default=None)
+    counts = [count for count in made or read if count is not None]
+    return "not a product of tensors over affine loops", max(counts, default=None)
 
 
 def _elements(shape: OpenShape | None) -> int | None:

@@ -28,5 +28,5 @@ def with_widths(product: Product, values: Mapping[str, Value]) -> Problem:
         common = set(bits) - {None}
         bits = [*common] * len(bits) if len(common) == 1 else [None] * len(bits)
     tensors = zip(problem.tensors, bits, strict=True)
-    update = {"tensors": tuple(tensor.model_copy(update={"bits": each}) for tensor, each in tensors)}
+    update = {"tensors": tuple(tensor.model_copy(update={"bits": width}) for tensor, width in tensors)}
     return problem.model_copy(update=update)

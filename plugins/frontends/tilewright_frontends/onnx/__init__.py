@@ -116,8 +116,8 @@ def _workload(graph: Graph, source: str, file: str) -> Workload:
         products = {part.values[-1] for part in parts if isinstance(part, Product)}
         copied |= before if products and {*node.output} & ends - products else 0  # such as keys for a cache
         for number, part in enumerate(parts):
-            found = part if isinstance(part, Unmapped) else part.problem
-            label = found.name if found.name == name and not number else unique_name(found.name, taken, named)
+            content = part if isinstance(part, Unmapped) else part.problem
+            label = content.name if content.name == name and not number else unique_name(content.name, taken, named)
             if isinstance(part, Unmapped):
                 operations = None if part.operations is None else times * part.operations
                 unmapped.append(part.model_copy(update={"name": label, "operations": operations, "origin": place}))

@@ -20,7 +20,7 @@ ROWS = frozenset("LayerNormalization RMSNormalization".split())
 PLANES: Mapping[str, int] = {"InstanceNormalization": 2, "GroupNormalization": 1}
 """Normalisation -> the first axis whose words it needs together."""
 OTHER = frozenset("Upsample Resize CumSum CumProd RotaryEmbedding LRN SwiGLU DynamicQuantizeLinear".split()) | {
-    each for each in WORK if "Norm" in each or "Softmax" in each
+    operator for operator in WORK if "Norm" in operator or "Softmax" in operator
 }
 """Operators with a known amount of work that need words in other places, too."""
 WORDWISE = frozenset(WORK) - OTHER | {"BatchNormalization", "Cast", "CastLike"}
@@ -43,20 +43,20 @@ def results(graph: Graph, node: NodeProto, name: str, views: Views, reason: str,
         return {}
     if times > 1:  # a loop may pass it what an earlier iteration made
         return dict.fromkeys(filter(None, node.output), joined(view.without(REPEATED) for view in read))
-    found: Views | None = None
+    passed: Views | None = None
     try:
         moved = MOVES.get(operator_of(node))
         if moved is not None:
-            found = moved(graph, node, views)
-            if found and operator_of(node).startswith("Reduce"):
-                found = {value: tuple(view.via(name) for view in each) for value, each in found.items()}
+            passed = moved(graph, node, views)
+            if passed and operator_of(node).startswith("Reduce"):
+                passed = {value: tuple(view.via(name) for view in old_views) for value, old_views in passed.items()}
         elif operator_of(node) in WORDWISE or operator_of(node) in SOFTMAX | ROWS | PLANES.keys():
-            found = {node.output[0]: _changed(graph, node, name, views)}
+            passed = {node.output[0]: _changed(graph, node, name, views)}
     except Unsupported:  # a shape is unknown
-        found = None
+        passed = None
     cut = joined(view.without(f"{operator_of(node)} '{name}' {_told(operator_of(node), reason)}") for view in read)
-    found = found or {}
-    return {value: found.get(value, cut) for value in node.output if value}
+    passed = passed or {}
+    return {value: passed.get(value, cut) for value in node.output if value}
 
 
 def _told(operator: str, reason: str) -> str:
@@ -78,14 +78,14 @@ def _changed(graph: Graph, node: NodeProto, name: str, views: Views) -> tuple[Vi
     elif kind in PLANES:
         whole = range(PLANES[kind], len(shape))
     wordwise = kind in WORDWISE and kind != "BatchNormalization" and "broadcast" not in attributes
-    found = list[View]()
+    changed = list[View]()
     for place, value in enumerate(node.input):
         for view in views.get(value, ()):
             if place and not wordwise:
-                found.append(view.without(f"{kind} '{name}' reads it as a parameter"))
+                changed.append(view.without(f"{kind} '{name}' reads it as a parameter"))
             else:
-                found.append(view.broadcast(shape).via(name, whole))
-    return joined(found)
+                changed.append(view.broadcast(shape).via(name, whole))
+    return joined(changed)
 
 
 # -- operators that move words
@@ -114,9 +114,9 @@ def _numbers(graph: Graph, node: NodeProto, place: int, attribute: str) -> list[
         known = graph.values.get(node.input[place])
         if known is None:
             raise Unsupported(f"the input '{node.input[place]}' is not known")
-        return [int(each) for each in np.ravel(numpy_helper.to_array(known))]
+        return [int(number) for number in np.ravel(numpy_helper.to_array(known))]
     given = attributes_of(node).get(attribute)
-    return None if given is None else [int(each) for each in np.ravel(given)]
+    return None if given is None else [int(number) for number in np.ravel(given)]
 
 
 def _transposed(graph: Graph, node: NodeProto, view: View) -> View:
@@ -129,12 +129,12 @@ def _sliced(graph: Graph, node: NodeProto, view: View) -> View | None:
     starts = _numbers(graph, node, 1, "starts") or []
     axes = _numbers(graph, node, 3, "axes") or list(range(len(starts)))
     steps = _numbers(graph, node, 4, "steps") or [1] * len(starts)
-    found: View | None = view
+    part: View | None = view
     for axis, start, step in zip(axes, starts, steps, strict=True):
         size = shape[axis]
         first = max(0, min(start + size if start < 0 else start, size))
-        found = None if found is None else found.sliced(axis % len(shape), first, result[axis], step)
-    return found
+        part = None if part is None else part.sliced(axis % len(shape), first, result[axis], step)
+    return part
 
 
 def _gathered(graph: Graph, node: NodeProto, view: View) -> View | None:
@@ -143,8 +143,8 @@ def _gathered(graph: Graph, node: NodeProto, view: View) -> View | None:
     places = _numbers(graph, node, 1, "")
     if places is None or len(places) != 1:
         return view.without(f"Gather '{node.name}' collects several places")
-    found = view.sliced(axis % len(shape), places[0] % shape[axis], 1)
-    return None if found is None else found.reshaped(graph.shape(node.output[0]))
+    part = view.sliced(axis % len(shape), places[0] % shape[axis], 1)
+    return None if part is None else part.reshaped(graph.shape(node.output[0]))
 
 
 def _reduced(graph: Graph, node: NodeProto, view: View) -> View:
@@ -161,32 +161,32 @@ def _padded(graph: Graph, node: NodeProto, view: View) -> View | None:
     axes = _numbers(graph, node, 3, "") or list(range(len(result)))
     if pads is None or attributes_of(node).get("mode", b"constant") != b"constant":
         return view.without(f"Pad '{node.name}' repeats words")
-    found: View | None = view
+    padded: View | None = view
     for axis, before in zip(axes, pads, strict=False):
-        found = None if found is None else found.padded(axis % len(result), before, result[axis])
-    return found
+        padded = None if padded is None else padded.padded(axis % len(result), before, result[axis])
+    return padded
 
 
 def _split(graph: Graph, node: NodeProto, views: Views) -> Views:
     axis = int(attributes_of(node).get("axis", 0)) % len(graph.shape(node.input[0]))
-    found, start = dict[str, tuple[View, ...]](), 0
+    pieces, start = dict[str, tuple[View, ...]](), 0
     for value in node.output:
         size = graph.shape(value)[axis]
         parts = (view.sliced(axis, start, size) for view in views.get(node.input[0], ()))
-        found[value] = joined(view for view in parts if view is not None)
+        pieces[value] = joined(view for view in parts if view is not None)
         start += size
-    return found
+    return pieces
 
 
 def _concatenated(graph: Graph, node: NodeProto, views: Views) -> Views:
     result = graph.shape(node.output[0])
     axis = int(attributes_of(node)["axis"]) % len(result)
-    found, start = list[View](), 0
+    parts, start = list[View](), 0
     for value in node.input:
         moved = [view.padded(axis, start, result[axis]) for view in views.get(value, ())]
-        found += [view for view in moved if view is not None]
+        parts += [view for view in moved if view is not None]
         start += graph.shape(value)[axis]
-    return {node.output[0]: joined(found)}
+    return {node.output[0]: joined(parts)}
 
 
 def _shape(graph: Graph, node: NodeProto) -> Shape:

@@ -76,11 +76,11 @@ class Graph:
     @cached_property
     def readers(self) -> Mapping[str, Sequence[NodeProto]]:
         """Value -> the operators that read it."""
-        found: dict[str, list[NodeProto]] = {}
+        readers: dict[str, list[NodeProto]] = {}
         for node in self.nodes:
             for value in node.input:
-                found.setdefault(value, []).append(node)
-        return found
+                readers.setdefault(value, []).append(node)
+        return readers
 
     def shape(self, value: str) -> Shape:
         """Return the shape of a value.
@@ -169,13 +169,13 @@ def read_model(path: Path, fractions: dict[str, float | None] | None = None) -> 
 def _fractions(graph: GraphProto) -> Iterator[tuple[str, float | None]]:
     """Yield name and fraction of nonzero values of the weights of a graph."""
     constants = [
-        (node.output[0], each.t)
+        (node.output[0], attribute.t)
         for node in graph.node
         if node.op_type == "Constant"
-        for each in node.attribute
-        if each.HasField("t")
+        for attribute in node.attribute
+        if attribute.HasField("t")
     ]
-    for name, tensor in [*((each.name, each) for each in graph.initializer), *constants]:
+    for name, tensor in [*((initializer.name, initializer) for initializer in graph.initializer), *constants]:
         if tensor.data_location == TensorProto.EXTERNAL:
             yield name, None
         elif math.prod(tensor.dims) and tensor.data_type not in (TensorProto.STRING, TensorProto.UNDEFINED):
@@ -186,7 +186,7 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
     """Yield all tensors in a graph and its subgraphs."""
     yield from graph.initializer
     for node in graph.node:
-        yield from (each.t for each in node.attribute if each.HasField("t"))
+        yield from (attribute.t for attribute in node.attribute if attribute.HasField("t"))
         for inner in graphs_of(node):
             yield from _tensors(inner)
 
@@ -241,18 +241,18 @@ def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
 
 def _open(inputs: list[ValueInfoProto]) -> dict[str, bool]:
     """Return name -> whether it is the first dimension of some input."""
-    found: dict[str, bool] = {}
+    names: dict[str, bool] = {}
     for value in inputs:
         for index, dimension in enumerate(_dimensions(value)):
             if dimension.dim_param:
-                found[dimension.dim_param] = found.get(dimension.dim_param, False) or index == 0
-    return found
+                names[dimension.dim_param] = names.get(dimension.dim_param, False) or index == 0
+    return names
 
 
 def _is_number(value: ValueInfoProto) -> bool:
     """Return whether an input is one whole number, such as a sampling rate."""
     tensor = value.type.tensor_type
-    sizes = [each.dim_value for each in tensor.shape.dim]
+    sizes = [size.dim_value for size in tensor.shape.dim]
     return tensor.elem_type in (TensorProto.INT32, TensorProto.INT64) and tensor.HasField("shape") and set(sizes) <= {1}
 
 
@@ -273,7 +273,7 @@ def _given(
             raise InputError(f"{name} has no dynamic dimension called '{size}'; {has}{suggestion(size, listed)}")
     if batch is None:
         return dict(sizes)
-    first = [each for each, is_first in known.items() if is_first]
+    first = [parameter for parameter, is_first in known.items() if is_first]
     if first and sizes.keys() >= set(first):
         raise InputError(f"{name}: --batch and --size both set {', '.join(first)}", hint="give one of them")
     return dict.fromkeys(first, batch) | dict(sizes)
@@ -288,26 +288,30 @@ def graph_of(model: ModelProto, name: str, open_sizes: Mapping[str, bool]) -> Gr
     except Exception:  # several types, if inference fails for one operator; the pass below infers the others
         inferred = model.graph
     known = (*inferred.input, *inferred.value_info, *inferred.output)
-    found = Pass(list(model.opset_import), {each.name: each.type for each in known if each.type.WhichOneof("value")})
-    found.run(model.graph)
+    inference = Pass(
+        list(model.opset_import), {entry.name: entry.type for entry in known if entry.type.WhichOneof("value")}
+    )
+    inference.run(model.graph)
     shapes: dict[str, Shape] = {}
     partial: dict[str, OpenShape] = {}
-    for value, each in found.types.items():
+    for value, kind in inference.types.items():
         shape = tuple(
             dimension.dim_value if dimension.HasField("dim_value") else dimension.dim_param or None
-            for dimension in each.tensor_type.shape.dim
+            for dimension in kind.tensor_type.shape.dim
         )
         sizes = tuple(size for size in shape if isinstance(size, int))
-        if each.tensor_type.HasField("shape"):
+        if kind.tensor_type.HasField("shape"):
             if len(sizes) == len(shape):
                 shapes[value] = sizes
             else:
                 partial[value] = shape
-    elements = {value: each.tensor_type.elem_type for value, each in found.types.items()}
-    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
-    nodes, times = tuple(found.nodes), tuple(found.times)
-    ends = tuple(each.name for each in model.graph.output)
-    return Graph(name, nodes, shapes, partial, open_sizes, elements, times, values=found.values, opset=opset, ends=ends)
+    elements = {value: kind.tensor_type.elem_type for value, kind in inference.types.items()}
+    opset = next((entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0)
+    nodes, times = tuple(inference.nodes), tuple(inference.times)
+    ends = tuple(result.name for result in model.graph.output)
+    return Graph(
+        name, nodes, shapes, partial, open_sizes, elements, times, values=inference.values, opset=opset, ends=ends
+    )
 
 
 # -- another batch size for a model with a fixed one

@@ -94,9 +94,9 @@ def inferred(node: NodeProto, types: Mapping[str, TypeProto]) -> Mapping[str, Ty
     }
 
 
-def _shape(found: TypeProto) -> Shape | None:
-    sizes = found.tensor_type.shape.dim
-    if not found.tensor_type.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
+def _shape(value_type: TypeProto) -> Shape | None:
+    sizes = value_type.tensor_type.shape.dim
+    if not value_type.tensor_type.HasField("shape") or not all(size.HasField("dim_value") for size in sizes):
         return None
     return tuple(size.dim_value for size in sizes)
 

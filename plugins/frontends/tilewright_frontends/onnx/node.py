@@ -32,12 +32,12 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
 
 def operators_within(node: NodeProto) -> list[str]:
     """Return the names of all operators in the subgraphs of a node."""
-    found, waiting = list[str](), list(graphs_of(node))
+    operators, waiting = list[str](), list(graphs_of(node))
     while waiting:
-        for each in waiting.pop().node:
-            found.append(operator_of(each))
-            waiting += graphs_of(each)
-    return found
+        for inner in waiting.pop().node:
+            operators.append(operator_of(inner))
+            waiting += graphs_of(inner)
+    return operators
 
 
 def values_read(node: NodeProto) -> Iterator[str]:
@@ -56,14 +56,14 @@ def in_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
     """
     makers = {value: place for place, node in enumerate(nodes) for value in node.output if value}
     needed = [[makers[value] for value in values_read(node) if value in makers] for node in nodes]
-    if all(each < place for place, before in enumerate(needed) for each in before):
+    if all(maker < place for place, before in enumerate(needed) for maker in before):
         return nodes
     order, state = list[NodeProto](), [0] * len(nodes)  # 0: not visited, 1: open, 2: done
     for start in range(len(nodes)):
         stack = [start]
         while stack:
             place = stack[-1]
-            waiting = [each for each in needed[place] if state[each] == 0] if state[place] == 0 else []
+            waiting = [maker for maker in needed[place] if state[maker] == 0] if state[place] == 0 else []
             state[place] = max(state[place], 1)
             if waiting:
                 stack += reversed(waiting)

@@ -74,7 +74,7 @@ def _pads(
         max(0, (position - 1) * stride + (width - 1) * dilation + 1 - size)
         for size, position, width, stride, dilation in zip(data, positions, window, strides, dilations, strict=True)
     )
-    return tuple((each + (mode == b"SAME_LOWER")) // 2 for each in spare)
+    return tuple((number + (mode == b"SAME_LOWER")) // 2 for number in spare)
 
 
 def _deformed(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
@@ -139,7 +139,7 @@ def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     """
     a, b = (graph.shape(value) for value in _operands(node))
     attributes = attributes_of(node)
-    turned = [bool(attributes.get(each)) for each in ("transA", "transB")]
+    turned = [bool(attributes.get(key)) for key in ("transA", "transB")]
     if len(a) < 2 or len(b) < 2:
         raise ValueError(f"Gemm needs matrices; found {len(a)} and {len(b)} dimensions")
     a, b = ((*shape[:-2], *shape[:-3:-1]) if turn else shape for shape, turn in zip((a, b), turned, strict=True))
@@ -147,7 +147,7 @@ def _gemm(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
         problem = nests.matmul(name, a, b)
         return _product(node, problem, {} if any(turned) else in_order(problem))
     problem = nests.gemm(name, a, b)
-    layouts = {each: Layout(order=(1, 0)) for each, turn in zip("AB", turned, strict=True) if turn}
+    layouts = {operand: Layout(order=(1, 0)) for operand, turn in zip("AB", turned, strict=True) if turn}
     return _product(node, problem, in_order(problem, **layouts))
 
 
@@ -233,15 +233,15 @@ def _after(past: Shape | None, now: Shape) -> Shape:
 
 def _attention(graph: Graph, node: NodeProto, name: str) -> list[Product | Unmapped]:
     """Return ONNX's Attention: queries, keys and values with three or four dimensions."""
-    query, key, value = (graph.shape(each) for each in node.input[:3])
+    query, key, value = (graph.shape(operand) for operand in node.input[:3])
     attributes = attributes_of(node)
     layouts = [Layout()] * 4
     if len(query) == 3:
         query = _heads(query, int(attributes["q_num_heads"]))
-        key, value = (_heads(each, int(attributes["kv_num_heads"])) for each in (key, value))
-        layouts = [_of_heads(each) for each in (query, key, value)]
+        key, value = (_heads(shape, int(attributes["kv_num_heads"])) for shape in (key, value))
+        layouts = [_of_heads(shape) for shape in (query, key, value)]
         layouts.append(Layout((*query[:3], value[3]), (0, 2, 1, 3)))
-    pasts = [graph.shape(each) if each else None for each in node.input[4:6]] or [None, None]
+    pasts = [graph.shape(past) if past else None for past in node.input[4:6]] or [None, None]
     key, value = _after(pasts[0], key), _after(pasts[-1], value)
     q, k, v = node.input[:3]
     return attended(name, query, key, value, (q, k, v, node.output[0]), layouts)

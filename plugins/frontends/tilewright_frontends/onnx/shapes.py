@@ -24,12 +24,12 @@ SMALL = 1024
 RANDOM = frozenset("RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial".split())
 
 
-def size_of(found: TypeProto) -> int | None:
+def size_of(value_type: TypeProto) -> int | None:
     """Return the number of elements of a tensor, or None if a size is open."""
-    tensor = found.tensor_type
-    if not tensor.HasField("shape") or not all(each.HasField("dim_value") for each in tensor.shape.dim):
+    tensor = value_type.tensor_type
+    if not tensor.HasField("shape") or not all(size.HasField("dim_value") for size in tensor.shape.dim):
         return None
-    return math.prod(int(each.dim_value) for each in tensor.shape.dim)
+    return math.prod(int(size.dim_value) for size in tensor.shape.dim)
 
 
 def is_small(tensor: TensorProto) -> bool:
@@ -88,24 +88,24 @@ class Pass:
         made = [value for value in node.output if value]
         unknown = any(value not in self.types or size_of(self.types[value]) is None for value in made)
         if unknown and all(value in self.types for value in read):
-            for value, found in self._inferred(node).items():
+            for value, value_type in self._inferred(node).items():
                 old = self.types.get(value)
-                if old is None or size_of(found) is not None or not old.tensor_type.HasField("shape"):
-                    self.types[value] = found
+                if old is None or size_of(value_type) is not None or not old.tensor_type.HasField("shape"):
+                    self.types[value] = value_type
         if self._is_evaluated(node, read, made):
             self._evaluate(node, read)
 
     def _inferred(self, node: NodeProto) -> Mapping[str, TypeProto]:
         """Return the types of the results that can be inferred."""
-        found = self._of_schema(node) if is_standard(node) else {}
-        return found or microsoft.inferred(node, self.types)
+        types = self._of_schema(node) if is_standard(node) else {}
+        return types or microsoft.inferred(node, self.types)
 
     def _of_schema(self, node: NodeProto) -> Mapping[str, TypeProto]:
         versions = {opset.domain: opset.version for opset in self.opsets}
         version = versions.get("", versions.get("ai.onnx", defs.onnx_opset_version()))
         types = self.types if any(graphs_of(node)) else {value: self.types[value] for value in node.input if value}
         try:
-            found: Mapping[str, TypeProto] = infer_node_outputs(
+            inferred: Mapping[str, TypeProto] = infer_node_outputs(
                 defs.get_schema(node.op_type, min(version, defs.onnx_opset_version()), ""),
                 node,
                 types,
@@ -116,7 +116,7 @@ class Pass:
             raise
         except Exception:  # onnx raises several types; an operator that needs the shape is reported
             return {}
-        return found
+        return inferred
 
     def _is_evaluated(self, node: NodeProto, read: list[str], made: list[str]) -> bool:
         if not is_standard(node) or node.op_type in RANDOM or any(graphs_of(node)):
@@ -133,7 +133,7 @@ class Pass:
         from onnx.reference import ReferenceEvaluator  # imported here because most models need no evaluation
 
         if node.op_type in ("Shape", "Size"):  # the data do not matter
-            shape = [each.dim_value for each in self.types[read[0]].tensor_type.shape.dim]
+            shape = [size.dim_value for size in self.types[read[0]].tensor_type.shape.dim]
             data: dict[str, NDArray[np.generic]] = {read[0]: np.broadcast_to(np.float32(0), shape)}
         else:
             data = {value: numpy_helper.to_array(self.values[value]) for value in read}
@@ -163,7 +163,7 @@ class Pass:
         if node.op_type != "If" or not is_standard(node) or not node.input or node.input[0] not in self.values:
             return None
         chosen = "then_branch" if numpy_helper.to_array(self.values[node.input[0]]).any() else "else_branch"
-        return next((each.g for each in node.attribute if each.name == chosen), None)
+        return next((attribute.g for attribute in node.attribute if attribute.name == chosen), None)
 
     def _inlined(self, node: NodeProto, branch: GraphProto) -> list[NodeProto]:
         """Return the operators of a branch, and one Identity for each result of the `If`.
@@ -171,7 +171,7 @@ class Pass:
         Values of the branch get new names, because another branch may use the same ones.
         """
         names = self._renaming(node, branch)
-        results = [names.get(each.name, each.name) for each in branch.output]
+        results = [names.get(output.name, output.name) for output in branch.output]
         ends = [
             helper.make_node("Identity", [inside], [outside], f"{node.name or 'If'}_{index}")
             for index, (inside, outside) in enumerate(zip(results, node.output, strict=False))
@@ -179,13 +179,13 @@ class Pass:
         ]
         for end in ends:
             self.types.pop(end.output[0], None)  # the branches may differ in shape
-        return [*(_renamed(each, names) for each in in_order(branch.node)), *ends]
+        return [*(_renamed(inner, names) for inner in in_order(branch.node)), *ends]
 
     def _renaming(self, node: NodeProto, graph: GraphProto) -> dict[str, str]:
         """Return new names for the values of a subgraph, and add its constants under them."""
         prefix = next((value for value in node.output if value), node.name)
-        made = (value for each in graph.node for value in each.output)
-        inner = [*(each.name for each in (*graph.input, *graph.initializer)), *made]
+        made = (value for child in graph.node for value in child.output)
+        inner = [*(value.name for value in (*graph.input, *graph.initializer)), *made]
         names = {value: f"{prefix}.{value}" for value in inner if value}
         for tensor in graph.initializer:
             renamed = TensorProto()
@@ -210,32 +210,34 @@ class Pass:
         outer = list(node.input[first:])
         times = self._trips(node, body) if first else self._steps(outer[len(outer) - scanned :], axes)
         types = [self.types.get(value) for value in outer]
-        if not times or any(each is None or size_of(each) is None for each in types):
+        if not times or any(value_type is None or size_of(value_type) is None for value_type in types):
             return False
         inner = Pass(self.opsets, dict(self.types), dict(self.values))
         names = inner._renaming(node, body)
-        inside = [names[each.name] for each in body.input[first:]]
+        inside = [names[entry.name] for entry in body.input[first:]]
         states = len(outer) - scanned
-        for place, (value, found) in enumerate(zip(inside, types, strict=False)):
-            shape = [each.dim_value for each in found.tensor_type.shape.dim] if found else []
+        for place, (value, value_type) in enumerate(zip(inside, types, strict=False)):
+            shape = [size.dim_value for size in value_type.tensor_type.shape.dim] if value_type else []
             if place >= states:
                 del shape[axes[place - states]]
-            inner.types[value] = helper.make_tensor_type_proto(found.tensor_type.elem_type if found else 0, shape)
+            inner.types[value] = helper.make_tensor_type_proto(
+                value_type.tensor_type.elem_type if value_type else 0, shape
+            )
         for value in body.input[:first]:
             inner.types[names[value.name]] = value.type
-        inner._run([_renamed(each, names) for each in in_order(body.node)])
-        results = [names.get(each.name, each.name) for each in body.output[first // 2 :]]
+        inner._run([_renamed(inner_node, names) for inner_node in in_order(body.node)])
+        results = [names.get(entry.name, entry.name) for entry in body.output[first // 2 :]]
         if any(inner.types.get(new) != inner.types[old] for new, old in zip(results, inside[:states], strict=False)):
             return False  # a state that grows: the iterations differ
         for place, (value, result) in enumerate(zip(node.output, results, strict=False)):
-            found = inner.types.get(result)
-            if value and found is not None and size_of(found) is not None:
-                shape = [times] * (place >= states) + [each.dim_value for each in found.tensor_type.shape.dim]
-                self.types[value] = helper.make_tensor_type_proto(found.tensor_type.elem_type, shape)
+            value_type = inner.types.get(result)
+            if value and value_type is not None and size_of(value_type) is not None:
+                shape = [times] * (place >= states) + [size.dim_value for size in value_type.tensor_type.shape.dim]
+                self.types[value] = helper.make_tensor_type_proto(value_type.tensor_type.elem_type, shape)
         label = node.name or node.op_type
         links = [_links(outer, inside, f"{label}_input"), _links(results, node.output, f"{label}_output")]
         self.nodes += [*links[0], *inner.nodes, *links[1]]
-        self.times += [times * each for each in (*[1] * len(links[0]), *inner.times, *[1] * len(links[1]))]
+        self.times += [times * count for count in (*[1] * len(links[0]), *inner.times, *[1] * len(links[1]))]
         self.types = inner.types | self.types
         return True
 
@@ -253,7 +255,7 @@ class Pass:
         count, condition = self.values.get(node.input[0]), self.values.get(node.input[1])
         if count is None or (node.input[1] and (condition is None or not numpy_helper.to_array(condition).all())):
             return None
-        makers = {value: each for each in body.node for value in each.output}
+        makers = {value: maker for maker in body.node for value in maker.output}
         kept = body.output[0].name
         while kept in makers and makers[kept].op_type in ("Identity", "Cast"):
             kept = makers[kept].input[0]
@@ -280,10 +282,10 @@ def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     copy.CopyFrom(node)
     waiting = [copy]
     while waiting:
-        each = waiting.pop()
-        each.input[:] = [names.get(value, value) for value in each.input]
-        each.output[:] = [names.get(value, value) for value in each.output]
-        for graph in graphs_of(each):
+        current = waiting.pop()
+        current.input[:] = [names.get(value, value) for value in current.input]
+        current.output[:] = [names.get(value, value) for value in current.output]
+        for graph in graphs_of(current):
             waiting += graph.node
             for value in graph.output:
                 value.name = names.get(value.name, value.name)

@@ -108,9 +108,11 @@ def explain(graph: Graph, node: NodeProto) -> tuple[str, int | None]:
 
 def _control(graph: Graph, node: NodeProto) -> str:
     """Return the reason for control flow, with the operators inside that compute something."""
-    counts = Counter(each for each in operators_within(node) if each not in PLUMBING | CONTROL | WORK.keys())
-    found = [each if count == 1 else f"{each} ({count})" for each, count in counts.items()]
-    inside = f", with {', '.join(found)}," if found else ""
+    counts = Counter(
+        operator for operator in operators_within(node) if operator not in PLUMBING | CONTROL | WORK.keys()
+    )
+    texts = [operator if count == 1 else f"{operator} ({count})" for operator, count in counts.items()]
+    inside = f", with {', '.join(texts)}," if texts else ""
     numbers = f"; --size may set: {', '.join(graph.numbers)}" if graph.numbers else ""
     return f"control flow that sizes do not decide: its subgraphs{inside} are not read{numbers}"
 

@@ -27,12 +27,12 @@ SINGLE = 32
 def with_widths(graph: Graph, product: Product) -> Problem:
     """Return the product's problem with the bits of its tensors; unchanged if all known widths are 32."""
     names, values = [tensor.name for tensor in product.problem.tensors], product.values
-    found: dict[str, int | None] = {}
+    widths: dict[str, int | None] = {}
     if len(names) == len(values):
         *operands, result = values
         bits = [*(_of_operand(graph, value) for value in operands), _of_result(graph, result)]
-        found = dict(zip(names, bits, strict=True)) | dict(product.bits)
-    known = {name: bits for name, bits in found.items() if bits is not None}
+        widths = dict(zip(names, bits, strict=True)) | dict(product.bits)
+    known = {name: bits for name, bits in widths.items() if bits is not None}
     if set(known.values()) <= {SINGLE}:
         return product.problem
     tensors = (tensor.model_copy(update={"bits": known.get(tensor.name)}) for tensor in product.problem.tensors)

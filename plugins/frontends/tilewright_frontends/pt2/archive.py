@@ -62,11 +62,11 @@ def _program(path: Path, archive: zipfile.ZipFile) -> str:
     names = archive.namelist()
     if len(names) > MAX_FILES:
         raise InputError(f"{path} has {len(names):,} files; expected at most {MAX_FILES:,}")
-    found = [name for name in names if PROGRAM.fullmatch(name)]
-    if len(found) != 1:
-        what = f"several programs: {', '.join(found[:10])}" if found else "no program (models/NAME.json)"
+    programs = [name for name in names if PROGRAM.fullmatch(name)]
+    if len(programs) != 1:
+        what = f"several programs: {', '.join(programs[:10])}" if programs else "no program (models/NAME.json)"
         raise InputError(f"{path} has {what}", hint="torch.export.save(program, FILE) writes one")
-    return found[0]
+    return programs[0]
 
 
 def _text(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:

@@ -65,17 +65,17 @@ def passed_on(node: Node, name: str, views: Views) -> Views:
     read = [value for value in reads(node) if views.get(value)]
     if not read:
         return {}
-    found: Views = {}
+    moved: Views = {}
     kind = node.operator.rstrip("_") if changes(node) else node.operator
     mover = MOVES.get(kind)
     if mover is not None:
         try:
-            found = mover(node, name, views)
+            moved = mover(node, name, views)
         except (ArithmeticError, LookupError, TypeError, ValueError):  # a shape or a number is not known
-            found = {}
+            moved = {}
     told = f"{node.operator or 'an operator'} '{name}' has coordinates that are not known"
     cut = passed(view.without(told) for value in read for view in views[value])
-    return {result: passed(found[result]) if result in found else cut for result in node.results}
+    return {result: passed(moved[result]) if result in moved else cut for result in node.results}
 
 
 # -- operators
@@ -138,7 +138,7 @@ def _number(node: Node, key: str, default: int | None = None) -> int:
 
 def _numbers(node: Node, key: str) -> list[int]:
     given = node.arguments[key]
-    if not isinstance(given, list | tuple) or not all(type(each) is int for each in given):
+    if not isinstance(given, list | tuple) or not all(type(item) is int for item in given):
         raise ValueError(f"{key} is not known")
     return list(given)
 
@@ -166,8 +166,8 @@ def _turned(node: Node, view: View) -> View:
 def _selected(node: Node, view: View) -> View | None:
     axis = _axis(node)
     size = node.shapes[_first(node)][axis]
-    found = view.sliced(axis, _number(node, "index") % size, 1)
-    return None if found is None else found.reshaped(node.result)
+    part = view.sliced(axis, _number(node, "index") % size, 1)
+    return None if part is None else part.reshaped(node.result)
 
 
 def _sliced(node: Node, view: View) -> View | None:
@@ -181,14 +181,14 @@ def _sliced(node: Node, view: View) -> View | None:
 def _padded(node: Node, view: View) -> View | None:
     if node.arguments.get("mode", "constant") != "constant":
         raise ValueError("it repeats words")
-    pads, found = _numbers(node, "pad"), view
+    pads, padded = _numbers(node, "pad"), view
     for place in range(len(pads) // 2):
         axis = len(node.result) - 1 - place
-        moved = found.padded(axis, pads[2 * place], node.result[axis])
+        moved = padded.padded(axis, pads[2 * place], node.result[axis])
         if moved is None:
             return None
-        found = moved
-    return found
+        padded = moved
+    return padded
 
 
 def _reduced(node: Node, view: View) -> View:
@@ -201,27 +201,27 @@ def _reduced(node: Node, view: View) -> View:
 def _split(node: Node, name: str, views: Views) -> Views:
     """Return the views of the pieces along an axis; those of `unbind` lack it."""
     axis, start = _axis(node, default=0), 0
-    found = dict[str, tuple[View, ...]]()
+    pieces = dict[str, tuple[View, ...]]()
     for result in node.results:
         shape = node.shapes[result]
         size = 1 if node.operator == "unbind" else shape[axis]
         parts = [view.sliced(axis, start, size) for view in views.get(_first(node), ())]
-        found[result] = tuple(part.reshaped(shape) for part in parts if part is not None)
+        pieces[result] = tuple(part.reshaped(shape) for part in parts if part is not None)
         start += size
-    return found
+    return pieces
 
 
 def _joined(node: Node, name: str, views: Views) -> Views:
     """Return the view of concatenated or stacked tensors."""
     result, new = node.result, node.operator == "stack"
-    axis, start, found = _axis(node, default=0, rank=len(result)), 0, list[View]()
+    axis, start, parts = _axis(node, default=0, rank=len(result)), 0, list[View]()
     for value in node.arguments["tensors"]:
         shape = node.shapes[value]
         shape = (*shape[:axis], 1, *shape[axis:]) if new else shape
         moved = [view.reshaped(shape).padded(axis, start, result[axis]) for view in views.get(value, ())]
-        found += [view for view in moved if view is not None]
+        parts += [view for view in moved if view is not None]
         start += shape[axis]
-    return {node.results[0]: tuple(found)}
+    return {node.results[0]: tuple(parts)}
 
 
 def _last(node: Node, shape: Shape) -> Sequence[int]:
@@ -235,8 +235,8 @@ def _none(node: Node, shape: Shape) -> Sequence[int]:
 
 
 def _through_reduction(node: Node, name: str, views: Views) -> Views:
-    found = _each(_reduced)(node, name, views)
-    return {node.results[0]: tuple(view if view.cut else view.via(name) for view in found[node.results[0]])}
+    reduced = _each(_reduced)(node, name, views)
+    return {node.results[0]: tuple(view if view.cut else view.via(name) for view in reduced[node.results[0]])}
 
 
 MOVES: Mapping[str, Mover] = {

@@ -38,8 +38,8 @@ class Node:
     def numbers(self, argument: str, default: int, count: int) -> list[int]:
         """Return one number per axis; a single one is repeated."""
         given = self.arguments.get(argument)
-        found = [default] if given is None else [given] if isinstance(given, int) else list(given)
-        return [int(each) for each in (found * count if len(found) == 1 else found)]
+        numbers = [default] if given is None else [given] if isinstance(given, int) else list(given)
+        return [int(number) for number in (numbers * count if len(numbers) == 1 else numbers)]
 
     def product(self, problem: Problem, keys: Sequence[str], layouts: Mapping[str, Layout]) -> Parts:
         """Return the product of some arguments."""
@@ -85,8 +85,8 @@ def _pads(node: Node, reaches: Sequence[int]) -> tuple[int, ...] | None:
     padding = node.arguments.get("padding")
     if padding in ("same", "valid"):
         return tuple(reach // 2 if padding == "same" else 0 for reach in reaches)
-    found = [padding] if not isinstance(padding, list | tuple) else padding
-    if padding is not None and not all(type(each) is int for each in found):
+    pads = [padding] if not isinstance(padding, list | tuple) else padding
+    if padding is not None and not all(type(pad) is int for pad in pads):
         return None
     return tuple(node.numbers("padding", 0, len(reaches)))
 
@@ -132,8 +132,8 @@ def _einsum(node: Node, name: str) -> Parts:
 
 
 def _attention(node: Node, name: str) -> Parts:
-    shapes = [node.shape(each) for each in ("query", "key", "value")]
-    q, k, v = (node.arguments[each] for each in ("query", "key", "value"))
+    shapes = [node.shape(operand) for operand in ("query", "key", "value")]
+    q, k, v = (node.arguments[operand] for operand in ("query", "key", "value"))
     values = q, k, v, node.results[0]
     return attended(name, shapes[0], shapes[1], shapes[2], values, [Layout()] * 4, f"{node.operator}.softmax")
 
@@ -183,11 +183,11 @@ def _plain(argument: Mapping[str, Any]) -> Any:
         case "as_tensor":
             return value["name"]
         case "as_tensors":
-            return [each["name"] for each in value]
+            return [item["name"] for item in value]
         case "as_sym_int":
             return value.get("as_int", value.get("as_name"))
         case "as_sym_ints":
-            return [each.get("as_int", each.get("as_name")) for each in value]
+            return [item.get("as_int", item.get("as_name")) for item in value]
         case "as_optional_tensor":
             return value["as_tensor"]["name"] if "as_tensor" in value else None
     return value

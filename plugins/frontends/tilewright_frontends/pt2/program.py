@@ -63,7 +63,7 @@ def read_workload(
         raise InputError(f"{source}: it has no tensor product; its operators are {operators or 'none'}")
     version = program.get("torch_version", "unknown")
     told = f"{source}: program of torch.export, torch {str(version)[:40]}"
-    ends = tensors_in([each["as_tensor"] for each in graph.get("outputs", ()) if "as_tensor" in each])
+    ends = tensors_in([output["as_tensor"] for output in graph.get("outputs", ()) if "as_tensor" in output])
     returned = {layer for value in ends for layer in reader.origins.get(value, ())}
     layers = with_returned(reader.layers, returned)
     return Workload(name=name, source=told, layers=layers, unmapped=tuple(reader.unmapped))
@@ -77,17 +77,17 @@ def _sizes(program: Mapping[str, Any], source: str, batch: int | None, sizes: Ma
         for size in value["sizes"]:
             if "as_expr" in size:
                 known |= dict.fromkeys(_symbols(str(size["as_expr"]["expr_str"])))
-    for each in sizes:
-        if each not in known:
+    for name in sizes:
+        if name not in known:
             listed = f"it has: {', '.join(known)}" if known else "all its sizes are fixed"
-            raise InputError(f"{source} has no symbolic size called '{each}'; {listed}{suggestion(each, known)}")
-    found = dict(sizes)
+            raise InputError(f"{source} has no symbolic size called '{name}'; {listed}{suggestion(name, known)}")
+    chosen = dict(sizes)
     if batch is not None:
         first = {str(size["as_expr"]["expr_str"]) for size in _first_sizes(program) if "as_expr" in size}
         if not first & set(known):
             raise InputError(f"{source}: every input fixes its first dimension, so --batch has no effect; omit it")
-        found |= dict.fromkeys(first & set(known), batch)
-    return found
+        chosen |= dict.fromkeys(first & set(known), batch)
+    return chosen
 
 
 def _symbols(expression: str) -> tuple[str, ...]:
@@ -125,7 +125,7 @@ class _Reader:
         space, _, rest = target.partition(".")
         operator, _, overload = rest.partition(".")
         arguments = names_of(raw["inputs"])
-        results = tuple(tensors_in([list(each.values())[0] for each in raw["outputs"]]))
+        results = tuple(tensors_in([list(output.values())[0] for output in raw["outputs"]]))
         read = list(tensors_in(arguments.values()))
         path = _label(raw.get("metadata") or {})
         label = path or (results[0] if results else f"{operator or target}_{index}")
@@ -145,37 +145,37 @@ class _Reader:
             name = unique_name(label, self.taken)
             told = Unmapped(name=name, operator=target, reason=reason or said, operations=operations, origin=place)
             self.unmapped.append(told)
-            known = {each: shape for each in (*read, *results) if (shape := self._known_shape(each)) is not None}
+            known = {value: shape for value in (*read, *results) if (shape := self._known_shape(value)) is not None}
             self._pass(Node(operator if space == "aten" else "", overload, arguments, known, results), name, before)
         self.origins |= dict.fromkeys(results, before)
 
     def _add(self, parts: Parts, node: Node, place: Origin) -> tuple[str, ...]:
         """Add the layers of an operator, and what of it is none. Return the layers behind its results."""
-        found = connected(parts, moves.reads(node), self.views, node.shapes, self._before, self.taken, 1, place)
-        self.layers += found.layers
-        self.unmapped += found.unmapped
-        self.views |= {result: found.views[result] for result in node.results if result in found.views}
-        return (found.last,)
+        connection = connected(parts, moves.reads(node), self.views, node.shapes, self._before, self.taken, 1, place)
+        self.layers += connection.layers
+        self.unmapped += connection.unmapped
+        self.views |= {result: connection.views[result] for result in node.results if result in connection.views}
+        return (connection.last,)
 
     def _before(self, values: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(layer for value in values for layer in self.origins.get(value, ())))
 
     def _pass(self, node: Node, name: str, before: tuple[str, ...]) -> None:
         """Note the views of the results of an operator that is no layer."""
-        found = moves.passed_on(node, name, self.views)
+        moved = moves.passed_on(node, name, self.views)
         first = next(iter(moves.reads(node)), None)
         if first is not None and node.operator in moves.ALIASING:
             for result in node.results:
                 self.aliases.join(result, first)
         if first is not None and moves.changes(node):
-            for each in self.aliases.of(first):
+            for alias in self.aliases.of(first):
                 told = f"{node.operator} '{name}' changes it in place"
-                changed = (*self.views.get(each, ()), *(view for views in found.values() for view in views))
-                self.views[each] = passed(view.without(told) for view in changed)
-                self.origins[each] = tuple(dict.fromkeys((*self.origins.get(each, ()), *before)))
+                changed = (*self.views.get(alias, ()), *(view for views in moved.values() for view in views))
+                self.views[alias] = passed(view.without(told) for view in changed)
+                self.origins[alias] = tuple(dict.fromkeys((*self.origins.get(alias, ()), *before)))
             for result in node.results:
                 self.aliases.join(result, first)
-        self.views |= found
+        self.views |= moved
 
     def _known_shape(self, name: str) -> Shape | None:
         try:
@@ -207,10 +207,10 @@ class _Reader:
 
     def _elements(self, names: Sequence[str]) -> int | None:
         try:
-            found = [math.prod(shape_of(self.values[name], self.sizes)) for name in names if name in self.values]
+            counts = [math.prod(shape_of(self.values[name], self.sizes)) for name in names if name in self.values]
         except (OpenSizeError, Unsupported):
             return None
-        return max(found, default=None)
+        return max(counts, default=None)
 
 
 def _label(metadata: Mapping[str, Any]) -> str:

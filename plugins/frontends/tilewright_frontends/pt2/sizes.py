@@ -79,22 +79,22 @@ def _parsed(expression: str) -> ast.expr:
 def _value(node: ast.expr, sizes: Mapping[str, int], expression: str) -> int:
     match node:
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
-            found = value
+            number = value
         case ast.Name(id=name):
             if name not in sizes:
                 raise OpenSizeError(name)
-            found = sizes[name]
+            number = sizes[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            found = -_value(operand, sizes, expression)
+            number = -_value(operand, sizes, expression)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
-            found = _applied(OPERATORS[type(operator)], [left, right], sizes, expression)
+            number = _applied(OPERATORS[type(operator)], [left, right], sizes, expression)
         case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in FUNCTIONS:
-            found = _applied(FUNCTIONS[name], [left, right], sizes, expression)
+            number = _applied(FUNCTIONS[name], [left, right], sizes, expression)
         case _:
             raise Unsupported(f"the size {expression[:80]!r} is not a sum, product or quotient")
-    if abs(found) > MAX_SIZE:
+    if abs(number) > MAX_SIZE:
         raise Unsupported(f"the size {expression[:80]!r} is above 2**53")
-    return found
+    return number
 
 
 def _applied(

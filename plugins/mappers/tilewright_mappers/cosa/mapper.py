@@ -153,6 +153,6 @@ def _reordered(task: Task, best: _Best) -> Generator[Candidates, Costs, None]:
     for block in [*reversed(blocks), *reversed(blocks)]:
         if best.rows is None:
             return
-        rows = with_orders(best.rows, [orders if each == block else best.rows.orders[:, each] for each in blocks])
+        rows = with_orders(best.rows, [orders if number == block else best.rows.orders[:, number] for number in blocks])
         if len(rows) > 1:
             best.note(task, np.zeros((len(rows), 0)), rows, (yield rows))

@@ -106,7 +106,7 @@ class Terms(Generic[Value]):
         space, tensors = measures.space, measures.space.problem.tensors
         bounded = [memory.name for memory in space.architecture.memories if memory.usable_words is not None]
         filled: dict[Tensor, list[Value]] = {}
-        for entry, tensor in (each for name in bounded for each in held(space, measures.keep, name)):
+        for entry, tensor in (pair for name in bounded for pair in held(space, measures.keep, name)):
             filled.setdefault(tensors[tensor], []).append(measures.words(entry, tensor))
         used, sent = options.utilization_weight, options.traffic_weight
         return cls(
@@ -168,13 +168,13 @@ def steps(measures: Measures[Value]) -> Value:
 
 def held(space: MapSpace, keep: Bools, memory: str) -> list[tuple[int, int]]:
     """Return the (entry, tensor) pairs that a memory keeps."""
-    found = []
+    pairs = []
     for entry, tensor in np.argwhere(keep):
         cluster = space.architecture.cluster(space.skeleton.entries[entry].target)
         holder = cluster.memory_for(space.problem.tensors[tensor])
         if holder is not None and holder.name == memory:
-            found.append((int(entry), int(tensor)))
-    return found
+            pairs.append((int(entry), int(tensor)))
+    return pairs
 
 
 def _fanouts(space: MapSpace) -> list[int]:

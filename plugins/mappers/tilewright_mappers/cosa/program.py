@@ -148,10 +148,10 @@ class Program:
             solver.setSolution(len(start), indices, values)
         _run(solver, limits.seconds)
         info = solver.getInfo()
-        found = [np.array(each.col_value) for each in solver.getSavedMipSolutions()]
+        solutions = [np.array(solution.col_value) for solution in solver.getSavedMipSolutions()]
         if info.primal_solution_status == 2:  # feasible
-            found.append(np.array(solver.getSolution().col_value))
-        points = np.array(found).reshape(len(found), len(self.lower))
+            solutions.append(np.array(solver.getSolution().col_value))
+        points = np.array(solutions).reshape(len(solutions), len(self.lower))
         late = highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt
         in_time = solver.getModelStatus() not in late
         return Solved(points, float(info.mip_dual_bound), in_time), float(info.objective_function_value)

@@ -180,7 +180,7 @@ class Tiling:
             if usable is None or len(words) < 2:
                 continue
             here = [linear.at(values) for linear in words]
-            if sum(math.exp(each) for each in here) > usable * (1 + SLACK):
+            if sum(math.exp(logarithm) for logarithm in here) > usable * (1 + SLACK):
                 program.require(tangent(words, here), upper=math.log(usable))
                 broken = True
         return broken
@@ -198,14 +198,14 @@ class Tiling:
 
     def values(self, row: Candidates) -> dict[int, float]:
         """The exponents of one mapping as values of variables."""
-        found = {}
+        values = {}
         for (slot, dim), parts in self.exponents.items():
             for prime, exponent in parts:
                 (variable,), rest, count = exponent.terms, int(row.trips[0, slot, dim]), 0
                 while rest % prime == 0:
                     rest, count = rest // prime, count + 1
-                found[variable] = float(count)
-        return found
+                values[variable] = float(count)
+        return values
 
     def sound(self, rows: Candidates) -> Bools:
         """Whether trip counts are of the space and fit, bool [n]."""
@@ -219,8 +219,8 @@ class Tiling:
 def tangent(parts: list[Linear], at: list[float]) -> Linear:
     """The plane that touches log(sum of exp(part)) from below where the parts have these values."""
     top = max(at)
-    weights = [math.exp(each - top) for each in at]
+    weights = [math.exp(coordinate - top) for coordinate in at]
     value = top + math.log(sum(weights))
     slopes = [weight / sum(weights) for weight in weights]
     plane = total(part * slope for part, slope in zip(parts, slopes, strict=True))
-    return plane + (value - sum(slope * each for slope, each in zip(slopes, at, strict=True)))
+    return plane + (value - sum(slope * coordinate for slope, coordinate in zip(slopes, at, strict=True)))

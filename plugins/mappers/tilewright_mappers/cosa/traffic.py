@@ -171,12 +171,12 @@ class Traffic:
 
     def moves(self) -> list[Transfer]:
         """Return all transfers: between consecutive memories that keep a tensor, and to compute."""
-        found = []
+        moves = []
         for tensor in range(len(self.problem.tensors)):
             entries = [int(entry) for entry in np.flatnonzero(self.tiling.keep[:, tensor])]
             for outer, inner in zip(entries, [*entries[1:], None], strict=True):
-                found += self._moves(tensor, outer, inner)
-        return found
+                moves += self._moves(tensor, outer, inner)
+        return moves
 
     def _moves(self, tensor: int, outer: int, inner: int | None) -> list[Transfer]:
         giver, taker = self._memory(outer, tensor), None if inner is None else self._memory(inner, tensor)
@@ -193,10 +193,10 @@ class Traffic:
             if inner is None or entry < inner:
                 every += used
                 shared += used if entry < outer else self._apart(slot, tensor)
-        found = self._given(tensor, giver, once + shared, above, self._summed(tensor, outer))
+        moves = self._given(tensor, giver, once + shared, above, self._summed(tensor, outer))
         if inner is not None and taker is not None:
-            found.append(self._taken(tensor, taker, once + every, every, self._summed(tensor, inner)))
-        return found
+            moves.append(self._taken(tensor, taker, once + every, every, self._summed(tensor, inner)))
+        return moves
 
     def _given(
         self, tensor: int, memory: Memory, log_words: Linear, instances: Linear, first: Linear

@@ -59,7 +59,7 @@ def size_ranges(problem: Problem) -> list[tuple[int, int]]:
 
 def random_sizes(problem: Problem, rng: np.random.Generator) -> Iterator[list[int]]:
     """Yield sizes of problems in the class of `problem`: log-uniform, without prime factors above 7."""
-    smooth = [_smooth(*each) for each in size_ranges(problem)]
+    smooth = [_smooth(*limits) for limits in size_ranges(problem)]
     while True:
         yield [
             int(able[np.abs(np.log(able) - rng.uniform(math.log(able[0]), math.log(able[-1]))).argmin()])
@@ -88,13 +88,13 @@ def training_set(
     """
     vectors: list[NDArray[np.float32]] = []
     targets: list[NDArray[np.float32]] = []
-    found, error = 0, TilewrightError("no mapping that was drawn for the training fits the memories")
+    total, error = 0, TilewrightError("no mapping that was drawn for the training fits the memories")
     fields = [f"dimensions.{name}" for name in space.problem.dimension_names]
     sizes = random_sizes(space.problem, rng)
     for _ in range(MAX_TRIES * math.ceil(count / PER_PROBLEM)):
         if stop():
             return None
-        if found >= count:
+        if total >= count:
             break
         try:
             here = replace(space, problem=space.problem.replace(dict(zip(fields, next(sizes), strict=True))))
@@ -109,8 +109,8 @@ def training_set(
             figures = np.stack([costs.energy_pj, costs.cycles], axis=1)[good]
             vectors.append(RelaxedSpace(here).vectors(rows.take(good)).astype(np.float32))
             targets.append(np.log2(figures / lower_bounds(here)).astype(np.float32))
-            found += len(figures)
-    if not found:
+            total += len(figures)
+    if not total:
         text = f"no surrogate can be trained for problems like {space.problem.name}: {error.message}"
         raise NoValidMappingError(text, hint="use another mapper, or loosen the constraints")
     return TrainingSet(np.concatenate(vectors), np.concatenate(targets), len(vectors))

@@ -79,9 +79,9 @@ class MindMappings:
         model: CostModel = installed().make(CostModelSpec, options.model)
         key = key_of(space, options, self, getattr(model, "plugin", model))
         length = RelaxedSpace(space).length
-        found = load(key, length) if options.keep else None
-        if found is not None:
-            return found
+        stored = load(key, length) if options.keep else None
+        if stored is not None:
+            return stored
         _log(f"training a surrogate for problems like {space.problem.name}, up to a minute")
         began, rng = time.process_time(), np.random.default_rng(SEED)
         data = training_set(space, model, options.mappings, rng, lambda: run.remaining_seconds <= 0)
@@ -129,8 +129,8 @@ def starts(space: MapSpace, rng: np.random.Generator, count: int) -> Candidates:
         parts.append(rows.take(rows.fits()))
         if sum(map(len, parts)) >= count:
             break
-    found = Candidates.join(parts).take(slice(0, count))
-    return found if len(found) else Placement.each(space, rng)[0].start
+    candidates = Candidates.join(parts).take(slice(0, count))
+    return candidates if len(candidates) else Placement.each(space, rng)[0].start
 
 
 def descent_of(relaxed: RelaxedSpace, objective: Objective) -> Descent:

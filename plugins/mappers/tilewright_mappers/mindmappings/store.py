@@ -85,8 +85,8 @@ def load(key: str, length: int) -> tuple[Surrogate, Training] | None:
         inputs, outputs = arrays.pop("inputs"), arrays.pop("outputs")
         layers = [(arrays.pop(f"weights{n}"), arrays.pop(f"biases{n}")) for n in range(len(arrays) // 2)]
         widths = [length, *(len(biases) for _, biases in layers)]
-        shapes = [(4, length), (2, 2), *(each for a, b in itertools.pairwise(widths) for each in ((a, b), (b,)))]
-        numbers = [inputs, outputs, *(each for layer in layers for each in layer)]
+        shapes = [(4, length), (2, 2), *(shape for a, b in itertools.pairwise(widths) for shape in ((a, b), (b,)))]
+        numbers = [inputs, outputs, *(array for layer in layers for array in layer)]
         if [number.shape for number in numbers] != shapes or widths[-1] != 2 or arrays:
             raise ValueError("its arrays have other shapes")
         if not all(number.dtype == np.float32 and np.isfinite(number).all() for number in numbers):

@@ -197,8 +197,8 @@ def _followed(rows: Candidates, values: Floats) -> Ints:
     """
     used = rows.trips[:, rows.space.spatial_slots].prod(axis=(1, 2))
     best = [np.argsort(figure, kind="stable")[: DESCENT_WIDTH // 2] for figure in (values, values / used)]
-    found = np.unique(np.concatenate(best))
-    return found[np.isfinite(values[found])].astype(np.int64)
+    indices = np.unique(np.concatenate(best))
+    return indices[np.isfinite(values[indices])].astype(np.int64)
 
 
 def _reordered(rows: Candidates, orders: Positions) -> Iterator[Candidates]:

@@ -178,7 +178,7 @@ class OuterTraffic:
     def _places(self) -> Iterator[tuple[tuple[int, int], EnergyByStationarySet]]:
         """Yield every boundary and its energies, from the outermost inwards."""
         instance, space = self.instance, self.instance.space
-        slot = {(each.entry, each.spatial): number for number, each in enumerate(space.slots)}
+        slot = {(place.entry, place.spatial): number for number, place in enumerate(space.slots)}
         fanouts = {spatial[0]: spatial for _, spatial in instance.levels if spatial}
         live = {t: pairs[0] for t, pairs in self.pairs.items() if pairs and pairs[0][0] == 0}
         layers: EnergyByStationarySet = {}

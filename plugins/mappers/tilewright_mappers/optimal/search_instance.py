@@ -55,7 +55,7 @@ class SearchInstance:
         """[M]: reads and writes of a memory are one port; no other limit can bind."""
         self.shared_bandwidth = shared
         self.read_bandwidth, self.write_bandwidth = (
-            np.minimum(each, shared) for each in (relaxation.read_bandwidth, relaxation.write_bandwidth)
+            np.minimum(bandwidth, shared) for bandwidth in (relaxation.read_bandwidth, relaxation.write_bandwidth)
         )
         limits = (self.read_bandwidth, self.write_bandwidth, shared)
         ways = [(BOTH,) if one else (READ, WRITE) for one in together]
@@ -362,7 +362,7 @@ class SearchInstance:
             some = [[self.ports[p] for p in through] for through in self.ports_of]
             return ints(
                 [
-                    next((p for p, each in enumerate(row) if each in ((m, way), (m, BOTH))), -1)
+                    next((p for p, port_key in enumerate(row) if port_key in ((m, way), (m, BOTH))), -1)
                     for row, m in zip(some, memory, strict=True)
                 ]
             )
@@ -483,7 +483,7 @@ class SearchInstance:
         outside_storage = np.zeros((self.tensors, len(slots)), np.bool_)
         compulsory_values, outermost_delivers = np.zeros((2, self.tensors))
         read_pj, fill_pj, update_pj = (
-            each * self.words for each in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
+            price * self.words for price in (relaxation.read_pj, relaxation.fill_pj, relaxation.update_pj)
         )
         for t in range(self.tensors if entry else 0):
             sure = max(e for e in range(entry) if self.always[e, t])
@@ -513,9 +513,9 @@ class SearchInstance:
             outermost_delivers[t] = len(keepers) > 1 and self._delivers(t, *keepers[:2])
             for outer, inner in itertools.pairwise(keepers):
                 given, taken = relaxation.memory[[outer, inner], t]
-                each = read_pj[given, t] + fill_pj[taken, t]
+                pj_per_value = read_pj[given, t] + fill_pj[taken, t]
                 if self._delivers(t, outer, inner):
-                    compulsory_pj[t] += update_pj[given, t] if problem.output[t] else each
+                    compulsory_pj[t] += update_pj[given, t] if problem.output[t] else pj_per_value
         for t in range(self.tensors):
             if (
                 problem.values[capacity_group == capacity_group[t]] @ slices[capacity_group == capacity_group[t]]

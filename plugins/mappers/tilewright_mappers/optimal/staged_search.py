@@ -473,7 +473,7 @@ class StagedSearch:
             placed[i, b] += 1
             row[unfinished] = before[row[unfinished]]
         orders = np.argsort(place, axis=2).astype(np.int8)
-        bytes_held = sum(each.nbytes for each in (before, slots, whats, trips, place, orders, keep))
+        bytes_held = sum(array.nbytes for array in (before, slots, whats, trips, place, orders, keep))
         self.peak_bytes = max(self.peak_bytes, instance.outer_traffic.bytes + bytes_held)
         undercounted = flags & ~ROUNDED_FIRST_READS > 0
         # where first reads are rounded, an undercounted mapping may have dominated others before it was (Lemma 4)

@@ -93,7 +93,7 @@ class StateTables:
             The lowest bound of a truncated state, inf if there is none.
         """
         rows, truncation_bound = np.flatnonzero(table.alive[: table.counters[0]]), math.inf
-        place = next(n for n, each in enumerate(self.tables) if each.counters is table.counters)
+        place = next(n for n, other in enumerate(self.tables) if other.counters is table.counters)
         self.filled[place] = max(self.filled[place], int(table.counters[0]))
         if len(rows) > min(width, self.room):
             self.short_of_memory |= self.room < width

@@ -139,15 +139,15 @@ class Beam:
         best = start.best(1)
         self._unseen(best.rows)
         while not self.over:
-            found = yield from self._local(best, best.least, rules)
+            states = yield from self._local(best, best.least, rules)
             for _ in range(rules.repeats):
-                if found.least < best.least * BETTER or not len(found):
+                if states.least < best.least * BETTER or not len(states):
                     break
-                found = yield from self._local(found.best(rules.width), best.least, rules)
-                found = found.best_of_each()
-            if not found.least < best.least * BETTER:
+                states = yield from self._local(states.best(rules.width), best.least, rules)
+                states = states.best_of_each()
+            if not states.least < best.least * BETTER:
                 break
-            best = found.best(1)
+            best = states.best(1)
         return best
 
     def descend(self, start: BeamStates, rules: Round) -> Search:
@@ -169,15 +169,15 @@ class Beam:
 
         The search stops at the first hop that finds a value below `least`.
         """
-        found = [sources.take(slice(0, 0))]
+        parts = [sources.take(slice(0, 0))]
         for hop in range(rules.hops):
             reached = yield from self._hop(sources)
             if reached.least < least * BETTER or not len(reached) or hop == rules.hops - 1 or self.over:
-                return BeamStates.join([*found, reached])
+                return BeamStates.join([*parts, reached])
             rank = np.argsort(reached.values, kind="stable")
             sources = reached.take(rank[: rules.follow])
-            found.append(reached.take(rank[rules.follow :]))
-        return BeamStates.join(found)
+            parts.append(reached.take(rank[rules.follow :]))
+        return BeamStates.join(parts)
 
     def _hop(self, sources: BeamStates) -> Search:
         """Return all valid unvisited states one move away."""

@@ -109,10 +109,10 @@ def choose(
                         scratch.words[t] = tile_words(blocks.terms, t, scratch.inside, NONE)
                         scratch.energy[t] = scratch.words[t] * _word_pj(blocks, n, slot, entry, t, trips, keep)
                 least = np.inf
-                for each in range(first, first + count):
-                    moved = _moved(blocks, catalog, each, n, slot, trips, scratch)
+                for row in range(first, first + count):
+                    moved = _moved(blocks, catalog, row, n, slot, trips, scratch)
                     if moved < least:
-                        best, least = each, moved
+                        best, least = row, moved
             for d in range(dims):
                 order[n, block, d] = catalog.orders[best, d]
                 if trips[n, slot, d] > 1:
@@ -123,7 +123,7 @@ def choose(
 
 @compiled
 def _moved(
-    blocks: Blocks, catalog: OrderCatalog, each: int, n: int, slot: int, trips: Ints, scratch: OrderScratch
+    blocks: Blocks, catalog: OrderCatalog, row: int, n: int, slot: int, trips: Ints, scratch: OrderScratch
 ) -> float:
     """Return the pJ of the words that move into the inner tiles while a block runs once."""
     total = 0.0
@@ -131,10 +131,10 @@ def _moved(
         if scratch.energy[t] > 0:
             stays = 1.0
             for d in range(trips.shape[2]):
-                if catalog.stationary[each, t, d]:
+                if catalog.stationary[row, t, d]:
                     stays *= trips[n, slot, d]
             part = scratch.energy[t] / stays
-            window = catalog.slides[each, t]
+            window = catalog.slides[row, t]
             if window >= 0:
                 trip_count = trips[n, slot, window]
                 scratch.inside[0, window] *= trip_count

@@ -115,10 +115,10 @@ class QuickFlow:
         """Return the best of some random valid mappings."""
         for _ in range(DRAWS):
             rows = task.space.sample(run.rng, DRAWN)
-            found = yield from beam.evaluated(rows.take(rows.fits()))
-            if len(found) or beam.over:
+            states = yield from beam.evaluated(rows.take(rows.fits()))
+            if len(states) or beam.over:
                 break
-        return found.best(self.options.starts)
+        return states.best(self.options.starts)
 
     def _objectives(self) -> tuple[SearchObjective, ...]:
         """Return the search objectives of the rounds, in sequence."""

@@ -70,30 +70,30 @@ def equi_reuse_orders(problem: Problem, tensors: Sequence[int] | None = None) ->
     indexing = Indexing.of(problem)
     counted = range(len(problem.tensors)) if tensors is None else tensors
     non_unit = [dim for dim, size in enumerate(problem.sizes) if size > 1]
-    found: dict[tuple[Reuse | None, ...], tuple[int, ...]] = {}
+    classes: dict[tuple[Reuse | None, ...], tuple[int, ...]] = {}
     open_states: dict[tuple[frozenset[int], tuple[Reuse | None, ...]], tuple[int, ...]] = {
         (frozenset(), (None,) * len(counted)): ()
     }
     while open_states:
-        if len(found) + len(open_states) > MAX_CLASSES:
+        if len(classes) + len(open_states) > MAX_CLASSES:
             return distinct_reuse_orders(problem, tensors)
         grown: dict[tuple[frozenset[int], tuple[Reuse | None, ...]], tuple[int, ...]] = {}
         for (inner, reuse), loops in open_states.items():
             if None not in reuse or len(inner) == len(non_unit):
-                found.setdefault(tuple((inner, None) if each is None else each for each in reuse), loops)
+                classes.setdefault(tuple((inner, None) if kind is None else kind for kind in reuse), loops)
                 continue
             for dim in non_unit:
                 if dim not in inner:
                     after = tuple(
                         (inner, dim if dim in indexing.window[t] else None)
-                        if each is None and dim in indexing.coupled[t]
-                        else each
-                        for t, each in zip(counted, reuse, strict=True)
+                        if kind is None and dim in indexing.coupled[t]
+                        else kind
+                        for t, kind in zip(counted, reuse, strict=True)
                     )
                     grown.setdefault((inner | {dim}, after), (*loops, dim))
         open_states = grown
     dims = range(len(problem.sizes))
-    rows = [[*(d for d in dims if d not in loops), *reversed(loops)] for loops in found.values()]
+    rows = [[*(d for d in dims if d not in loops), *reversed(loops)] for loops in classes.values()]
     return np.array(rows, dtype=np.int8)
 
 
@@ -212,7 +212,7 @@ class OneShot:
         for index, entry in enumerate(self.space.skeleton.entries):
             cluster = self.space.architecture.cluster(entry.target)
             for number, tensor in enumerate(self.space.problem.tensors):
-                memory = next((each for each in cluster.memories if each.may_hold(tensor)), None)
+                memory = next((candidate for candidate in cluster.memories if candidate.may_hold(tensor)), None)
                 if entry.holds and memory is not None:
                     read[index, number] = value_pj(memory, tensor, 1, int(tensor.is_output), 0)
                     write[index, number] = value_pj(memory, tensor, int(tensor.is_output), 1, 0)
@@ -231,22 +231,24 @@ class OneShot:
             self.choices(block, int((trips[slot] > 1) @ self.bits)).orders
             for block, slot in enumerate(self.space.temporal_slots)
         ]
-        total = math.prod(len(each) for each in able)
+        total = math.prod(len(orders) for orders in able)
         rest = np.arange(min(total, most))
         order = np.empty((len(rest), len(able), self.dims), dtype=np.int8)
-        for block, each in reversed(list(enumerate(able))):
-            order[:, block] = each[rest % len(each)]
-            rest = rest // len(each)
+        for block, orders in reversed(list(enumerate(able))):
+            order[:, block] = orders[rest % len(orders)]
+            rest = rest // len(orders)
         return order
 
 
 def _catalog(made: Sequence[Choices], dims: int) -> OrderCatalog:
     """Return all choices so far as one table."""
-    count = np.array([len(each.orders) for each in made], dtype=np.int64)
+    count = np.array([len(choices.orders) for choices in made], dtype=np.int64)
     return OrderCatalog(
         for_kernel(np.cumsum(count) - count),
         for_kernel(count),
-        for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(each.orders for each in made)])),
-        for_kernel(np.concatenate([each.stationary for each in made] or [np.zeros((0, 1, dims), dtype=np.bool_)])),
-        for_kernel(np.concatenate([each.slides for each in made] or [np.zeros((0, 1), dtype=np.int64)])),
+        for_kernel(np.concatenate([np.zeros((0, dims), dtype=np.int8), *(choices.orders for choices in made)])),
+        for_kernel(
+            np.concatenate([choices.stationary for choices in made] or [np.zeros((0, 1, dims), dtype=np.bool_)])
+        ),
+        for_kernel(np.concatenate([choices.slides for choices in made] or [np.zeros((0, 1), dtype=np.int64)])),
     )

@@ -80,9 +80,9 @@ def reordered(rows: Candidates, choices: Sequence[Positions]) -> Candidates:
     for block, orders in enumerate(choices):
         several = (rows.trips[:, rows.space.temporal_slots[block]] > 1).sum(axis=1) > 1
         some = rows.take(several)
-        for each in orders:
+        for row in orders:
             order = some.orders.copy()
-            order[:, block] = each
+            order[:, block] = row
             parts.append(replace(some, order=order))
     return Candidates.join(parts)
 

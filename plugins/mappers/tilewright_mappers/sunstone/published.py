@@ -54,7 +54,7 @@ class Reuse:
 
     def unrolled(self, tensor: int) -> tuple[tuple[int, ...], ...]:
         """Return sets of dimensions that let two other tensors be multicast, but not this one."""
-        others = [each for each in range(len(self.full)) if each != tensor]
+        others = [other for other in range(len(self.full)) if other != tensor]
         pairs = list(itertools.combinations(others, 2)) or [(other, other) for other in others]
         sets = {tuple(sorted((self.full[j] | self.full[k]) - self.full[tensor])) for j, k in pairs}
         return tuple(sorted(dims for dims in sets if dims))

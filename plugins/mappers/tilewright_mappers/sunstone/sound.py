@@ -62,7 +62,7 @@ class Sound:
         """Yield (slot, dimensions) from which a decision takes factors."""
         if decision.source is not None:
             yield decision.source, list(range(len(source_slot)))
-        for source in sorted({int(each) for each in source_slot} - {-1, decision.slot, decision.source or -1}):
+        for source in sorted({int(slot) for slot in source_slot} - {-1, decision.slot, decision.source or -1}):
             yield source, np.flatnonzero(source_slot == source).tolist()
 
     def _valued(self, rows: Candidates) -> Generator[Candidates, Costs, Floats]:
@@ -81,6 +81,6 @@ class Sound:
         while pool.open.any() and not self.run.exhausted:
             now = pool.next(most)
             moved, _ = self.space.neighbours(now)
-            found = Candidates.join([moved, self.exchanges.apply(now), reordered(now, self.orders), rekept(now)])
-            values = yield from objectives(found, self.task, self.run)
-            pool.add(found, values)
+            candidates = Candidates.join([moved, self.exchanges.apply(now), reordered(now, self.orders), rekept(now)])
+            values = yield from objectives(candidates, self.task, self.run)
+            pool.add(candidates, values)

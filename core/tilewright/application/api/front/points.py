@@ -83,13 +83,15 @@ def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
     wanted = list(search.points)
     for point in reversed(wanted[1:]):
         search.tighten(point.energy_pj)
-    found = [point for number, point in enumerate(search.points) if search.failed or search.is_tight(number)]
-    if len(found) > most:  # intermediate points found while tightening
-        found = [point for point in found if any(_same(point.energy_pj, each.energy_pj) for each in wanted)]
-    whole = not search.failed and not search.gaps() and len(found) == len(search.points)
-    if not found:  # the searches under a limit found nothing
-        found = [FrontPoint(fastest, fastest.energy_pj, fastest.cycles, float(fastest.cycles), None)]
-    return Front(distinct, tuple(found), whole, fastest)
+    points = [point for number, point in enumerate(search.points) if search.failed or search.is_tight(number)]
+    if len(points) > most:  # intermediate points found while tightening
+        points = [
+            point for point in points if any(_same(point.energy_pj, point_wanted.energy_pj) for point_wanted in wanted)
+        ]
+    whole = not search.failed and not search.gaps() and len(points) == len(search.points)
+    if not points:  # the searches under a limit found nothing
+        points = [FrontPoint(fastest, fastest.energy_pj, fastest.cycles, float(fastest.cycles), None)]
+    return Front(distinct, tuple(points), whole, fastest)
 
 
 def _same(one: float, other: float) -> bool:
@@ -145,7 +147,7 @@ class _Search:
         """Find the lowest number of cycles with which this energy is reached."""
         same = False
         while not self.failed:
-            number = next(each for each, point in enumerate(self.points) if point.energy_pj <= energy * SAME)
+            number = next(index for index, point in enumerate(self.points) if point.energy_pj <= energy * SAME)
             if self.is_tight(number):
                 return
             cap = self._middle(number) if same else self.points[number].cycles - 1

@@ -90,7 +90,7 @@ class CalibrationReport(Tabular):
         values = Table("parameter", "before", "after", title=f"{self.architecture.name} under {self.model}")
         for name, old in self.before.items():
             values.add_row(name, _shown(old), _shown(self.after[name]))
-        factors = [numbers(each, decimals=3) for each in ("mean", "median", "worst", "Spearman")]
+        factors = [numbers(column, decimals=3) for column in ("mean", "median", "worst", "Spearman")]
         errors = Table("measurements", numbers("rows"), *factors, title="factor between predicted and measured cycles")
         for name, error in self.errors.items():
             errors.add_row(name, error.rows, error.mean, error.median, error.worst, error.spearman)
@@ -205,11 +205,11 @@ def parameters_of(architecture: Architecture, given: str | Sequence[str] | None)
     values = architecture.values()
     able = [path for path, value in values.items() if can_be_fitted(path, value)]
     if given is None:
-        found = [path for path in able if NEUTRAL.get(path.rpartition(".")[2]) != values[path]]
-        if not found:
+        paths = [path for path in able if NEUTRAL.get(path.rpartition(".")[2]) != values[path]]
+        if not paths:
             text = f"{architecture.name} declares no bandwidth and no timing that could be fitted"
             raise InputError(text, hint=f"name parameters; there are {', '.join(able)}")
-        return found
+        return paths
     names: list[str] = names_of("parameters", given)
     for name in names:
         if name not in able:
@@ -226,7 +226,7 @@ def measurements(file: str | os.PathLike[str], architecture: Architecture) -> li
     """
     table = csv.DictReader(read_text(file).splitlines(), strict=True)
     problems: dict[str, Problem] = {}
-    found = []
+    rows = []
     try:
         columns = table.fieldnames or []
         for column in ("mapping", "cycles"):
@@ -238,12 +238,12 @@ def measurements(file: str | os.PathLike[str], architecture: Architecture) -> li
         for row in table:
             where = f"{file}, line {table.line_num}"
             try:
-                found.append(_measurement(row, where, Path(file).parent, architecture, problems))
+                rows.append(_measurement(row, where, Path(file).parent, architecture, problems))
             except InputError as error:
                 raise InputError(f"{where}: {error.message}", hint=error.hint) from None
     except csv.Error as error:
         raise InputError(f"{file}, line {table.line_num}: {error}") from None
-    return found
+    return rows
 
 
 def _measurement(
@@ -283,8 +283,8 @@ def _predictions(
     """
     rows = measurements(file, architecture)
     try:
-        found = Predictions(model, architecture, names, rows)
-        invalid = np.flatnonzero(~np.isfinite(found.errors(start)))
+        predictions = Predictions(model, architecture, names, rows)
+        invalid = np.flatnonzero(~np.isfinite(predictions.errors(start)))
     except ValueError as error:  # a mapping has other dimensions or tensors than its problem
         raise InputError(f"{file}: {error}", hint="`tilewright evaluate` checks one mapping") from None
     for number in invalid[:1]:
@@ -292,7 +292,7 @@ def _predictions(
         reasons = "; ".join(map(str, report.reasons))
         text = f"{rows[number].where}: cost model {model.name} rejects the mapping: {reasons or 'no cycles'}"
         raise InputError(text, hint="`tilewright evaluate` gives all reasons")
-    return found
+    return predictions
 
 
 def _shown(value: Value) -> str:

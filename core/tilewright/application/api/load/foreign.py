@@ -25,8 +25,8 @@ def foreign(
     reading: Mapping[str, Any] | None = None,
 ) -> MapInputs:
     """Call `read_map_inputs` with the installed adapters; raise InputError if the files are invalid."""
-    paths = work if work is None or isinstance(work, Workload) else [Path(each) for each in work]
-    inputs = read_map_inputs(paths, [Path(each) for each in hardware], installed(), notation, reading)
+    paths = work if work is None or isinstance(work, Workload) else [Path(path) for path in work]
+    inputs = read_map_inputs(paths, [Path(path) for path in hardware], installed(), notation, reading)
     for warning in inputs.warnings:
         logging.getLogger("tilewright").warning("warning: %s", warning)
     return inputs

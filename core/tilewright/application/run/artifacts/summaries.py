@@ -56,8 +56,8 @@ def interrupted_message(
     stopped: Sequence[str], missing: int, of: int, what: str = "layers were not searched"
 ) -> list[str]:
     """Return messages on interrupted and missing layers."""
-    found = [f"interrupted: the best mapping so far is shown for {', '.join(stopped)}"] if stopped else []
-    return [*found, f"interrupted: {missing} of {of} {what}"] if missing else found
+    texts = [f"interrupted: the best mapping so far is shown for {', '.join(stopped)}"] if stopped else []
+    return [*texts, f"interrupted: {missing} of {of} {what}"] if missing else texts
 
 
 def fallback_message(run: RunConfiguration, layers: Iterable[MappedLayer]) -> list[str]:

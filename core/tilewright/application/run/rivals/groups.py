@@ -132,7 +132,7 @@ class GroupRivals:
         named: dict[str, dict[str, str]] = {}
         for (layer, dimension), axis in axes.items():
             named.setdefault(axis, {})[layer] = dimension
-        shared = {axis: each for axis, each in named.items() if len(each) > 1}
+        shared = {axis: layers for axis, layers in named.items() if len(layers) > 1}
         group = GroupMapping.model_validate(self._data | {"axes": shared, "tree": tree})
         report = evaluate_group(self.model, group)
         value = report.of(self.objective) if report.valid else None
@@ -331,7 +331,7 @@ class _Tree:
         for cluster in (buffer, *inner):
             factors, units = dict[str, int](), cluster.fanout.size
             for at, size in rest.items():
-                able = [each for each in range(1, min(size, units) + 1) if size % each == 0]
+                able = [trips for trips in range(1, min(size, units) + 1) if size % trips == 0]
                 factors[at] = able[self.choices.one_of(len(able))] if len(able) > 1 else 1
                 rest[at], units = size // factors[at], units // factors[at]
             fanouts.append((cluster, factors))
@@ -356,4 +356,4 @@ def _slides(problem: Problem, tensor: str, looped: set[str]) -> bool:
 
 def _smaller(*sizes: int) -> list[int]:
     """Return the tiles that divide larger ones."""
-    return [each for each in range(1, min(sizes)) if not any(size % each for size in sizes)]
+    return [trips for trips in range(1, min(sizes)) if not any(size % trips for size in sizes)]

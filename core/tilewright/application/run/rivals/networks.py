@@ -121,8 +121,8 @@ class NetworkRivals:
                 rows = itertools.chain.from_iterable(spaces[case].enumerate(PART))
             else:
                 rows = itertools.chain(self._drawn(spaces[case], case, -(-self.samples // len(cases))))
-            found = [(cost, mapping) for mapping in rows for cost, mapping in self._priced(case, mapping)]
-            self.priced[case] = sorted(found, key=lambda each: each[0])
+            rows_priced = [(cost, mapping) for mapping in rows for cost, mapping in self._priced(case, mapping)]
+            self.priced[case] = sorted(rows_priced, key=lambda pair: pair[0])
         for chosen in choices:
             cost, mappings = self._least(chosen, value)
             if mappings is not None:
@@ -277,44 +277,48 @@ def _results(workload: Workload, home: Callable[[Problem], Memory]) -> list[Stay
     sums = dict[tuple[str, ...], set[tuple[str, str]]]()
     unknown = {layer.name for layer in workload.layers if layer.returned}
     for number, layer in enumerate(workload.layers):
-        before = [each.name for each in workload.layers[:number]] if layer.after is None else layer.after
+        before = [earlier.name for earlier in workload.layers[:number]] if layer.after is None else layer.after
         stated = {read.maker for reads in layer.reads.values() for read in reads}
         unknown |= set(before) - stated
         for operand, reads in layer.reads.items():
             makers = tuple(sorted({read.maker for read in reads}, key=place.__getitem__))
-            if len(makers) < len(reads) or not all(_is_whole(workload, layer.name, operand, each) for each in makers):
+            if len(makers) < len(reads) or not all(_is_whole(workload, layer.name, operand, name) for name in makers):
                 unknown |= set(makers)
             for length in range(1, len(makers) + 1):
                 uses = sums.setdefault(makers[:length], set())
                 uses.update([(layer.name, operand)] if length == len(makers) else [])
-    found = list[Stay]()
+    stays = list[Stay]()
     for makers, readers in sums.items():
         maker = workload.layer(makers[-1])
         ends = [place[reader] for reader, _ in readers]
-        ends += [place[each[-1]] for each in sums if each[:-1] == makers]
+        ends += [place[users[-1]] for users in sums if users[:-1] == makers]
         chain = [(name, workload.layer(name).problem.output.name) for name in makers] + sorted(readers)
         held = [(workload.layer(name).problem, workload.layer(name).problem.tensor(own)) for name, own in chain]
-        completed = sum(each[-1] == maker.name for each in sums)
+        completed = sum(users[-1] == maker.name for users in sums)
         if unknown & set(makers) or completed > 1 or min(ends) <= place[maker.name]:
             continue
         span = workload.layers[place[maker.name] : max(ends) + 1]
-        if any(each.count != maker.count for each in span) or not all(home(a).may_hold(t) for a, t in held):
+        if any(member.count != maker.count for member in span) or not all(home(a).may_hold(t) for a, t in held):
             continue
         words = maker.problem.tensor_words(maker.problem.output)
         bits = words * max(home(problem).bits_of(tensor) for problem, tensor in held)
         own = frozenset({(maker.name, maker.problem.output.name), *readers})
-        found.append(Stay(maker.name, place[maker.name], max(ends), own, bits))
-    return sorted(found, key=lambda stay: stay.first)
+        stays.append(Stay(maker.name, place[maker.name], max(ends), own, bits))
+    return sorted(stays, key=lambda stay: stay.first)
 
 
 def _is_whole(workload: Workload, reader: str, operand: str, maker: str) -> bool:
     """Return whether a reader takes all words of a result and nothing else, or a group mapping expresses which."""
     if resident_edge(workload, maker, "T") is not None:
         return True
-    read = next(each for layer, name, each in workload.edges if (layer, name, each.maker) == (reader, operand, maker))
+    read = next(
+        access for layer, name, access in workload.edges if (layer, name, access.maker) == (reader, operand, maker)
+    )
     made, problem = workload.layer(maker).problem, workload.layer(reader).problem
     points = math.prod(read.sizes.values())
-    sizes = (each.tensor_words(each.tensor(name)) for each, name in ((made, made.output.name), (problem, operand)))
+    sizes = (
+        holder.tensor_words(holder.tensor(name)) for holder, name in ((made, made.output.name), (problem, operand))
+    )
     return read.cut is None and all(points == words for words in sizes)
 
 

@@ -138,12 +138,12 @@ def count_any_pieces(pieces: Pieces, query: Query, d: int, last: int) -> None:
     for x in range(pieces.size_count[last]):
         count = weight[here, x]
         if count > 0.0:
-            found = pieces.found[d, totals.sizes]
-            found.iterations, found.count = pieces.size[last, x].iterations, count
+            row = pieces.found[d, totals.sizes]
+            row.iterations, row.count = pieces.size[last, x].iterations, count
             totals.sizes += 1
             totals.count += count
-            totals.iterations += count * found.iterations
-            totals.smallest = min(totals.smallest, found.iterations)
+            totals.iterations += count * row.iterations
+            totals.smallest = min(totals.smallest, row.iterations)
 
 
 @kernel_part
