@@ -4,9 +4,12 @@ Tests of plugins whose packages have an environment of their own are collected w
 """
 
 import importlib.util
+import math
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import cloudpickle  # type: ignore[import-untyped]
 import pytest
@@ -53,8 +56,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Say at the end which tests the markers left out, and how to run them."""
-    if config.option.markexpr == f"not ({LONG})" and not hasattr(config, "workerinput"):
-        print(f"Not run: the long tests ({', '.join(LONG_TESTS)}). To run them: python -m pytest -n auto -m '{LONG}'")
+    if config.option.markexpr == f"sample or not ({LONG})" and not hasattr(config, "workerinput"):
+        print(f"Not run: most long tests ({', '.join(LONG_TESTS)}). To run them: python -m pytest -n auto -m '{LONG}'")
 
 
 def pytest_report_header() -> str:
@@ -63,8 +66,29 @@ def pytest_report_header() -> str:
     )
 
 
+SAMPLE = 3
+"""Cases that the default run tries of a module whose tests are all long; a module with cheap ones has a `SAMPLE` of its own."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a test sends to a child process travels whole: with a safe path the child does not find the tests."""
+    """Mark the samples, before pytest selects by markers.
+
+    What a test sends to a child process travels whole: with a safe path the child does not find the tests.
+    """
+    for item in _samples(items):
+        item.add_marker("sample")
     for module in {item.module for item in items if isinstance(item, pytest.Function)}:
         if sys.modules.get(module.__name__) is module:
             cloudpickle.register_pickle_by_value(module)
+
+
+def _samples(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield a few cases, spread evenly, of each module whose tests are all long."""
+    modules: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.path, []).append(item)
+    for cases in modules.values():
+        if all(any(item.get_closest_marker(name) for name in LONG_TESTS) for item in cases):
+            count = getattr(getattr(cases[0], "module", None), "SAMPLE", SAMPLE)
+            yield from cases[:: math.ceil(len(cases) / count)]

@@ -1,11 +1,14 @@
 """What is in the source roots is in the distribution, and the entry points lead to it."""
 
+import configparser
 import importlib.metadata
 import importlib.resources
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from support import ROOT
 
@@ -76,3 +79,26 @@ def test_entry_points_are_those_of_pyproject_and_resolve() -> None:
 
 def test_the_installed_version_is_that_of_the_checkout() -> None:
     assert importlib.metadata.version("tilewright") == PROJECT["project"]["version"]
+
+
+def test_every_environment_of_tox_is_a_job() -> None:
+    """The workflow's matrix names all environments that need no other interpreter than those it sets up, or a long time."""
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini", encoding="utf-8")
+    workflow = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8"))
+    jobs = {name.partition(" ")[0] for name in workflow["jobs"]["tox"]["strategy"]["matrix"]["environment"]}
+    names = {name for line in tox["tox"]["env_list"].split() for name in _expanded(line)}
+
+    assert names - jobs == {
+        "py311",
+        "py313",
+        "py312-thirdparty",
+    }  # the job `readme` runs the first; others cover the rest
+    assert jobs <= names
+
+
+def _expanded(name: str) -> Iterator[str]:
+    """Yield the environments of a pattern such as `py3{11,12}`."""
+    before, brace, rest = name.partition("{")
+    choices, _, after = rest.partition("}")
+    yield from (before + choice + after for choice in choices.split(",")) if brace else (name,)

@@ -346,7 +346,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             capabilities=DIVIDING,
             options=CosaOptions,
             needs=("highspy",),
-            hint="pip install 'highspy>=1.9'",
+            hint="pip install 'tilewright[milp]'",
             ends=True,
             figures=("utilization", "compute", "traffic", "total"),
         ),
@@ -357,7 +357,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             capabilities=DIVIDING,
             options=MindMappingsOptions,
             needs=("jax",),
-            hint="pip install 'jax>=0.6'",
+            hint="pip install 'tilewright[learned]'",
             ends=True,
         ),
         GroupMapperSpec(

@@ -1,0 +1,23 @@
+"""The first commands of the README, in a folder of their own: `python -m support.first_commands`."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from support import ROOT
+
+
+def main() -> None:
+    """Run them with the installed program; the first one that fails ends it."""
+    commands = re.findall(r"\.venv/bin/tilewright (.*)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert commands
+    with tempfile.TemporaryDirectory() as folder:
+        for words in commands:
+            subprocess.run([Path(sys.executable).parent / "tilewright", *shlex.split(words)], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    main()
