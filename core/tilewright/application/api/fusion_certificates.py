@@ -42,8 +42,12 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
         seed: seed of the random ones.
     """
     claim, record = it.claim, it.claim.mapper
-    mapper = build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
-    yield from common_checks(it, mapper.record.name, mapper.proof_version or 0)
+    try:
+        mapper = build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
+    except TilewrightError:
+        yield from common_checks(it, "group mappers", None)
+        raise
+    yield from common_checks(it, mapper.record.name, mapper.proof_version)
     model = build_model(claim.model.long_name, claim.model.options)
     report = evaluate_group(model, claim.group)
     if report.valid:
