@@ -25,10 +25,10 @@ class Written:
     reasons: list[Reason] = field(default_factory=list)
 
 
-def gathered(found: Iterable[tuple[str, object, Location]]) -> InputSet:
+def gathered(sections: Iterable[tuple[str, object, Location]]) -> InputSet:
     """Return an input set from named parts. Raises InputError if a part is repeated."""
     parts: dict[str, Any] = {}
-    for name, value, location in found:
+    for name, value, location in sections:
         if name in parts:
             raise InputError(f"{name} is repeated", location=location, hint="give each part once")
         parts[name] = value

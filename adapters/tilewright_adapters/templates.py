@@ -93,9 +93,9 @@ def folders_of(paths: Iterable[Path], others: Iterable[str] = ()) -> tuple[str, 
 
     The current folder is excluded if it is the root or the user's home.
     """
-    found = [*(path if os.path.isdir(path) else path.parent for path in paths), *map(Path, others)]
+    folders = [*(path if os.path.isdir(path) else path.parent for path in paths), *map(Path, others)]
     here = os.getcwd()
-    real = dict.fromkeys(os.path.realpath(folder) for folder in found)
+    real = dict.fromkeys(os.path.realpath(folder) for folder in folders)
     if os.path.dirname(here) != here and here != os.path.expanduser("~"):
         real[os.path.realpath(here)] = None
     return tuple(real)
@@ -305,11 +305,11 @@ class _Template:
                 ]
             elif os.path.exists(wanted):
                 there.append(wanted)
-        return [each for each in there if inside(self.renderer.folders, each)], outside
+        return [candidate for candidate in there if inside(self.renderer.folders, candidate)], outside
 
     def include_text(self, context: Context, path: Any, **given: Any) -> str:
         """Return the text of included files."""
-        return "\n".join(self.included_text(each, self._known(context, given)) for each in self.found(path))
+        return "\n".join(self.included_text(file, self._known(context, given)) for file in self.found(path))
 
     def include(self, context: Context, path: Any, keys: Any = "", several: bool = False, **given: Any) -> str:
         """Return a tag that represents an included document."""
@@ -318,7 +318,7 @@ class _Template:
             raise InputError(f"include finds {len(paths)} files called {path}", hint="use include_all")
         result = self.renderer.result
         known = self._known(context, given)
-        drawn = [(each, self._named(each), self.included_text(each, known)) for each in paths]
+        drawn = [(file, self._named(file), self.included_text(file, known)) for file in paths]
         numbers = tuple(range(len(result.texts), len(result.texts) + len(drawn)))
         result.texts += drawn
         steps = tuple(step for step in str(keys).split(".") if step)
@@ -336,7 +336,7 @@ class _Template:
             return self.values
         if not given.pop("inherit_parse_data", True):
             return self.values | given
-        own = {name: each for name, each in context.get_all().items() if not callable(each) and name[:1] != "_"}
+        own = {name: value for name, value in context.get_all().items() if not callable(value) and name[:1] != "_"}
         return self.values | own | given
 
     def _named(self, path: str) -> str:

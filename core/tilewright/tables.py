@@ -188,7 +188,7 @@ class Table:
     def _form(self, index: int) -> _Form:
         column = self.columns[index]
         alike = [
-            at for at, each in enumerate(self.columns) if at == index or (column.like and each.like == column.like)
+            at for at, other in enumerate(self.columns) if at == index or (column.like and other.like == column.like)
         ]
         numbers = [
             cell

@@ -184,7 +184,7 @@ def _narrowest(
         with suppress(InputError, NotConformableError):
             einsum = _einsum(sections, name_of(data), numbers)
             einsums += [] if einsum is None else [einsum]
-    if len({min(each.scope.bits.values()) for each in einsums}) < 2:
+    if len({min(one.scope.bits.values()) for one in einsums}) < 2:
         return {}
     least = dict[str, int]()
     for candidate in einsums:

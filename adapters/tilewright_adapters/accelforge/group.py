@@ -65,7 +65,7 @@ class _Tree:
     def __init__(
         self, problems: Sequence[Problem], hardware: Sequence[Hardware], sizes: Mapping[str, tuple[int, ...]]
     ) -> None:
-        self.problems = {each.name: each for each in problems}
+        self.problems = {layer.name: layer for layer in problems}
         self.seen, self.sizes = hardware, sizes
         shared: dict[str, frozenset[str]] = {}
         for machine in hardware:

@@ -63,7 +63,7 @@ def _reached(
     sizes = {cluster.name: cluster.fanout.size for cluster in hardware.architecture.clusters}
     reached = dict(wanted)
     choosing = [cluster for cluster, least in wanted.items() if least > 0]
-    for cluster in sorted(choosing, key=lambda each: len(left if allowed[each] is None else allowed[each] or ())):
+    for cluster in sorted(choosing, key=lambda chosen: len(left if allowed[chosen] is None else allowed[chosen] or ())):
         names = tuple(left) if allowed[cluster] is None else allowed[cluster] or ()
         used, taken = _fullest({name: left[name] for name in names}, sizes[cluster])
         for name, trips in taken.items():
@@ -76,7 +76,7 @@ def _fullest(left: Mapping[str, int], room: int) -> tuple[int, dict[str, int]]:
     """Return the largest product of one divisor per size that is at most `room`, and the divisors."""
     best: dict[int, dict[str, int]] = {1: {}}
     for name, size in left.items():
-        divisors = [each for each in range(1, min(size, room) + 1) if size % each == 0]
+        divisors = [factor for factor in range(1, min(size, room) + 1) if size % factor == 0]
         for product, taken in list(best.items()):
             for divisor in divisors:
                 if product * divisor <= room:

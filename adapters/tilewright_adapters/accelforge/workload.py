@@ -80,8 +80,8 @@ def accesses(data: EinsumData, repeated: bool = False) -> tuple[AccessData, ...]
             raise ValueError(f"{', '.join(sorted(both))} of {name} is given both in the einsum and in tensor_accesses")
         tensors[name] = tensors.get(name, {}) | given
     result = tuple(AccessData.model_validate(fields) for fields in tensors.values())
-    if sum(each.output for each in result) != 1:
-        raise ValueError(f"the einsum has {sum(each.output for each in result)} outputs; expected 1")
+    if sum(tensor.output for tensor in result) != 1:
+        raise ValueError(f"the einsum has {sum(tensor.output for tensor in result)} outputs; expected 1")
     return result
 
 

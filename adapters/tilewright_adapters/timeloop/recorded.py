@@ -388,7 +388,7 @@ def _sparse_figures(
 
 def _total(counts: SparseCounts, part: str, figure: str) -> int:
     """Return the pieces of metadata of all ranks that a tile has, or that an action of a kind moves."""
-    pieces = [each for rank in counts.metadata for each in (rank.metadata, rank.payload)]
+    pieces = [stored for rank in counts.metadata for stored in (rank.metadata, rank.payload)]
     return sum(getattr(getattr(piece, part), figure) if figure else getattr(piece, part) for piece in pieces)
 
 

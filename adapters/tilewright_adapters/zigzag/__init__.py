@@ -74,7 +74,7 @@ class ZigZagAdapter:
             return _read(documents, layer)
         inputs, document = sidecar.read(Path(beside.source), *TOOL)
         said = written(inputs)
-        if said.reasons or said.files != {FILES[kind]: each.data for kind, each in documents.items()}:
+        if said.reasons or said.files != {FILES[kind]: content.data for kind, content in documents.items()}:
             raise sidecar.stale(document, *TOOL)
         return inputs
 

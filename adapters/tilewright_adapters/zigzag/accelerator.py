@@ -347,7 +347,7 @@ def _ports(data: MemoryData, word_bits: int, reading: Width, writing: Width) -> 
                 if any((action in READS) == (way == "read") for actions in moves.values() for action in actions):
                     row[f"{way}_energy_factor"] = direction.most / width
             rows.append(row)
-    return tuple(MemoryPort.model_validate(each) for each in rows)
+    return tuple(MemoryPort.model_validate(fields) for fields in rows)
 
 
 def _inwards(data: MemoryData) -> dict[str, int]:

@@ -124,7 +124,7 @@ def allocated(
             keep the whole operand.
     """
     levels = {operand: [store for store in stores if operand in store.operands] for operand in stored}
-    between = {operand: _attached(found, spatial) for operand, found in levels.items()}
+    between = {operand: _attached(memories, spatial) for operand, memories in levels.items()}
     inside: dict[str, list[ZigZagLoop]] = {operand: list(between[operand][0]) for operand in stored}
     left: dict[str, list[tuple[str, int]]] = {operand: list(ordering) for operand in stored}
     taken: dict[str, list[int]] = {operand: [] for operand in stored}

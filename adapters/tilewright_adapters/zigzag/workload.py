@@ -151,7 +151,7 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
                 {
                     "name": name,
                     "role": ROLES[links[name]],
-                    "projection": [_rank(each, relations) for each in tensors[name]],
+                    "projection": [_rank(subscript, relations) for subscript in tensors[name]],
                 }
                 for name in order
             ],

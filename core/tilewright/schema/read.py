@@ -121,7 +121,7 @@ class Read(Model):
         if self.cut is not None:
             return self
         ends = (maker, maker.output, self.made), (reader, reader.tensor(tensor), self.read)
-        shapes = [shape_of(problem, each.name) for problem, each, _ in ends]
+        shapes = [shape_of(problem, operand.name) for problem, operand, _ in ends]
         if self.made is None:
             if shapes[0] != shapes[1]:
                 told = f"{_sized(*ends[0][:2], shapes[0])}, but {_sized(*ends[1][:2], shapes[1])}"
@@ -130,14 +130,14 @@ class Read(Model):
             same = tuple(Index(terms=FrozenDict({name: 1})) for name in names)
             sizes = FrozenDict(dict(zip(names, shapes[0], strict=True)))
             return self.model_copy(update={"sizes": sizes, "made": same, "read": same})
-        for (problem, each, offsets), shape in zip(ends, shapes, strict=True):
+        for (problem, operand, offsets), shape in zip(ends, shapes, strict=True):
             offsets = offsets or ()
             if len(offsets) != len(shape):
-                told = _sized(problem, each, shape)
+                told = _sized(problem, operand, shape)
                 raise ValueError(f"{told}: expected {len(shape)} coordinates, not {len(offsets)}")
             for index, size in zip(offsets, shape, strict=True):
                 if index.last(self.sizes) >= size:
-                    told = _sized(problem, each, shape)
+                    told = _sized(problem, operand, shape)
                     raise ValueError(f"{told}: {index} reaches {index.last(self.sizes)}; expected less than {size}")
         return self
 

@@ -354,9 +354,9 @@ def _in_order(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     return (*ordered, *(other for other in second[place:] if other not in ordered))
 
 
-def passed(found: Iterable[View]) -> tuple[View, ...]:
+def passed(parts: Iterable[View]) -> tuple[View, ...]:
     """Return the views of a result without repetitions; none if it has words of too many makers."""
-    views = joined(found)
+    views = joined(parts)
     return views if len({view.maker for view in views}) <= MAX_MAKERS else ()
 
 

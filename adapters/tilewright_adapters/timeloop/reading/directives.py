@@ -142,7 +142,7 @@ def read_directives(
     for name, (_, bypass) in keeping(directives, problem, levels, parallel).items():
         by_level[name].keep = [] if name in levels.dummies else [t for t in problem.tensor_names if t not in bypass]
     gathered: dict[tuple[str, str], _Gathered] = {}
-    for directive in sorted(directives, key=lambda each: each.is_rule):
+    for directive in sorted(directives, key=lambda parsed: parsed.is_rule):
         if directive.kind != "bypass":
             gathered.setdefault((directive.target, directive.kind), _Gathered()).add(directive, problem)
     warnings = list(ignored(directives))

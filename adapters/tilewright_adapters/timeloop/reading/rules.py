@@ -489,7 +489,7 @@ def _in_use(
         why = f"at least {least:g} of all units in use, over {len(fanouts)} fanouts together"
         notes.leave(rule.where, "utilization", why, JointRule(clusters=tuple(fanouts), min_utilization=least))
         return spatial
-    by_cluster = {each.cluster: each for each in spatial}
+    by_cluster = {limit.cluster: limit for limit in spatial}
     for name in fanouts:
         before = by_cluster.get(name, SpatialRule(cluster=name))
         by_cluster[name] = before.model_copy(update={"min_utilization": least})

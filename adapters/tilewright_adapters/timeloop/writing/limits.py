@@ -185,5 +185,5 @@ def _kept(tensor: Tensor, memory: Memory, rule: KeepRule | None, problem: Proble
     for choice, words in (("keep", rule.keep), ("bypass", rule.bypass), ("free", rule.free)) if rule else ():
         if tensor.name in words or tensor.role in words:
             return choice
-    wanted = sum(memory.may_hold(each) for each in problem.tensors)
+    wanted = sum(memory.may_hold(operand) for operand in problem.tensors)
     return "keep" if memory.usable_words is None or wanted <= memory.usable_words else "free"

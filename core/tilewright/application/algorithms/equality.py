@@ -114,8 +114,14 @@ class _Run:
         values = {name: points[len(step.sizes) + at] for at, name in enumerate(self.looped)}
         for at, name in enumerate(step.dimension_names):
             names = self.alternative.dimensions[name]
-            index = np.unravel_index(points[at], [self.problem.dimensions[each] for each in names]) if names else ()
-            values |= {each: np.asarray(part, dtype=np.int64) for each, part in zip(names, index, strict=True)}
+            index = (
+                np.unravel_index(points[at], [self.problem.dimensions[dimension] for dimension in names])
+                if names
+                else ()
+            )
+            values |= {
+                dimension: np.asarray(part, dtype=np.int64) for dimension, part in zip(names, index, strict=True)
+            }
         return values
 
     def _original(self, tensor: Tensor, old: dict[str, Ints], count: int) -> Ints:

@@ -127,14 +127,14 @@ def _print_layers(workload: Workload, json: bool) -> None:
     if json:
         layers = [
             {
-                "name": each.name,
-                "count": each.count,
-                "macs": each.problem.macs,
-                "dimensions": dict(each.problem.dimensions),
-                "after": each.after,
-                "origin": None if each.origin is None else each.origin.model_dump(exclude_none=True),
+                "name": item.name,
+                "count": item.count,
+                "macs": item.problem.macs,
+                "dimensions": dict(item.problem.dimensions),
+                "after": item.after,
+                "origin": None if item.origin is None else item.origin.model_dump(exclude_none=True),
             }
-            for each in workload.layers
+            for item in workload.layers
         ]
         head = {"workload": workload.name, "source": workload.source, "content": workload.content}
         print_json({"schema_version": 1, **head, "layers": layers})

@@ -145,12 +145,12 @@ def _of_one(words: list[str], workload: list[str], layer: str) -> list[str] | No
 
     The layer is the one that a source picks, or a part of the only source that is no folder of further files.
     """
-    picked = [each for each in workload if each.endswith(f"/{layer}") and not os.path.exists(each)]
-    files = [each for each in workload if not os.path.isdir(each)]
+    picked = [argument for argument in workload if argument.endswith(f"/{layer}") and not os.path.exists(argument)]
+    files = [argument for argument in workload if not os.path.isdir(argument)]
     source = [workload, picked, files][0 if len(workload) == 1 else 1 if picked else 2]
     if len(source) != 1:
         return None
-    dropped = {each for each in files if each != source[0]}
+    dropped = {file for file in files if file != source[0]}
     part = source[0] if picked else _of_layer(source[0], layer)
     return [part if word == source[0] else word for word in words if word not in dropped]
 

@@ -41,8 +41,8 @@ def bars(
     Raises:
         InputError: There is no number.
     """
-    sums = [math.fsum(each or 0.0 for each in row) for row in values]
-    if not any(each is not None for row in values for each in row):
+    sums = [math.fsum(length or 0.0 for length in row) for row in values]
+    if not any(length is not None for row in values for length in row):
         raise InputError(f"{title}: there is nothing to draw", hint="a mapping with figures is needed")
     from matplotlib.patches import Patch
 
@@ -75,7 +75,7 @@ def bars(
         axes.set_yticks(range(len(rows)), [_cut(name) for name in rows])
         axes.tick_params("y", length=0)
         axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_xlim(0, 1.15 * max(sums if stacked else (each or 0.0 for row in values for each in row)) or 1.0)
+        axes.set_xlim(0, 1.15 * max(sums if stacked else (length or 0.0 for row in values for length in row)) or 1.0)
         axes.set_xlabel(printable(unit))
         _plain(axes.xaxis)
         axes.grid(axis="x")
@@ -190,7 +190,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     Raises:
         InputError: There is no point.
     """
-    panels = [each for each in panels if each.points]
+    panels = [candidate for candidate in panels if candidate.points]
     if not panels:
         raise InputError(f"{title}: there is nothing to draw", hint="no point has figures")
     _bounded(title, [value for panel in panels for point in panel.points for value in point])
@@ -235,7 +235,7 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
             axes.grid()
             if panel.names:
                 _label(axes, panel.points, panel.names, line)
-    counts = ", ".join(f"{len(each.points):,} points of {each.x} and {each.y}" for each in panels[:PANELS])
+    counts = ", ".join(f"{len(front.points):,} points of {front.x} and {front.y}" for front in panels[:PANELS])
     return Drawing(figure, title, f"{counts}; coloured: {told}. Lines connect points that no other one beats in both.")
 
 

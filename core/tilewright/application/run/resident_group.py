@@ -40,7 +40,10 @@ def resident_group(
         entries = layer_entries(mappings[layer.name], architecture, inner, own)
         branches.append({"layer": layer.name, "entries": entries})
     others = [
-        f"{each.name}.{t}" for each in workload.layers for t in each.problem.tensor_names if (each.name, t) not in stay
+        f"{member.name}.{t}"
+        for member in workload.layers
+        for t in member.problem.tensor_names
+        if (member.name, t) not in stay
     ]
     outer = [
         {"target": architecture.clusters[0].name, "keep": others},
@@ -49,7 +52,7 @@ def resident_group(
     return GroupMapping.model_validate(
         {
             "name": workload.name,
-            "layers": [each.problem.model_dump(mode="json") for each in workload.layers],
+            "layers": [member.problem.model_dump(mode="json") for member in workload.layers],
             "edges": edges,
             "tree": {"entries": outer, "branches": branches},
             "architecture": architecture.model_dump(mode="json"),
@@ -79,7 +82,7 @@ def layer_entries(
     The loops of the first entry move there. Memories down to the home bypass the residents.
     """
     place = architecture.cluster_index[inner]
-    entries = [each.model_dump(mode="json") for each in mapping.entries]
+    entries = [level.model_dump(mode="json") for level in mapping.entries]
     for entry in entries:
         if entry["keep"] is not None and architecture.cluster_index[entry["target"]] <= place:
             entry["keep"] = [name for name in entry["keep"] if name not in residents]

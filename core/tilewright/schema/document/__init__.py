@@ -199,13 +199,13 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
     elif kind == "missing":
         message = f"'{fault['loc'][-1]}' is missing"
     elif kind in _SHAPES:
-        found = fault["input"]
-        shape = "a list" if isinstance(found, list) else "keys and values" if isinstance(found, dict) else repr(found)
+        value = fault["input"]
+        shape = "a list" if isinstance(value, list) else "keys and values" if isinstance(value, dict) else repr(value)
         message = f"expected {_SHAPES[kind]} (found {shape})"
     elif not isinstance(fault["input"], dict | list | BaseModel) and kind != "value_error":
-        found = fault["input"]
-        unit = _unit(str(path[-1])) if path and kind.startswith(("int", "float")) and isinstance(found, str) else ""
-        message = f"{plainly(message)}{unit} (found {found!r})"
+        value = fault["input"]
+        unit = _unit(str(path[-1])) if path and kind.startswith(("int", "float")) and isinstance(value, str) else ""
+        message = f"{plainly(message)}{unit} (found {value!r})"
     return document.locate(path), prefix + message
 
 

@@ -131,10 +131,10 @@ def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
 
     The slowest one, or the first of equals, binds all of its cycles.
     """
-    found = list(limits)
-    slowest = max(range(len(found)), key=lambda index: found[index].cycles)
-    found[slowest] = found[slowest].model_copy(update={"binding_cycles": found[slowest].cycles})
-    return tuple(found)
+    joint = list(limits)
+    slowest = max(range(len(joint)), key=lambda index: joint[index].cycles)
+    joint[slowest] = joint[slowest].model_copy(update={"binding_cycles": joint[slowest].cycles})
+    return tuple(joint)
 
 
 class Delivery(Model):

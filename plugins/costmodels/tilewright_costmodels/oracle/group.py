@@ -194,7 +194,9 @@ class GroupRun:
                 if place in moved:
                     continue
                 sharers = [
-                    each for each in uses if not output and not each.tensor.is_output and place in each.path.places
+                    reader
+                    for reader in uses
+                    if not output and not reader.tensor.is_output and place in reader.path.places
                 ]
                 moved |= {place} if sharers else set()
                 together: Uses = [(sharer.trace, sharer.words) for sharer in sharers or [use]]

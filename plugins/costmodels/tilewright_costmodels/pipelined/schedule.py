@@ -121,7 +121,7 @@ def levels_of(
                     source=source.name,
                     target=target.name,
                     latency=source.timing.latency_cycles
-                    + sum(each.fanout.network.latency_cycles for each in architecture.clusters[ends[0] : ends[1]]),
+                    + sum(passed.fanout.network.latency_cycles for passed in architecture.clusters[ends[0] : ends[1]]),
                     read=in_bursts(read * width, source.timing.burst_words) * source.slices_per_word,
                     filled=filled * target.slices_of(tensor),
                     updated=in_bursts(updated * width, source.timing.burst_words) * source.slices_per_word,

@@ -146,7 +146,7 @@ def _memory(problem: Problem, memory: Memory, held: list[str], word_bits: int, p
     ratio = next(
         (write / read for port, (read, write) in zip(memory.ports, factors, strict=True) if _is_shared(port)), 1.0
     )
-    for port in memory.ports if parts is not None or any(each != (1, 1) for each in factors) else ():
+    for port in memory.ports if parts is not None or any(pair != (1, 1) for pair in factors) else ():
         allocated = [
             f"{MEMORY_OPERANDS[operand]}, {WAYS[action]}"
             for operand, tensor in operands(problem).items()

@@ -376,7 +376,8 @@ def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Val
     body = operation.body
     loops.enter(operation)
     while (
-        len(inner := [each for each in body.operations if each.name not in ENDS]) == 1 and inner[0].name == "affine.for"
+        len(inner := [statement for statement in body.operations if statement.name not in ENDS]) == 1
+        and inner[0].name == "affine.for"
     ):
         loops.enter(inner[0])
         body = inner[0].body
@@ -387,12 +388,16 @@ def affine_nest(operation: Operation, name: str) -> tuple[Product, dict[str, Val
         if loop.regions:
             raise Unsupported(f"{loop.name} in the body")
     made = _makers(body)
-    stores = [each for each in inner if each.name.endswith(".store")]
+    stores = [statement for statement in inner if statement.name.endswith(".store")]
     if len(stores) != 1:
         raise Unsupported(f"{len(stores)} stores in the body; expected one")
     target = stores[0].operands[1]
     written = loops.applied(stores[0], "map", stores[0].operands[2:], made)
-    read = {each.results[0]: _element(each, loops, made) for each in inner if each.name.endswith(".load")}
+    read = {
+        statement.results[0]: _element(statement, loops, made)
+        for statement in inner
+        if statement.name.endswith(".load")
+    }
     factors = factors_of(
         stores[0].operands[0],
         made,

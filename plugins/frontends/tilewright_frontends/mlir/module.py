@@ -280,9 +280,9 @@ class _Reader:
             if result.buffer:
                 for value in (returned, *(operand for operand in operation.operands if operand.buffer)):
                     call.aliases.join(result, value)
-            found = inner.shape(returned)
-            if found is not None:
-                call.shapes[result] = found
+            known_shape = inner.shape(returned)
+            if known_shape is not None:
+                call.shapes[result] = known_shape
 
     def _read(self, operation: Operation, call: _Call) -> None:
         inner = [operand for inner_operation in within(operation) for operand in inner_operation.operands]
@@ -304,22 +304,22 @@ class _Reader:
             if operations is None and (inside := self._products_within(operation)):
                 said = f"{said}; they have {', '.join(inside)}"
             name = self._leave(operation, reason or said, operations, call)
-        found = self._passed(operation, name, [*operation.operands, *inner], call, reason or "")
-        call.views |= {value: found[value] for value in operation.results if value in found}
+        moved = self._passed(operation, name, [*operation.operands, *inner], call, reason or "")
+        call.views |= {value: moved[value] for value in operation.results if value in moved}
         call.origins |= dict.fromkeys(operation.results, before)
         for first, second in buffers.shared(operation):
             call.aliases.join(first, second)
         for value in buffers.changed(operation):
             views = (
-                found[value]
-                if value in found
+                moved[value]
+                if value in moved
                 else passed(
                     view.without(f"{operation.name} '{name}' changes a buffer")
                     for operand in (*operation.operands, *inner)
                     for view in call.views.get(operand, ())
                 )
             )
-            call.change(value, views, before, whole=value in found)
+            call.change(value, views, before, whole=value in moved)
 
     def _connect(self, operation: Operation, parts: Parts, values: Mapping[str, Value], call: _Call) -> None:
         """Add the layers of an operation, and what of it is none."""
@@ -426,8 +426,8 @@ class _Reader:
         where = f"{self.source}:{operation.at}"
         with refusing(f"{where}: {operation.name} is malformed"):
             graph = onnx_dialect.graph(operation, shapes, call.makers.get, operation.title, where)
-            found = [graph.shapes.get(f"y{place}") for place in range(len(operation.results))]
-            known = zip(operation.results, found, strict=True)
+            known_shapes = [graph.shapes.get(f"y{place}") for place in range(len(operation.results))]
+            known = zip(operation.results, known_shapes, strict=True)
             call.shapes |= {value: shape for value, shape in known if shape is not None}
             if onnx_dialect.is_product(operation.name):
                 self._shapes(operation, call)

@@ -123,9 +123,9 @@ class Labels:
     `found` holds (start, end, name) of the locations, which are blank in the text.
     """
 
-    def __init__(self, text: str, found: list[tuple[int, int, str]]) -> None:
-        self.text, self.found = text, found
-        self.starts = [start for start, _, _ in found]
+    def __init__(self, text: str, labels: list[tuple[int, int, str]]) -> None:
+        self.text, self.found = text, labels
+        self.starts = [start for start, _, _ in labels]
 
     def of(self, end: int) -> str | None:
         """Return the name of the location that directly precedes an offset."""

@@ -127,5 +127,5 @@ def file_suffixes() -> str:
 
 def sign_of(document: Document) -> str | None:
     """Return the kind of a document without a `kind`, from its keys."""
-    found = {kind for key, kind in SIGNS.items() if key in document.data}
-    return found.pop() if len(found) == 1 else None
+    kinds = {kind for key, kind in SIGNS.items() if key in document.data}
+    return kinds.pop() if len(kinds) == 1 else None

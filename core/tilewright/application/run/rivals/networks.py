@@ -248,7 +248,9 @@ class NetworkRivals:
             layer.count * option[0][0] for layer, option in zip(layers, options, strict=True)
         ) >= limit * (1 - 1e-12):
             return limit, None
-        idle = {each.name: _idle(each.problem, self.network.configuration.architecture.clusters) for each in layers}
+        idle = {
+            member.name: _idle(member.problem, self.network.configuration.architecture.clusters) for member in layers
+        }
         mappings, total = dict[str, LayerMapping](), 0.0
         together = self.group(makers, idle) is not None
         for number, (layer, able) in enumerate(zip(layers, options, strict=True)):
