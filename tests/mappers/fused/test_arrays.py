@@ -3,6 +3,7 @@
 import math
 from contextlib import suppress
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,9 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, ED2P, EDP, ENERGY, Objective
 from tilewright_mappers.fused import group as fused_group
 from tilewright_mappers.fused import limits as fused_limits
+from tilewright_mappers.fused.arrays import ArrayLayer
+from tilewright_mappers.fused.limits import Limits
+from tilewright_mappers.fused.parts import FAR, HOME
 
 ORACLE, TIMELOOP = build_model("oracle"), build_model("timeloop", {"link_transfers": False})
 
@@ -59,6 +63,18 @@ def two_products(units: int, registers: int) -> GroupMapping:
     pair.common, pair.registers, pair.held, pair.leakage = "T1", registers, None, [0.0, 0.0]
     pair.energies, pair.bandwidths = [128, 128, 6, 8, 0.5, 0.5], [4, 4, 16, 16, None, None]
     return pair.group()
+
+
+def test_the_bound_inside_tiles_counts_the_words_that_must_move() -> None:
+    """Each of three tensors has 16 words. An access costs 128 pJ in the outermost memory, an operation 0.5 pJ."""
+    group = two_products(2, 4)
+    layer = ArrayLayer(group.layers[0], group.architecture, (), Limits())
+    whole = np.array([layer.whole])
+    for states, words in (((FAR, FAR, FAR), 48), ((FAR, FAR, HOME), 32), ((HOME, HOME, HOME), 0), ((64, 16, HOME), 80)):
+        energy, cycles = layer.least(whole, states)
+        assert energy[0] >= 64 * 0.5 + words * 128 and cycles[0] >= max(64 / 4, words / 4)
+        branches = layer.branches(layer.whole, states, 64, EDP)
+        assert branches and all(energy[0] <= each.energy_pj and cycles[0] <= each.cycles for each in branches)
 
 
 def test_the_optimum_is_that_of_a_published_mapper() -> None:
