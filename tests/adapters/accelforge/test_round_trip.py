@@ -455,6 +455,9 @@ def test_a_fanout_of_one_is_none(sample: Path) -> None:
         "  nodes:\n  - !Spatial {rank_variable: m, tile_shape: 16, component: One, name: X}\n",
     )
     assert same(parse(sample), before)
+    edit(sample / NAMES[2], "tile_shape: 16", "tile_shape: 8")
+    with pytest.raises(InputError, match="m is unrolled 2 times over X of One, whose fanout is 1"):
+        parse(sample)
 
 
 SEQUENCE = """
@@ -488,6 +491,9 @@ def test_einsums_in_sequence_are_read_one_at_a_time(sample: Path) -> None:
     with pytest.raises(InputError, match="0 branches compute Y; expected one") as caught:
         parse(sample)
     assert caught.value.hint == "branches exist for Window, Yy"
+    (sample / "mapping.yaml").write_text(SEQUENCE.partition("    nodes:")[0] + "    nodes: 3\n")
+    with pytest.raises(InputError, match="a sequence has a list of nodes"):
+        ADAPTER.parse([sample / name for name in NAMES])
 
 
 def test_demands_that_no_constraint_has_are_left_to_the_report(sample: Path) -> None:
