@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import tilewright as tw
 from support.map_spaces import rules
 from tilewright.application.run.search import search
 from tilewright.mapspace.batch import MappingBatch
@@ -63,6 +64,14 @@ def test_loops_of_one_trip_are_written_first_wherever_they_stand(drawn: Candidat
         orders[n, block] = loops
 
     assert same(replace(drawn, order=orders).batch(), drawn.batch())
+
+
+def test_an_order_that_repeats_a_dimension_is_illegal() -> None:
+    space = tw.space("nk,km->nm; n=4 k=4 m=4", arch="eyeriss")
+    drawn = space.sample(np.random.default_rng(0), 8)
+    orders = drawn.orders.copy()
+    orders[:, -1, 0] = orders[:, -1, 1]
+    assert drawn.legal().any() and not replace(drawn, order=orders).legal().any()
 
 
 @given(candidates())

@@ -164,6 +164,41 @@ def test_arrays_that_are_no_mapping() -> None:
     assert legal(problem, hardware, replace(batch, temporal=batch.temporal - 4)).tolist() == [False]
 
 
+@pytest.mark.parametrize(
+    ("holds", "said"),
+    [
+        (["input"], "no memory there may hold Z (output)"),
+        (["input", "output"], "G and H may hold Z (output); make their 'holds' disjoint"),
+    ],
+)
+def test_a_tile_has_one_memory_in_its_cluster(holds: list[str], said: str) -> None:
+    problem, hardware = small()
+    data = hardware.to_data()
+    (memory,) = data["clusters"][1]["memories"]
+    data["clusters"][1]["memories"] = [
+        memory | {"holds": holds},
+        memory | {"name": "H", "holds": holds[1:] or ["weight"]},
+    ]
+    hardware = Architecture.model_validate(data)
+    (reason,) = legality(problem, hardware, SMALL).reasons
+    assert (reason.code, reason.message) == ("keep", said)
+    assert legal(problem, hardware, MappingBatch.pack(problem, [SMALL])).tolist() == [False]
+
+
+def test_parts_of_words_are_told() -> None:
+    """Tiles of 12 and 3 values of 8 bits are 7.5 words of 16."""
+    problem, hardware = small()
+    narrow = hardware.memories[1].model_copy(update={"capacity_words": 7, "bits_per_value": {"input": 8, "output": 8}})
+    hardware = hardware.with_memories(lambda memory: narrow if memory.name == "G" else memory)
+    first, *rest = SMALL.entries
+    sizes = {"M": 3, "K": 4}
+    first = first.model_copy(update={"temporal_tile_sizes": sizes, "spatial_tile_sizes": sizes})
+    rest[0] = rest[0].model_copy(update={"temporal_tile_sizes": sizes, "spatial_tile_sizes": sizes})
+    rest[1] = rest[1].model_copy(update={"temporal_tile_sizes": sizes})
+    reasons = legality(problem, hardware, Mapping(entries=(first, *rest))).reasons
+    assert "the tiles need 7.5 words, 7 fit" in {reason.message for reason in reasons}
+
+
 @pytest.mark.parametrize(("capacity", "fits"), [(19, False), (20, True)])
 @pytest.mark.parametrize("tile", [4, 3])
 def test_the_outermost_memory_holds_whole_tensors_in_the_forms_of_a_search(

@@ -1,0 +1,101 @@
+"""Rules of group mappings: peaks are those of an execution, and each rule accepts and refuses next to its limit."""
+
+from typing import Any
+
+import pytest
+
+from support import EXAMPLE_FILES
+from support.fused_padded import PaddedPair
+from support.random_groups import random_group
+from tilewright.application.run.evaluation import build_model, evaluate_group
+from tilewright.mapspace.group_legality import (
+    ends_with_sequence,
+    existing_words,
+    group_legality,
+    is_padded,
+    joined_dimensions,
+    tile_peaks,
+)
+from tilewright.schema.group import GroupMapping
+
+ORACLE = build_model("oracle")
+
+
+@pytest.mark.parametrize("seed", [1, 5, 7, 15, 27, 38])
+def test_peaks_of_tiles_are_those_of_an_execution(seed: int) -> None:
+    group = random_group(seed)
+    report = evaluate_group(ORACLE, group)
+    assert report.valid and group_legality(group)
+    assert tile_peaks(group) == {level.name: level.used_words for level in report.levels}
+
+
+def test_a_tile_inside_all_loops_needs_room() -> None:
+    """Beside 512 words of weights and 128 of Hidden, one of Inputs or 32 of Outputs."""
+    data = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
+    ones = dict.fromkeys("MNK", 1)
+    loops = {"target": "Buffer", "temporal_tile_sizes": ones, "temporal_order": ["M", "N", "K"]}
+    kept = {"target": "Buffer", "keep": ["Inputs"]}
+    data["tree"]["branches"][0]["entries"] = [loops, kept, {"target": "Buffer"}]
+    for outputs, words in ((["Outputs"], 32), ([], 1)):
+        data["tree"]["branches"][1]["entries"][0]["keep"] = outputs
+        group = GroupMapping.model_validate(data)
+        report = evaluate_group(ORACLE, group)
+        assert tile_peaks(group)["Buffer"] == 2 * 256 + 128 + words
+        assert [level.used_words for level in report.levels if level.name == "Buffer"] == [2 * 256 + 128 + words]
+
+
+def test_words_beyond_the_sizes_of_an_edge_do_not_exist() -> None:
+    """The first of 4 rows is that of the window for T0, and the second one for T1."""
+    group = PaddedPair(5).group()
+    assert [is_padded(group, name) for name in ("T0", "T1", "L0.W0")] == [True, True, False]
+    assert [existing_words(group, name) for name in ("T0", "T1")] == [[(0, 3), (0, 0)], [(0, 3), (0, 1)]]
+
+
+def test_a_tile_above_a_sequence_ends_with_it_if_several_branches_use_it_and_no_loop_is_between() -> None:
+    """The buffer keeps rows of Hidden for both layers, and all weights of each, with a loop over rows inside them."""
+    group = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml")
+    path = group.paths["first"]
+    (*_, weights), (rows,) = path.keepers("Weights"), path.keepers("Outputs")
+    assert ends_with_sequence(group, "Hidden", path, rows)
+    assert not ends_with_sequence(group, "first.Weights", path, rows)  # one branch uses it
+    assert not ends_with_sequence(group, "Hidden", path, weights)  # a loop over rows is inside
+
+
+@pytest.mark.parametrize(
+    ("rows", "legal"), [((66, 64), True), ((64, 64), False), ((66, 63), False)], ids=["halo", "none left", "too few"]
+)
+def test_layers_whose_rows_differ_by_their_halo_share_a_loop(rows: tuple[int, int], legal: bool) -> None:
+    data = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml").to_data()
+    for layer, size in zip(data["layers"], rows, strict=True):
+        layer["dimensions"]["P"] = size
+    assert bool(group_legality(GroupMapping.model_validate(data))) is legal
+
+
+@pytest.mark.parametrize(
+    ("tile", "legal"), [({"P": 1}, True), ({"P": 2}, True), ({"P": 4}, False), ({"P": 64}, False), ({"P": 66}, True)]
+)
+def test_a_loop_over_different_rows_has_a_tile_that_divides_all(tile: dict[str, int], legal: bool) -> None:
+    """66 and 64 rows: their tiles of 1 and 2 rows end together. One tile of 66 rows is no loop."""
+    data = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml").to_data()
+    data["tree"]["entries"][2]["temporal_tile_sizes"] = tile
+    for branch in data["tree"]["branches"]:
+        branch["entries"][-1]["temporal_order"].insert(0, "P")
+        branch["entries"][-1]["temporal_tile_sizes"]["P"] = 1
+    data["architecture"]["clusters"][1]["memories"][0]["capacity_words"] = 1000
+    found = group_legality(GroupMapping.model_validate(data))
+    assert bool(found) is legal, found.reasons
+
+
+@pytest.mark.parametrize(
+    ("offsets", "plain", "windows"),
+    [([0, 0], {("M", "M"), ("N", "K")}, set()), ([0, 1], {("M", "M")}, {"K"})],
+)
+def test_coordinates_are_one_if_no_offset_parts_them(
+    offsets: list[int], plain: set[tuple[str, str]], windows: set[str]
+) -> None:
+    data: dict[str, Any] = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
+    (edge,) = [edge for edge in data["edges"] if len(edge["layers"]) > 1]
+    maker, reader = edge["layers"]
+    edge["offsets"] = {reader: offsets}
+    group = GroupMapping.model_validate(data)
+    assert joined_dimensions(group, edge["tensor"], maker, reader) == (plain, windows)
