@@ -10,12 +10,12 @@ from support.random_groups import random_group
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.mapspace.group_legality import (
     ends_with_sequence,
-    existing_words,
     group_legality,
     is_padded,
     joined_dimensions,
     tile_peaks,
 )
+from tilewright.mapspace.group_padding import existing_words
 from tilewright.schema.group import GroupMapping
 
 ORACLE = build_model("oracle")
@@ -49,6 +49,8 @@ def test_words_beyond_the_sizes_of_an_edge_do_not_exist() -> None:
     group = PaddedPair(5).group()
     assert [is_padded(group, name) for name in ("T0", "T1", "L0.W0")] == [True, True, False]
     assert [existing_words(group, name) for name in ("T0", "T1")] == [[(0, 3), (0, 0)], [(0, 3), (0, 1)]]
+    report = evaluate_group(ORACLE, group)
+    assert tile_peaks(group)["DRAM"] == report.levels[0].used_words
 
 
 def test_a_tile_above_a_sequence_ends_with_it_if_several_branches_use_it_and_no_loop_is_between() -> None:
