@@ -148,6 +148,23 @@ def test_a_user_who_interrupts_a_search_without_a_limit_has_a_fused_mapping(monk
     assert cut.energy_pj < evaluate_group(ORACLE, cut.unfused).of(ENERGY)  # type: ignore[operator]
 
 
+def test_few_tiles_give_a_fused_mapping_of_long_dimensions_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = Pair(0)
+    pair.siblings, pair.sizes, pair.units, pair.capacity = False, dict.fromkeys("mabc", 240), (16, 16), 65_536
+    pair.layers = [
+        {"T0": ("m", "a"), "W0": ("a", "b"), "T1": ("m", "b")},
+        {"T1": ("m", "b"), "W1": ("b", "c"), "T2": ("m", "c")},
+    ]
+    pair.common, pair.registers, pair.held, pair.leakage = "T1", 64, None, [0.0, 0.0]
+    pair.energies, pair.bandwidths = [64, 64, 2, 2, 0.2, 0.2], [4, 4] + [None] * 4
+    monkeypatch.setattr(fused_group, "QUICK", 10**9)
+    monkeypatch.setattr(fused_limits, "time", Clock(interrupt=20_000))
+    cut = search_group(pair.group(), ENERGY)
+    assert not cut.proved and evaluate_group(TIMELOOP, cut.group).energy_pj == pytest.approx(cut.energy_pj, rel=1e-9)
+    assert "T1" not in (cut.group.tree.entries[0].keep or ())  # it stays in the buffer
+    assert cut.energy_pj < evaluate_group(TIMELOOP, cut.unfused).of(ENERGY)  # type: ignore[operator]
+
+
 def test_a_limit_holds_where_an_array_has_many_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair(0)
     pair.siblings, pair.sizes, pair.units, pair.capacity = False, dict.fromkeys("mabc", 5_040), (16,), 4_096

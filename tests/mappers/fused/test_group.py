@@ -157,6 +157,17 @@ def test_a_tile_for_some_readers_of_an_input_is_beyond_the_space_that_is_named()
         assert "tiles that divide, each for one layer or all users of a tensor" in told
 
 
+def test_a_search_that_would_list_too_many_nests_keeps_its_best_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml")
+    least = search_group(group, ENERGY)
+    for numbers in (300, 1_000, 10_000):
+        monkeypatch.setattr(fused_limits, "NUMBERS", numbers)
+        cut = search_group(group, ENERGY)
+        assert cut.bound <= least.energy_pj <= cut.energy_pj
+        assert evaluate_group(TIMELOOP, cut.group).energy_pj == pytest.approx(cut.energy_pj, rel=1e-9)
+        assert cut.proved or numbers < 10_000
+
+
 def test_parts_that_are_not_covered_are_refused() -> None:
     data = GroupMapping.from_file(EXAMPLE_FILES / "two_convolutions.yaml").to_data()
     data["layers"][0]["tensors"][0]["projection"][0] = "2*P + R"

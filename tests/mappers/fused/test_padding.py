@@ -93,6 +93,15 @@ def test_words_that_do_not_exist_are_not_moved() -> None:
         assert evaluate_group(model, found.group).energy_pj == found.energy_pj == 9_600
 
 
+def test_a_padded_window_that_is_too_long_is_refused() -> None:
+    data = padded_convolutions().to_data()
+    for layer in data["layers"]:
+        layer["dimensions"] |= {"P": 2**21, "R": 3}
+    data["edges"][0]["sizes"] = [2**21, 2]
+    with pytest.raises(NotConformableError, match="first reads a window with more than 4,194,304 pairs"):
+        search_group(GroupMapping.model_validate(data))
+
+
 @pytest.mark.parametrize(
     ("edge", "change", "text"),
     [

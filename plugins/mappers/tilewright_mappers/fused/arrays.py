@@ -146,7 +146,8 @@ class ArrayLayer(FusedLayer):
         tensor = order[len(outside)]
         moved = self._inside.moving[order[len(outside) - 1]] if outside else ()
         able = [at for at in self._inside.moving[tensor] if at not in moved]
-        for sizes in itertools.product(*(self.limits.divisors(tile[at]) for at in able)):
+        most = (self.buffer.usable_slices - used) // self.widths[tensor]  # larger tiles do not fit
+        for sizes in itertools.product(*(self.limits.divisors(tile[at], most) for at in able)):
             self.limits.check()
             inner = list(tile)
             for at, size in zip(able, sizes, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tilewright.errors import NotConformableError, Reason
@@ -22,17 +23,17 @@ from tilewright_mappers.fused import inside, padding
 from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
-from tilewright_mappers.fused.solution import Axis, Leaf, Level, Sequenced, Shared, Tree
+from tilewright_mappers.fused.solution import Axis, Leaf, Level, Sequenced, Shared, Solution, Tree
 from tilewright_mappers.fused.tree import TreeSearch
 
-FEW = (2, 4)
-"""Tiles of each dimension that are tried first on arrays."""
+FEW = (2, 3, 4, 6, 8)
+"""Tiles of each dimension that are tried first, as long as no dimension has twice as many divisors."""
 
-QUICK = 10.0
-"""Time in seconds that these first searches share if there is no time limit."""
+FIRST = 1.0
+"""Time in seconds for the first mapping, without fusion. If it does not suffice, only whole tiles are tried."""
 
-SHARES = (0.2, 0.5)
-"""Shares of the time limit after which these first searches end."""
+QUICK = 50.0
+"""Time in seconds that these first searches share if there is no time limit. Else they share half of it."""
 
 
 class FusedGroupMapper:
@@ -53,8 +54,10 @@ class FusedGroupMapper:
         if reasons:
             raise NotConformableError("the search of fused groups", reasons)
         shared, limits = list(_shared(group)), Limits()
-        first, now = _search(group, shared, [], objective, Limits(FEW[0])), limits.now()
+        first, now = _search(group, shared, [], objective, Limits(1)), limits.now()
         known = plain = first.unfused()
+        with suppress(OutOfTime):
+            known = plain = _search(group, shared, [], objective, Limits(FEW[0], now + FIRST)).unfused()
         unfit = group_legality(_Built(group, first.layers, plain.tree).group()).reasons
         if unfit:  # such as an outermost memory that is too small, which no tree changes
             raise NotConformableError(f"architecture {group.architecture.name}", unfit)
@@ -66,12 +69,14 @@ class FusedGroupMapper:
         except KeyboardInterrupt:
             mark_result_found()
             limits.ends = -math.inf
-        if not inside.has_one_unit(group.architecture):
-            for few, share in zip(FEW, SHARES, strict=True):  # few tiles are priced soon
-                ends = now + share * (QUICK if seconds is None else seconds)
-                found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
-                known, plain = found.best, found.plain or plain
-                limits.ends = -math.inf if found.interrupted else limits.ends
+        most = max(len(limits.divisors(size)) for problem in group.layers for size in problem.dimensions.values())
+        coarse, now = [few for few in FEW if 2 * few <= most + 1], limits.now()
+        time = QUICK if seconds is None else (limits.ends - now) / 2
+        for number, few in enumerate(coarse, 1):  # few tiles are priced soon
+            ends = now + time * number / len(coarse)
+            found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
+            known, plain = found.best, _better(objective, plain, found.plain or plain)
+            limits.ends = -math.inf if found.interrupted else limits.ends
         search = _search(group, shared, axes, objective, limits)
         found = search.best(known, limits.ends)
         return GroupResult(
@@ -93,6 +98,10 @@ def _search(
         kind(_problem(group, name), group.architecture, padding.padding(group, name), limits) for name in _order(group)
     ]
     return TreeSearch(layers, shared, axes, objective, limits)
+
+
+def _better(objective: Objective, *found: Solution) -> Solution:
+    return min(found, key=lambda each: objective.value(each.energy_pj, each.cycles))
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:

@@ -237,6 +237,7 @@ class Inside:
             new: dict[Sizes, tuple[Sizes, ...]] = {}
             for sizes, before in found.items():
                 self.limits.check()
+                self.limits.check_room(len(new) * len(whole))
                 for each in factors:
                     product = tuple(a * b for a, b in zip(sizes, each, strict=True))
                     if not any(size % factor for size, factor in zip(whole, product, strict=True)):
@@ -301,7 +302,8 @@ class Inside:
         stepped = [d for d in self.moving[name] if d not in before]
         if last and any(tile[d] > 1 for d in self.moving[name] if d in before):
             return  # it moves in through that loop, too
-        options = [[1] if last else self.limits.divisors(tile[d]) for d in stepped]
+        most = room // self._widths[-1, name]  # larger tiles do not fit
+        options = [[1] if last else self.limits.divisors(tile[d], most) for d in stepped]
         for sizes in itertools.product(*options):
             self.limits.check()
             inner = list(tile)
@@ -386,7 +388,7 @@ def _products(whole: Sizes, most: int, limits: Limits) -> Iterator[Sizes]:
         yield ()
         return
     limits.check()
-    for factor in limits.divisors(whole[0], most):
+    for factor in limits.factors(whole[0], most):
         yield from ((factor, *others) for others in _products(whole[1:], most // factor, limits))
 
 

@@ -6,6 +6,7 @@ many others there are depends on where a tile starts, so they are added up over 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Ints
-from tilewright.mapspace.group_padding import existing_words, padded_use
+from tilewright.mapspace.group_padding import MAX_STEPS, existing_words, padded_use
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem, Tensor
 
@@ -94,6 +95,8 @@ def uncovered(group: GroupMapping) -> Iterator[Reason]:
                     text = f"{layer} has an offset or padding along a coordinate that is one dimension"
                 elif offset and end == last - first:
                     text = f"{layer} reads a window that is shifted against all words"
+                elif (offset or first or last < end) and math.prod(sizes[at] for at in rank.terms) > MAX_STEPS:
+                    text = f"{layer} reads a window with more than {MAX_STEPS:,} pairs of coordinates"
         if text:
             yield Reason(code="padding", where=f"tensor {edge.tensor}", message=f"{text}; that is not searched")
 

@@ -367,13 +367,12 @@ class FusedLayer:
         if (tile, able) not in self._known_rows:
             start = np.array([tile], dtype=np.int64)
             none = np.zeros(1, dtype=np.int64)
-            blocks = [
-                block
-                for count in range(len(able) + 1)
-                for order in itertools.permutations(able, count)
-                for block in self._grown(order, tile, _Block(order, (), (start,), (), none))
-                if len(block.slices)
-            ]
+            blocks, numbers = list[_Block](), 0
+            for order in (each for count in range(len(able) + 1) for each in itertools.permutations(able, count)):
+                for block in self._grown(order, tile, _Block(order, (), (start,), (), none)):
+                    numbers += len(block.slices) * len(tile) * len(block.tiles)
+                    self.limits.check_room(numbers)
+                    blocks += [block] if len(block.slices) else []
             fills = [np.full((len(block.slices), len(self.widths)), FAR, dtype=np.int64) for block in blocks]
             for each, own in zip(blocks, fills, strict=True):
                 for tensor, words in zip(each.order, each.fills, strict=True):
@@ -411,20 +410,31 @@ class FusedLayer:
         slides = self.sliding[tensor]
         least = self.moving[tensor].intersection(*(self.moving[each] - self.sliding[each] for each in later))
         outside, tiles = np.arange(len(block.slices)), block.tiles[-1]
-        for dimension in sorted(self.moving[tensor] - moved | slides):
+        stepped = sorted(self.moving[tensor] - moved | slides)
+        room, waiting = self.buffer.usable_slices, stepped[:]
+        for dimension in stepped:
+            waiting.remove(dimension)
             if dimension in least:
                 tiles = tiles.copy()
                 tiles[:, dimension] = 1
-            else:
-                options = [self.limits.divisors(each) for each in tiles[:, dimension].tolist()]
-                again = np.repeat(np.arange(len(tiles)), [len(option) for option in options])
-                outside, tiles = outside[again], tiles[again]
-                tiles[:, dimension] = list(itertools.chain.from_iterable(options))
+                continue
+            sizes, rows = np.unique(tiles[:, dimension], return_inverse=True)
+            options = [self.limits.divisors(size) for size in sizes.tolist()]
+            counts = np.array([len(option) for option in options])[rows]
+            self.limits.check_room(int(counts.sum()) * len(tile))
+            again = np.repeat(np.arange(len(tiles)), counts)
+            outside, tiles = outside[again], tiles[again]
+            tiles[:, dimension] = np.concatenate([options[row] for row in rows.tolist()])
+            alone = sorted(self.moving[tensor] - slides - set(waiting))
+            fits = block.slices[outside] + tiles[:, alone].prod(axis=1) * self.widths[tensor] <= room
+            for window in self.windows[tensor]:
+                fits &= (tiles[:, sorted(window)] < [tile[at] for at in sorted(window)]).sum(axis=1) <= 1
+            outside, tiles = outside[fits], tiles[fits]
+            if not len(tiles):
+                return
         words = self.words_in(tensor, tiles)
         slices = block.slices[outside] + words * self.widths[tensor]
-        fits = slices <= self.buffer.usable_slices
-        for window in self.windows[tensor]:
-            fits &= sum((tiles[:, each] < tile[each]).astype(np.int64) for each in window) <= 1
+        fits = slices <= room
         outside, tiles, words, slices = outside[fits], tiles[fits], words[fits], slices[fits]
         fills = self.filling_in(tensor, tiles)
         before = block.tiles[-1][outside]
