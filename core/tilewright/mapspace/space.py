@@ -115,6 +115,18 @@ class MapSpace(FeasibleRegion):
                 order[:, block] = table.draw(rng, patterns[:, block])
         return Candidates(self, self._factoring.trips(rows), order, self._draw_keeps(rng, count))
 
+    def plain(self) -> Candidates:
+        """Return mappings that need no table of factorisations, outermost loops first; there may be none.
+
+        In each, the loops of one temporal slot make all trips that the rules do not fix. Tiles may not fit.
+        """
+        lowest, sizes, slots = self.bounds[0], np.array(self.problem.sizes), list(self.temporal_slots)
+        fixed = lowest.prod(axis=0)
+        trips = np.repeat(lowest[None], len(slots), axis=0)
+        trips[np.arange(len(slots)), slots] *= sizes // fixed
+        rows = Candidates(self, trips)
+        return rows.take(self.within(trips) & (sizes % fixed == 0).all())
+
     @cached_property
     def _orders(self) -> tuple[OrderTable, ...]:
         """Order table of each temporal slot; slots with equal rules share one table."""

@@ -612,3 +612,22 @@ def test_loops_the_rules_forbid_are_told() -> None:
     space = space_of(temporal=[{"memory": "G", "order": ["K", "M"]}, {"memory": "D", "only": []}])
     reasons = [str(reason) for reason in space.contains(POINT).reasons]
     assert reasons == ["the loops inside G: M, K are in an order that the space does not allow [loop_order]"]
+
+
+@given(spaces())
+def test_plain_mappings_are_in_the_space(space: MapSpace) -> None:
+    for mapping in space.plain():
+        assert space.contains(mapping) or not legality(space.problem, space.architecture, mapping)
+
+
+def test_plain_mappings_of_a_deep_machine_need_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(perfect, "factorizations", None)  # no table is made
+    clusters = [
+        {"name": f"C{at}", "memories": [{"name": f"M{at}", "read_energy_pj": 1, "write_energy_pj": 1}]}
+        for at in range(40)
+    ]
+    deep = Architecture.model_validate(
+        {"name": "deep", "clusters": clusters, "compute": {"energy_per_operation_pj": 1}}
+    )
+    plain = list(MapSpace.of(GEMM, deep, rules=None).plain())
+    assert len(plain) == 40 and all(legality(GEMM, deep, mapping) for mapping in plain)

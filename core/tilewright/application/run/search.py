@@ -125,6 +125,10 @@ class _Loop:
             self.own.started = self.run.started = self.own.clock()
             report(SearchBegan(self.own.budget.seconds))
             ended = self._drive(proposals), None
+            if ended[0] == "deadline" and not self.own.evaluated:  # such as on a machine of very many memories
+                with raising():
+                    plain = self.task.space.plain()
+                self._evaluate(plain)
         except KeyboardInterrupt:
             mark_result_found()  # even without a mapping: the result says that it was interrupted
             ended = "cancelled", None

@@ -265,6 +265,19 @@ def test_a_mapper_that_ends_because_the_time_is_over_is_not_done() -> None:
     assert run(thrice(None), Budget(seconds=100)).stop == "finished"
 
 
+def test_a_search_that_ends_before_its_first_mapping_tries_the_plain_ones() -> None:
+    def late(task: Task, run: Run) -> Proposals:
+        while not run.exhausted:
+            pass
+        yield from ()
+
+    ticks = itertools.count()
+    result = run(late, Budget(seconds=100), clock=lambda: float(next(ticks)))
+    plain = EVALUATOR.evaluate_batch(TASK.space.plain().batch()).of(TASK.objective)
+    assert (result.stop, result.evaluated) == ("deadline", len(plain))
+    assert result.best is not None and result.value == plain.min()
+
+
 def test_a_mapper_may_stop_early_for_want_of_time_and_tell_figures() -> None:
     def hasty(task: Task, run: Run) -> Proposals:
         yield task.space.sample(run.rng, 10)
