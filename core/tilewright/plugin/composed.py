@@ -17,6 +17,7 @@ from tilewright.plugin.costmodel import BatchEvaluator, Bounder, Costs, Evaluato
 from tilewright.plugin.counts import AccessBatch, CountingEvaluator
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.prices import more_leaked_pj
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
@@ -141,10 +142,9 @@ def slowed(architecture: Architecture, report: Report, more: list[Limit]) -> Rep
     """Return the report with further limits; a longer run leaks more."""
     assert report.cycles is not None and report.energy_pj is not None
     cycles = max([report.cycles, *(limit.cycles for limit in more)])
-    longer = cycles / report.cycles
     levels, more_pj = [], 0.0
     for level in report.levels:
-        leaked_pj = level.leakage_pj * (longer - 1)
+        leaked_pj = more_leaked_pj(level.leakage_pj, report.cycles, cycles)
         more_pj += leaked_pj
         change = {"leakage_pj": level.leakage_pj + leaked_pj, "energy_pj": level.energy_pj + leaked_pj}
         levels.append(level.model_copy(update=change))

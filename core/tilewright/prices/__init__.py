@@ -150,6 +150,11 @@ def leaked_pj(price: Any, cycles: Number, in_use: Number) -> Number:
     return cycles * price.leakage_pj * in_use
 
 
+def more_leaked_pj(leaked: float, cycles: float, longer: float) -> float:
+    """Return the pJ that leak in addition to `leaked` if a run of `cycles` takes `longer`."""
+    return leaked * (longer - cycles) / cycles
+
+
 @kernel_part
 def is_limited(price: Any) -> bool:
     """Return whether the memory has a bandwidth."""
@@ -167,6 +172,11 @@ def port_time(price: Any, read: Number, written: Number) -> Number:
 def transfer_cycles(bandwidth: float, slices: Number) -> Number:
     """Return the whole cycles that a port needs. Slices are rounded to the nearest whole number."""
     return np.ceil(np.floor(slices + 0.5) / bandwidth)
+
+
+def least_cycles(bandwidth: float, slices: float) -> int:
+    """Return the whole cycles that a port needs at least, given a lower bound on slices, which is a float with rounding."""
+    return math.ceil(slices / bandwidth * (1 - 1e-9))
 
 
 @kernel_part

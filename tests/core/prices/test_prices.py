@@ -14,7 +14,10 @@ from tilewright.prices import (
     access_pj,
     charged,
     leakage_pj,
+    leaked_pj,
+    least_cycles,
     memory_speed,
+    more_leaked_pj,
     port_cycles,
     port_limits,
     port_time,
@@ -24,6 +27,7 @@ from tilewright.prices import (
     slowed_cycles,
     tensor_pj,
     throttling_limits,
+    transfer_cycles,
 )
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Tensor
@@ -115,3 +119,14 @@ def test_instances_of_a_macro_and_of_a_switch() -> None:
     assert leaked == pytest.approx(
         {"DRAM": 50, "Buffer": 400, "Register": 300}
     )  # six registers at each of two switches
+
+
+def test_a_longer_run_leaks_more_in_proportion() -> None:
+    assert more_leaked_pj(12.0, 4, 6) == 6.0 and more_leaked_pj(12.0, 4, 4) == more_leaked_pj(0.0, 4, 6) == 0.0
+    whole = leaked_pj(price_of(Memory(name="M", read_energy_pj=1, write_energy_pj=1, leakage_pj_per_cycle=3.0)), 6, 1)
+    assert whole == 18.0 == 12.0 + more_leaked_pj(12.0, 4, 6)
+
+
+def test_rounding_of_a_bound_on_slices_adds_no_cycle() -> None:
+    assert [least_cycles(4, slices) for slices in (0.0, 8.0, 8.000000001, 8.5, 9.0)] == [0, 2, 2, 3, 3]
+    assert all(least_cycles(3, slices) <= transfer_cycles(3, slices) for slices in range(50))

@@ -21,12 +21,12 @@ from tilewright.application.run.artifacts.checks import (
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.group_search import build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
 from tilewright.application.run.rivals.networks import NetworkRivals
-from tilewright.errors import TilewrightError
+from tilewright.errors import InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.mapspace.group_legality import is_padded
 from tilewright.plugin.groupmapper import GroupTask
 from tilewright.schema.group import GroupMapping
@@ -42,12 +42,13 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
         seed: seed of the random ones.
     """
     claim, record = it.claim, it.claim.mapper
+    mapper: BuiltGroupMapper | TilewrightError
     try:
         mapper = build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
-    except TilewrightError:
-        yield from common_checks(it, "group mappers", None)
-        raise
-    yield from common_checks(it, mapper.record.name, mapper.proof_version)
+    except (UnknownPluginError, InputError, PluginError) as error:
+        mapper = error
+    known = (str(record), None) if isinstance(mapper, TilewrightError) else (mapper.record.name, mapper.proof_version)
+    yield from common_checks(it, *known)
     model = build_model(claim.model.long_name, claim.model.options)
     report = evaluate_group(model, claim.group)
     if report.valid:
@@ -57,6 +58,9 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
     yield _executed(claim.group)
     rivals = GroupRivals(claim.group, it.objective, model, samples, limit, seed)
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
+    if isinstance(mapper, TilewrightError):
+        yield Check("bound", None, f"mapper {record} cannot be asked: {mapper.message}")
+        return
     try:
         group = mapper.mapper.search_group(GroupTask(claim.group, partial(evaluate_group, model), it.objective))
     except TilewrightError as error:

@@ -26,7 +26,7 @@ from tilewright.errors import InputError, NotConformableError, Reason, Tilewrigh
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import slices_of_each
 from tilewright.plugin.result import PROOF_TOLERANCE
-from tilewright.prices import price_of
+from tilewright.prices import least_cycles, price_of
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
@@ -354,7 +354,7 @@ class ResidentNetwork:
             before = self.costs[case]
             if layer.result is not None and layer.result.lower_bound is not None:
                 at_once = (port.words_per_cycle or math.inf) * self._home_for(layer.problem).slices_per_word
-                least = min(most + 1, math.ceil(layer.result.lower_bound / at_once * (1 - 1e-9)))
+                least = min(most + 1, least_cycles(at_once, layer.result.lower_bound))
                 self.costs[case] = dataclasses.replace(before, bound=min(max(before.bound, least), before.value))
             self._improve(case, layer)
             now = self.costs[case]

@@ -9,7 +9,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from tilewright.prices import port_limits
+from tilewright.prices import more_leaked_pj, port_limits
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Limit, Report
@@ -92,7 +92,7 @@ def counted(home: Memory | None, problem: Problem, report: Report) -> tuple[floa
         return None
     port = None if home is None else shared_port(home, problem, report)
     if port is not None and port.cycles > cycles:
-        energy += math.fsum(level.leakage_pj for level in report.levels) * (port.cycles - cycles) / cycles
+        energy += more_leaked_pj(math.fsum(level.leakage_pj for level in report.levels), cycles, port.cycles)
         cycles = port.cycles
     return energy, cycles
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tilewright.compiled import LANES
 from tilewright.mapspace.batch import Bools, Floats, MappingBatch
 from tilewright.plugin.costmodel import Costs
-from tilewright.prices import access_pj, charged, part_pj, port_time, prices_of
+from tilewright.prices import access_pj, charged, leaked_pj, part_pj, port_time, prices_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.timeloop.costs import Counts, Number, cost_all, mapping_rows
@@ -125,10 +125,11 @@ class _DecidedPart:
         read, written = (
             mapping_rows(rates, n) * counts.compute_cycles[:, None] for rates in (groups.read_rate, groups.write_rate)
         )
-        times = port_time(hardware.memory.view(np.recarray), read, written)
+        prices = hardware.memory.view(np.recarray)
+        times = port_time(prices, read, written)
         cycles = np.maximum(cycles, np.floor(times * ROUNDING_FACTOR).max(axis=1))
         in_use = mapping_rows(groups.in_use, n)[:, hardware.memory["gate"]]
-        leaked = cycles * (in_use * hardware.memory["leakage_pj"]).sum(axis=1)
+        leaked = leaked_pj(prices, cycles[:, None], in_use).sum(axis=1)
         return (energy + undecided + leaked) * ROUNDING_FACTOR, cycles
 
     def _bound_tensor(self, number: int, tensor: Tensor) -> Floats:

@@ -19,6 +19,7 @@ from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
 from tilewright.plugin.counts import AccessBatch
+from tilewright.prices import leaked_pj
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
@@ -198,7 +199,8 @@ class TimeloopEvaluator(BatchEvaluator):
         else:
             costs, counts = self._counted(kernel, batch)
             prices, memory = kernel.tables.hardware.memory, kernel.tables.hardware.memory_index
-            leaking = mapping_rows(counts.in_use, len(batch))[:, prices["gate"]] * prices["leakage_pj"]
+            in_use = mapping_rows(counts.in_use, len(batch))[:, prices["gate"]]
+            leaking = leaked_pj(prices.view(np.recarray), 1, in_use)
             taken = counts.reads, counts.fills, counts.updates, counts.instances, counts.compute_cycles
             accesses = *(mapping_rows(count, len(batch)) for count in taken), leaking.sum(axis=1)
         return AccessBatch(

@@ -62,7 +62,7 @@ class ArrayLayer(FusedLayer):
         branches = list[Branch]()
         for inner, needed in zip(found, ports.tolist(), strict=True):
             cycles = max(inner.choice.cycles, needed)
-            total = energy + inner.energy_pj + cycles * self.leakage_pj
+            total = energy + inner.energy_pj + self.leaked(cycles)
             branches.append(ArrayBranch(total, cycles, inner.slices, inner.nodes, inner.choice))
         rows = [(*objective.needed(branch.energy_pj, branch.cycles), branch.slices) for branch in branches]
         return [branches[at] for at in undominated(np.array(rows), self.limits)] if rows else []
@@ -74,7 +74,7 @@ class ArrayLayer(FusedLayer):
             for tensor in self.problem.tensors
             for accesses in ((1, 0, 0), (0, 0, 1))
         )
-        timed = self.leakage_pj > 0 or objective.cycle_power > 0
+        timed = self.leaks or objective.cycle_power > 0
         return cheaper and not (timed and is_limited(self.prices[1]))
 
     def least(self, tiles: Ints, states: States) -> tuple[Floats, Floats]:
@@ -93,7 +93,7 @@ class ArrayLayer(FusedLayer):
                 moved[:, 1] += 0 if update is None else words * outer
         working = macs * compute.cycles_per_operation / self.architecture.compute_instances
         cycles = np.maximum(self.port_cycles(moved), working)
-        return energy + cycles * self.leakage_pj, cycles
+        return energy + self.leaked(cycles), cycles
 
     def inner_entries(self, branch: Branch) -> list[dict[str, Any]]:
         """Return the entries inside the nest of a branch."""
@@ -118,7 +118,7 @@ class ArrayLayer(FusedLayer):
     def _best(self, found: Sequence[_Inner], objective: Objective) -> Iterator[int]:
         """Yield the numbers of the branches that no other one beats in what later costs depend on."""
         memories = (self.outer, self.buffer)
-        timed = objective.cycle_power > 0 or self.leakage_pj > 0
+        timed = objective.cycle_power > 0 or self.leaks
         rows = list[tuple[float, ...]]()
         for inner in found:
             row: list[float] = [inner.slices]

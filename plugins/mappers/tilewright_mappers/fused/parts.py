@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.prices import Price, access_pj, port_cycles, price_of
+from tilewright.prices import Price, access_pj, leaked_pj, port_cycles, price_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
@@ -256,7 +256,7 @@ class FusedLayer:
         moved = (most * self._slices).sum(axis=1)
         moved[:, :2] = 0
         busy = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
-        timed = self.leakage_pj > 0 or objective.cycle_power > 0
+        timed = self.leaks or objective.cycle_power > 0
         computing = self.problem.macs * self.architecture.compute.cycles_per_operation
         return bool((home <= far).all() and (not timed or busy[0] <= computing))
 
@@ -320,9 +320,13 @@ class FusedLayer:
         return price_of(self.outer), price_of(self.buffer)
 
     @property
-    def leakage_pj(self) -> float:
-        """pJ per cycle of both memories."""
-        return sum(price.leakage_pj for price in self.prices)
+    def leaks(self) -> bool:
+        """Whether a memory leaks."""
+        return any(price.leakage_pj > 0 for price in self.prices)
+
+    def leaked(self, cycles: Any) -> Any:
+        """Return the pJ that leak in both memories during a number, or an array, of cycles."""
+        return sum(leaked_pj(price, cycles, 1) for price in self.prices)
 
     def _counts(self, fills: Ints) -> Floats:
         """Return the transfers of all tensors [n, tensor, 5], given their states [n, tensor]."""
@@ -343,7 +347,7 @@ class FusedLayer:
         moved = (counts * self._slices).sum(axis=1)
         ports = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
         cycles = np.maximum(ports, macs * compute.cycles_per_operation)
-        return energies.sum(axis=1) + macs * compute.energy_per_operation_pj + cycles * self.leakage_pj, cycles
+        return energies.sum(axis=1) + macs * compute.energy_per_operation_pj + self.leaked(cycles), cycles
 
     def port_cycles(self, slices: Ints) -> Floats:
         """Return the cycles that the bandwidths require.

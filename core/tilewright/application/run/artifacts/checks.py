@@ -216,7 +216,7 @@ def _prover_check(then: int | None, now: int | None, prover: str) -> Check:
         now: the installed version; None: there is none.
     """
     if now is None:
-        return Check("prover", None, f"the installed mapper {prover} states no version of its proofs")
+        return Check("prover", None, f"no installed mapper {prover} states a version of its proofs")
     if then == now:
         return Check("prover", True, f"proved by version {now} of the proofs of {prover}, the installed one")
     if then is not None and then > now:
