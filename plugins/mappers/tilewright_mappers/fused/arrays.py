@@ -57,10 +57,12 @@ class ArrayLayer(FusedLayer):
                 more, slices = self._filled(tensor, state)
                 energy, moved = energy + more, _sum(moved, slices)
         outside = tuple(at for at, state in enumerate(states) if state != FAR)
-        found = [inner for inner in self._branches_inside(tile, outside, objective) if inner.slices <= room]
-        ports = self.port_cycles(np.array([_sum(moved, inner.moved) for inner in found], dtype=np.int64).reshape(-1, 4))
+        fitting = [inner for inner in self._branches_inside(tile, outside, objective) if inner.slices <= room]
+        ports = self.port_cycles(
+            np.array([_sum(moved, inner.moved) for inner in fitting], dtype=np.int64).reshape(-1, 4)
+        )
         branches = list[Branch]()
-        for inner, needed in zip(found, ports.tolist(), strict=True):
+        for inner, needed in zip(fitting, ports.tolist(), strict=True):
             cycles = max(inner.choice.cycles, needed)
             total = energy + inner.energy_pj + self.leaked(cycles)
             branches.append(ArrayBranch(total, cycles, inner.slices, inner.nodes, inner.choice))
@@ -104,23 +106,23 @@ class ArrayLayer(FusedLayer):
         """Return the undominated branches for tiles of the shared part, which keeps the tensors `outside`."""
         key = tile, outside, objective
         if key not in self._known_inside:
-            found, tensors = list[_Inner](), range(len(self.widths))
+            options, tensors = list[_Inner](), range(len(self.widths))
             able = [at for at in tensors if at not in outside]
             for order in (
                 permutation for count in range(len(able) + 1) for permutation in itertools.permutations(able, count)
             ):
                 in_buffer = tuple(at in outside or at in order for at in tensors)
                 for segments, words, inner in self._segments(order, tile, 0, ()):
-                    found += self._priced_inside(order, tile, segments, words, inner, in_buffer, objective)
-            self._known_inside[key] = [found[at] for at in self._best(found, objective)]
+                    options += self._priced_inside(order, tile, segments, words, inner, in_buffer, objective)
+            self._known_inside[key] = [options[at] for at in self._best(options, objective)]
         return self._known_inside[key]
 
-    def _best(self, found: Sequence[_Inner], objective: Objective) -> Iterator[int]:
+    def _best(self, options: Sequence[_Inner], objective: Objective) -> Iterator[int]:
         """Yield the numbers of the branches that no other one beats in what later costs depend on."""
         memories = (self.outer, self.buffer)
         timed = objective.cycle_power > 0 or self.leaks
         rows = list[tuple[float, ...]]()
-        for inner in found:
+        for inner in options:
             row: list[float] = [inner.slices]
             if objective.energy_power:
                 row.append(inner.energy_pj)
@@ -130,7 +132,7 @@ class ArrayLayer(FusedLayer):
                     demands = memory.demands(inner.moved[2 * at], inner.moved[2 * at + 1])
                     row += [slices for _, slices, bandwidth in demands if bandwidth is not None]
             rows.append(tuple(row))
-        return map(int, undominated(np.array(rows), self.limits)) if found else iter(())
+        return map(int, undominated(np.array(rows), self.limits)) if options else iter(())
 
     def _segments(
         self, order: tuple[int, ...], tile: Sizes, used: int, outside: tuple[Segment, ...]
@@ -246,23 +248,23 @@ class ArrayLayer(FusedLayer):
 
         The pJ are those of reading and updating it in the outermost memory, and of filling it into the buffer.
         """
-        found = []
+        links = []
         for tensor in self.problem.tensors:
             first = self.problem.tensor_words(tensor) if tensor.is_output else 0
             update = tensor_pj(self.outer, tensor, 0, 0, 1) if tensor.is_output else None
             read, fill = tensor_pj(self.outer, tensor, 1, 0, 0), tensor_pj(self.buffer, tensor, 0, 1, 0)
             widths = self.outer.slices_of(tensor), self.buffer.slices_of(tensor)
-            found.append((first, read, update, fill, *widths))
-        return found
+            links.append((first, read, update, fill, *widths))
+        return links
 
     def _near_slices(self, choice: Choice, in_buffer: tuple[bool, ...]) -> Moved:
         """Return the slices that pass between the array and the memories outside it."""
-        found = [0, 0, 0, 0]
+        words_moved = [0, 0, 0, 0]
         for link, words, inner in zip(self._links, choice.near, in_buffer, strict=True):
             first, _, update, _, *widths = link
-            found[2 * inner] += (words - first) * widths[inner]
-            found[2 * inner + 1] += 0 if update is None else words * widths[inner]
-        return tuple(found)  # type: ignore[return-value]
+            words_moved[2 * inner] += (words - first) * widths[inner]
+            words_moved[2 * inner + 1] += 0 if update is None else words * widths[inner]
+        return tuple(words_moved)  # type: ignore[return-value]
 
 
 def _sum(one: Moved, other: Moved) -> Moved:

@@ -74,19 +74,19 @@ class FusedGroupMapper:
         time = QUICK if seconds is None else (limits.ends - now) / 2
         for number, few in enumerate(coarse, 1):  # few tiles are priced soon
             ends = now + time * number / len(coarse)
-            found = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
-            known, plain = found.best, _better(objective, plain, found.plain or plain)
-            limits.ends = -math.inf if found.interrupted else limits.ends
+            outcome = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
+            known, plain = outcome.best, _better(objective, plain, outcome.plain or plain)
+            limits.ends = -math.inf if outcome.interrupted else limits.ends
         search = _search(group, shared, axes, objective, limits)
-        found = search.best(known, limits.ends)
+        outcome = search.best(known, limits.ends)
         return GroupResult(
-            group=_Built(group, search.layers, found.best.tree).group(),
-            energy_pj=found.best.energy_pj,
-            cycles=found.best.cycles,
-            unfused=_Built(group, search.layers, (found.plain or plain).tree).group(),
-            bound=found.bound,
-            proved=found.proved,
-            unfused_proved=found.plain is not None,
+            group=_Built(group, search.layers, outcome.best.tree).group(),
+            energy_pj=outcome.best.energy_pj,
+            cycles=outcome.best.cycles,
+            unfused=_Built(group, search.layers, (outcome.plain or plain).tree).group(),
+            bound=outcome.bound,
+            proved=outcome.proved,
+            unfused_proved=outcome.plain is not None,
         )
 
 
@@ -100,8 +100,8 @@ def _search(
     return TreeSearch(layers, shared, axes, objective, limits)
 
 
-def _better(objective: Objective, *found: Solution) -> Solution:
-    return min(found, key=lambda each: objective.value(each.energy_pj, each.cycles))
+def _better(objective: Objective, *solutions: Solution) -> Solution:
+    return min(solutions, key=lambda solution: objective.value(solution.energy_pj, solution.cycles))
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:
@@ -127,7 +127,7 @@ def _uncovered(group: GroupMapping) -> Iterator[Reason]:
 
 
 def _is_shared_input(group: GroupMapping, layer: str, own: str) -> bool:
-    tensor = next(each for each, users in group.users.items() if users.get(layer) == own)
+    tensor = next(name for name, users in group.users.items() if users.get(layer) == own)
     return len(group.users[tensor]) > 1 and group.maker(tensor) is None
 
 
@@ -187,7 +187,7 @@ def _axes(group: GroupMapping, shared: Sequence[Shared], limits: Limits) -> list
     problems = [_problem(group, name) for name in _order(group)]
     dimensions = [(at, number) for at, problem in enumerate(problems) for number in range(len(problem.dimensions))]
     links = list(
-        dict.fromkeys(frozenset(steps.items()) for each in shared if each.alike for steps in each.steps if steps)
+        dict.fromkeys(frozenset(steps.items()) for tensor in shared if tensor.alike for steps in tensor.steps if steps)
     )
     return list(dict.fromkeys(axis for joined in _largest(dimensions, links, limits) for axis in joined.values()))
 
@@ -199,20 +199,20 @@ def _largest(
     everything = _united(dimensions, links)
     certain = [link for link in links if _is_once(everything[next(iter(link))])]
     others = [link for link in links if link not in certain]
-    found = list[frozenset[Dimensions]]()
+    largest = list[frozenset[Dimensions]]()
     for count in range(len(others), -1, -1):
         for chosen in map(frozenset, itertools.combinations(others, count)):
             limits.check()
             joined = _united(dimensions, [*certain, *chosen])
-            if all(map(_is_once, joined.values())) and not any(chosen < other for other in found):
-                found.append(chosen)
+            if all(map(_is_once, joined.values())) and not any(chosen < other for other in largest):
+                largest.append(chosen)
                 yield joined
 
 
 def _united(dimensions: Sequence[Pair], links: Sequence[Dimensions]) -> dict[Pair, Dimensions]:
     joined = {dimension: frozenset({dimension}) for dimension in dimensions}
     for link in links:
-        every = frozenset[Pair]().union(*(joined[each] for each in link))
+        every = frozenset[Pair]().union(*(joined[pair] for pair in link))
         joined |= dict.fromkeys(every, every)
     return joined
 
@@ -227,13 +227,13 @@ def _stepped(group: GroupMapping, tensor: str, together: list[tuple[str, Rank]])
     A window steps the rows of its layer's result. Empty if some layer's rows differ from the tensor's.
     """
     problems = {problem.name: problem for problem in group.layers}
-    found, rows = list[tuple[str, str]](), set[int]()
+    pairs, rows = list[tuple[str, str]](), set[int]()
     for layer, rank in together:
         sizes, result = problems[layer].dimensions, problems[layer].output.dimensions
         able = [at for at in rank.terms if len(rank.terms) == 1 or (at in result and group.maker(tensor) != layer)]
         rows.add(1 + sum(sizes[at] - 1 for at in rank.terms))
-        found += [(layer, at) for at in able]
-    return found if len(found) == len(together) and len(rows) == 1 else []
+        pairs += [(layer, at) for at in able]
+    return pairs if len(pairs) == len(together) and len(rows) == 1 else []
 
 
 class _Built:

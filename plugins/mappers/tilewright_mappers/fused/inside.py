@@ -152,7 +152,7 @@ class Inside:
     def moving(self) -> tuple[Sizes, ...]:
         """For each tensor, the positions of its dimensions."""
         own = [set(tensor.dimensions) for tensor in self.problem.tensors]
-        return tuple(tuple(at for at, name in enumerate(self.problem.dimensions) if name in each) for each in own)
+        return tuple(tuple(at for at, name in enumerate(self.problem.dimensions) if name in names) for names in own)
 
     @cached_property
     def registers(self) -> Memory | None:
@@ -203,11 +203,11 @@ class Inside:
         ]
         counts = [len(fetched.tiles) for _, fetched in rows]
         sizes = np.repeat(np.array([unrolling.sizes for unrolling, _ in rows], dtype=np.int64), counts, axis=0)
-        distinct = np.stack([sizes[:, list(each)].prod(axis=1) for each in self.moving], axis=1)
+        distinct = np.stack([sizes[:, list(dimensions)].prod(axis=1) for dimensions in self.moving], axis=1)
         units = sizes.prod(axis=1)
         words = np.concatenate([fetched.words for _, fetched in rows]) * (self.problem.macs // math.prod(tile))
         kept = np.concatenate([fetched.kept for _, fetched in rows])
-        found = Choices(
+        choices = Choices(
             near=words * distinct,
             fills=np.where(kept, words * units[:, None], 0),
             kept=kept,
@@ -216,8 +216,8 @@ class Inside:
             sums=self.problem.tensor_words(self.problem.output) * (units // distinct[:, self._output]),
             found=tuple((unrolling, fetched.tiles) for unrolling, fetched in rows),
         )
-        self._known_choices[tile] = found
-        return found
+        self._known_choices[tile] = choices
+        return choices
 
     @cached_property
     def _known_choices(self) -> dict[Sizes, Choices]:
@@ -231,19 +231,19 @@ class Inside:
     def _unrollings(self) -> list[Unrolling]:
         """All factors of the dimensions over the fanouts; of equal products the first."""
         whole = tuple(self.problem.dimensions.values())
-        found: dict[Sizes, tuple[Sizes, ...]] = {(1,) * len(whole): ()}
+        unrollings: dict[Sizes, tuple[Sizes, ...]] = {(1,) * len(whole): ()}
         for cluster in self.fanouts:
             factors = list(_products(whole, cluster.fanout.size, self.limits))
             new: dict[Sizes, tuple[Sizes, ...]] = {}
-            for sizes, before in found.items():
+            for sizes, before in unrollings.items():
                 self.limits.check()
                 self.limits.check_room(len(new) * len(whole))
-                for each in factors:
-                    product = tuple(a * b for a, b in zip(sizes, each, strict=True))
+                for factor in factors:
+                    product = tuple(a * b for a, b in zip(sizes, factor, strict=True))
                     if not any(size % factor for size, factor in zip(whole, product, strict=True)):
-                        new.setdefault(product, (*before, each))
-            found = new
-        return [Unrolling(factors, sizes) for sizes, factors in found.items()]
+                        new.setdefault(product, (*before, factor))
+            unrollings = new
+        return [Unrolling(factors, sizes) for sizes, factors in unrollings.items()]
 
     @cached_property
     def _known_fetched(self) -> dict[Sizes, Fetched]:
@@ -262,7 +262,7 @@ class Inside:
             for at, tensor in enumerate(self.problem.tensors)
             if self.registers is not None and self.registers.may_hold(tensor)
         ]
-        found: list[tuple[RegisterTiles, Sizes]] = []
+        pairs: list[tuple[RegisterTiles, Sizes]] = []
         for stationary in _subsets(able):
             room = self._capacity - sum(self._slices(at, tile) for at in stationary)
             for kept in _subsets([at for at in able if at not in stationary]) if room >= 0 else ():
@@ -272,16 +272,16 @@ class Inside:
                         stay = {at: math.prod(tile[d] for d in self.moving[at]) for at in stationary}
                         words = {**dict.fromkeys(range(len(self.moving)), math.prod(tile)), **fetched, **stay}
                         rows.setdefault(tuple(words.values()), RegisterTiles(stationary, nodes))
-                found += [
+                pairs += [
                     (tiles, words)
                     for words, tiles in rows.items()
                     if not any(other != words and all(map(int.__le__, other, words)) for other in rows)
                 ]
         tensors = range(len(self.moving))
-        stays = np.array([[at in each.stationary for at in tensors] for each, _ in found], dtype=np.bool_)
-        inside = np.array([[at in dict(each.nodes) for at in tensors] for each, _ in found], dtype=np.bool_)
-        fetches = np.array([each for _, each in found], dtype=np.int64)
-        self._known_fetched[tile] = Fetched(tuple(each for each, _ in found), fetches, stays | inside, stays)
+        stays = np.array([[at in registers.stationary for at in tensors] for registers, _ in pairs], dtype=np.bool_)
+        inside = np.array([[at in dict(registers.nodes) for at in tensors] for registers, _ in pairs], dtype=np.bool_)
+        fetches = np.array([times for _, times in pairs], dtype=np.int64)
+        self._known_fetched[tile] = Fetched(tuple(registers for registers, _ in pairs), fetches, stays | inside, stays)
         return self._known_fetched[tile]
 
     def _nodes(
@@ -351,7 +351,7 @@ class Inside:
         for number, memory in enumerate(memories):
             widths = self._widths[number] * (np.array(in_buffer) == number)
             read, written = near @ widths, near[:, self._output] * widths[self._output]
-            columns += [each for _, each, bandwidth in memory.demands(read, written) if bandwidth is not None]
+            columns += [demand for _, demand, bandwidth in memory.demands(read, written) if bandwidth is not None]
         return map(int, undominated(np.stack(columns, axis=1), self.limits))
 
     def entries(self, choice: Choice) -> Iterator[dict[str, Any]]:
@@ -370,7 +370,7 @@ class Inside:
                 "temporal_tile_sizes": dict(zip(names, sizes, strict=True)),
             }
             entry["temporal_order"] = names
-            sizes = [size // each for size, each in zip(sizes, factors[number], strict=True)]
+            sizes = [size // factor for size, factor in zip(sizes, factors[number], strict=True)]
             yield entry | {"spatial_tile_sizes": dict(zip(names, sizes, strict=True))}
         tensors, inner = [tensor.name for tensor in self.problem.tensors], self.architecture.clusters[-1].name
         if choice.tiles.stationary:

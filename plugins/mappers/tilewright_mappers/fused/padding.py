@@ -52,8 +52,8 @@ class PaddedWindow:
         side, begins = sum(tile) - 1, (outer, tile[1]) if last == 0 else (tile[0], outer)
         new = min(side, step)
         first, every = self._starts(begins), self._starts(tile)  # the first step of each loop, and all steps
-        found = self._existing(first, side).sum() + self._existing(every + side - new, new).sum()
-        return int(found - self._existing(first + side - new, new).sum())
+        counts = self._existing(first, side).sum() + self._existing(every + side - new, new).sum()
+        return int(counts - self._existing(first + side - new, new).sum())
 
     def _summed(self, tile: tuple[int, int]) -> tuple[int, int]:
         """Return the words of all tiles together, and of the largest one."""
@@ -72,8 +72,8 @@ class PaddedWindow:
 
     def _existing(self, starts: Ints, side: int) -> Ints:
         """Return how many of some coordinates from each start on exist."""
-        found: Ints = np.maximum(np.minimum(starts + side - 1, self.last) - np.maximum(starts, self.first) + 1, 0)
-        return found
+        overlaps: Ints = np.maximum(np.minimum(starts + side - 1, self.last) - np.maximum(starts, self.first) + 1, 0)
+        return overlaps
 
 
 def uncovered(group: GroupMapping) -> Iterator[Reason]:
@@ -103,12 +103,12 @@ def uncovered(group: GroupMapping) -> Iterator[Reason]:
 
 def padding(group: GroupMapping, layer: str) -> tuple[tuple[tuple[int, PaddedWindow], ...], ...]:
     """Return the padded windows of each tensor of a layer, with their numbers among the tensor's windows."""
-    problem = next(each for each in group.layers if each.name == layer)
+    problem = next(candidate for candidate in group.layers if candidate.name == layer)
     return tuple(tuple(_padded(group, problem, tensor)) for tensor in problem.tensors)
 
 
 def _padded(group: GroupMapping, problem: Problem, tensor: Tensor) -> Iterator[tuple[int, PaddedWindow]]:
-    name = next(each for each, users in group.users.items() if users.get(problem.name) == tensor.name)
+    name = next(candidate for candidate, users in group.users.items() if users.get(problem.name) == tensor.name)
     use, order = padded_use(group, name, problem.name), list(problem.dimensions)
     if use is None:
         return

@@ -153,25 +153,25 @@ class FusedLayer:
 
     def filling_in(self, tensor: int, tiles: Ints) -> Ints:
         """Return the words that fill tiles of a tensor in all visits [n]."""
-        found = self._words_by(PaddedWindow.filling, tensor, tiles)
+        words = self._words_by(PaddedWindow.filling, tensor, tiles)
         windows = enumerate(self.windows[tensor])
-        padded = frozenset[int]().union(*(each for number, each in windows if self._padded(tensor, number)))
+        padded = frozenset[int]().union(*(dimensions for number, dimensions in windows if self._padded(tensor, number)))
         for at in set(range(len(self.whole))) - padded:  # `filling` counts the steps along padded windows
-            found *= self.whole[at] // tiles[:, at]
-        return found
+            words *= self.whole[at] // tiles[:, at]
+        return words
 
     def _words_by(self, measure: Callable[[PaddedWindow, tuple[int, int]], int], tensor: int, tiles: Ints) -> Ints:
         """Return the words of a tensor's tiles [n, dimension], where padded windows are measured by one of their methods."""
-        found = np.ones(len(tiles), dtype=np.int64)
+        words = np.ones(len(tiles), dtype=np.int64)
         for at in self.moving[tensor] - self.sliding[tensor]:
-            found *= tiles[:, at]
+            words *= tiles[:, at]
         for number, window in enumerate(self.windows[tensor]):
             padded = self._padded(tensor, number)
             if padded is None:
-                found *= 1 + sum(tiles[:, at] - 1 for at in window)
+                words *= 1 + sum(tiles[:, at] - 1 for at in window)
             else:
-                found *= np.array([measure(padded, pair) for pair in _pairs(tiles, window)], dtype=np.int64)
-        return found
+                words *= np.array([measure(padded, pair) for pair in _pairs(tiles, window)], dtype=np.int64)
+        return words
 
     def _is_padded(self, tensor: int) -> bool:
         return bool(self.padding and self.padding[tensor])
@@ -195,15 +195,17 @@ class FusedLayer:
 
     def _slid(self, tensor: int, outer: Ints, tiles: Ints, last: int, fills: Ints) -> Ints:
         """Return `slid` for tiles [n, dimension], given the words of all tiles without sliding [n]."""
-        number, window = next((n, each) for n, each in enumerate(self.windows[tensor]) if last in each)
+        number, window = next(
+            (n, dimensions) for n, dimensions in enumerate(self.windows[tensor]) if last in dimensions
+        )
         padded = self._padded(tensor, number)
         if padded is None:
-            side, trips = 1 + sum(tiles[:, each] - 1 for each in window), outer // tiles[:, last]
+            side, trips = 1 + sum(tiles[:, dimension] - 1 for dimension in window), outer // tiles[:, last]
             new: Ints = fills // (trips * side) * (side + (trips - 1) * np.minimum(side, tiles[:, last]))
             return new
         at, pairs = sorted(window).index(last), _pairs(tiles, window)
         whole = np.array([padded.filling(pair) for pair in pairs], dtype=np.int64)
-        slid = [padded.slid(pair, at, each) for pair, each in zip(pairs, outer.tolist(), strict=True)]
+        slid = [padded.slid(pair, at, size) for pair, size in zip(pairs, outer.tolist(), strict=True)]
         return fills // whole * np.array(slid, dtype=np.int64)
 
     @cached_property
@@ -230,11 +232,11 @@ class FusedLayer:
         fills = np.where(np.array(states) == FAR, rows.fills, np.array(states))
         energy, cycles = self.costs(fills, rows.inner)
         figures = np.column_stack([*objective.needed(energy, cycles), rows.slices])
-        found = np.flatnonzero(rows.slices <= room)
-        found = found[undominated(figures[found], self.limits)]
+        rows_kept = np.flatnonzero(rows.slices <= room)
+        rows_kept = rows_kept[undominated(figures[rows_kept], self.limits)]
         return [
             Branch(float(energy[at]), float(cycles[at]), int(rows.slices[at]), self._nodes(rows, int(at), tile))
-            for at in found
+            for at in rows_kept
         ]
 
     def costs(self, fills: Ints, inner: Ints) -> tuple[Floats, Floats]:
@@ -275,11 +277,11 @@ class FusedLayer:
 
     def _filled_at_least(self, tensor: int, tiles: Ints) -> Ints:
         """Return the fewest words that fill a tensor inside tiles. Loops over windows bring new words only."""
-        found = np.full(len(tiles), self.words(tensor, self.whole))
+        words = np.full(len(tiles), self.words(tensor, self.whole))
         for at, whole in enumerate(self.whole):
             if at not in self.moving[tensor]:
-                found *= whole // tiles[:, at]
-        return found
+                words *= whole // tiles[:, at]
+        return words
 
     @cached_property
     def _known_counts(self) -> tuple[Floats, Floats]:
@@ -301,10 +303,10 @@ class FusedLayer:
 
     def _operations(self, tensor: int) -> int:
         """Return the operations whose word of a tensor exists."""
-        found = self.problem.macs
+        operations = self.problem.macs
         for number, padded in self.padding[tensor] if self.padding else ():
-            found = found // math.prod(self.whole[at] for at in self.windows[tensor][number]) * padded.used
-        return found
+            operations = operations // math.prod(self.whole[at] for at in self.windows[tensor][number]) * padded.used
+        return operations
 
     @cached_property
     def _slices(self) -> Floats:
@@ -372,14 +374,16 @@ class FusedLayer:
             start = np.array([tile], dtype=np.int64)
             none = np.zeros(1, dtype=np.int64)
             blocks, numbers = list[_Block](), 0
-            for order in (each for count in range(len(able) + 1) for each in itertools.permutations(able, count)):
+            for order in (
+                permutation for count in range(len(able) + 1) for permutation in itertools.permutations(able, count)
+            ):
                 for block in self._grown(order, tile, _Block(order, (), (start,), (), none)):
                     numbers += len(block.slices) * len(tile) * len(block.tiles)
                     self.limits.check_room(numbers)
                     blocks += [block] if len(block.slices) else []
             fills = [np.full((len(block.slices), len(self.widths)), FAR, dtype=np.int64) for block in blocks]
-            for each, own in zip(blocks, fills, strict=True):
-                for tensor, words in zip(each.order, each.fills, strict=True):
+            for part, own in zip(blocks, fills, strict=True):
+                for tensor, words in zip(part.order, part.fills, strict=True):
                     own[:, tensor] = words
             self._known_rows[tile, able] = _Rows(
                 tuple(blocks),
@@ -412,7 +416,7 @@ class FusedLayer:
         tensor, later = order[at], order[at:]
         moved = self.moving[order[at - 1]] if at and not self.sliding[order[at - 1]] else frozenset[int]()
         slides = self.sliding[tensor]
-        least = self.moving[tensor].intersection(*(self.moving[each] - self.sliding[each] for each in later))
+        least = self.moving[tensor].intersection(*(self.moving[other] - self.sliding[other] for other in later))
         outside, tiles = np.arange(len(block.slices)), block.tiles[-1]
         stepped = sorted(self.moving[tensor] - moved | slides)
         room, waiting = self.buffer.usable_slices, stepped[:]
@@ -449,7 +453,7 @@ class FusedLayer:
                 grown = _Block(
                     order,
                     (*block.sliding, last),
-                    (*(each[rows] for each in block.tiles), tiles[chosen]),
+                    (*(column[rows] for column in block.tiles), tiles[chosen]),
                     (*(fill[rows] for fill in block.fills), filled),
                     slices[chosen],
                 )
@@ -472,15 +476,19 @@ class FusedLayer:
 
     def _nodes(self, rows: _Rows, at: int, tile: Tile) -> tuple[Node, ...]:
         """Return the nodes of one nest."""
-        number = next(each for each, end in enumerate(rows.ends) if at < end)
+        number = next(segment for segment, end in enumerate(rows.ends) if at < end)
         block = rows.blocks[number]
         at -= rows.ends[number] - len(block.slices)
-        tiles = [[int(each) for each in own[at]] for own in block.tiles]
-        found = []
+        tiles = [[int(size) for size in own[at]] for own in block.tiles]
+        nodes = []
         for tensor, last, outer, inner in zip(block.order, block.sliding, tiles[:-1], tiles[1:], strict=True):
-            loops = [(each, inner[each]) for each in range(len(tile)) if inner[each] < outer[each] and each != last]
-            found.append(Node(tensor, (*loops, *([] if last is None else [(last, inner[last])]))))
-        return tuple(found)
+            loops = [
+                (dimension, inner[dimension])
+                for dimension in range(len(tile))
+                if inner[dimension] < outer[dimension] and dimension != last
+            ]
+            nodes.append(Node(tensor, (*loops, *([] if last is None else [(last, inner[last])]))))
+        return tuple(nodes)
 
 
 def _pairs(tiles: Ints, window: frozenset[int]) -> list[tuple[int, int]]:

@@ -48,13 +48,13 @@ class Shared:
         """Return the coordinate that an axis of layers from `first` on steps in all users among them, or None."""
         key = first, axis
         if key not in self._known_steps:
-            found = (
+            coordinates = (
                 number
                 for number, steps in enumerate(self.steps)
                 if steps
                 and all(axis[layer - first] == steps[layer] for layer in self.users if 0 <= layer - first < len(axis))
             )
-            self._known_steps[key] = next(found, None)
+            self._known_steps[key] = next(coordinates, None)
         return self._known_steps[key]
 
     @cached_property

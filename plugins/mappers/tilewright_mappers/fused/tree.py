@@ -84,15 +84,15 @@ class TreeSearch:
         self.objective = objective
         self.capacity = layers[0].buffer.usable_slices
         self.kinds = [
-            next(at for at, other in enumerate(layers) if other.signature == each.signature) for each in layers
+            next(at for at, other in enumerate(layers) if other.signature == layer.signature) for layer in layers
         ]
-        self.users = {(at, own): [at] for at, each in enumerate(layers) for own in range(len(each.widths))}
-        self.users |= {pair: list(each.users) for each in shared for pair in each.users.items()}
+        self.users = {(at, own): [at] for at, layer in enumerate(layers) for own in range(len(layer.widths))}
+        self.users |= {pair: list(tensor.users) for tensor in shared for pair in tensor.users.items()}
         self._leaves: dict[tuple[int, Tile, States, Objective], list[Branch]] = {}
         self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
         self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
-        self.home_is_least = [each.home_is_least(objective) for each in layers]
+        self.home_is_least = [layer.home_is_least(objective) for layer in layers]
         self.floor = dict[tuple[int, int], tuple[float, float]]()
 
     def unfused(self) -> Solution:
@@ -177,13 +177,13 @@ class TreeSearch:
             last = first + length - 1
             self.limits.check()
             if self._within(first, last):
-                found = [0.0, 0.0]
+                costs = [0.0, 0.0]
                 for at, alone in enumerate((ENERGY, CYCLES)):
                     if objective.powers[at]:
                         self.objective = alone
-                        _, found[at] = self._solved(first, last, HOME, self._unfused(first, last, HOME), slices)
+                        _, costs[at] = self._solved(first, last, HOME, self._unfused(first, last, HOME), slices)
                 self.objective = objective
-                self.floor[first, last] = found[0], found[1]
+                self.floor[first, last] = costs[0], costs[1]
 
     def _solved(self, first: int, last: int, others: int, known: Solution, seconds: float) -> tuple[Solution, float]:
         """Return the best tree of some layers, or a known one that is no worse, and a lower bound on its objective.
@@ -197,11 +197,11 @@ class TreeSearch:
             inside = self._within(first, last)
             floors = floors | {(at, at): self._least(at, inside) for at in range(first, last + 1)}
         self._sum_floors(first, last, floors)
-        found = known, self._value(*self._after[first - 1])
+        cost = known, self._value(*self._after[first - 1])
         self.limits.ends, self.is_cut = min(self.end, self.limits.now() + seconds), True
         try:
-            for better in self._better(self._whole(first, last, others), *found):
-                found = better
+            for better in self._better(self._whole(first, last, others), *cost):
+                cost = better
             self.is_cut = False
         except OutOfTime:
             pass
@@ -209,7 +209,7 @@ class TreeSearch:
             mark_result_found()
             self.end = -math.inf
         self.limits.ends = self.end
-        return found
+        return cost
 
     def _better(self, place: Place, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
         """Yield better trees and bounds until they are equal.
@@ -222,12 +222,12 @@ class TreeSearch:
         for share in SHARES:
             most = min(least, floor + (top - floor) * share)
             for nested in (False, True):
-                found = self._found(place, most, nested)
-                if found:
-                    best = self._best([best, *found])
+                solutions = self._found(place, most, nested)
+                if solutions:
+                    best = self._best([best, *solutions])
                     most = least = self._value(best.energy_pj, best.cycles)
                     yield best, proved
-                if least <= floor * (1 + 1e-9) or (nested and found):
+                if least <= floor * (1 + 1e-9) or (nested and solutions):
                     yield best, least
                     return
             proved = most
@@ -246,11 +246,11 @@ class TreeSearch:
     def _whole(self, first: int, last: int, others: int) -> Place:
         """Return some layers with whole tiles; the tensors of other layers, too, have one state."""
         states = [[FAR] * len(each.widths) for each in self.layers]
-        for each in self.shared:
-            inside = first <= each.first and each.last <= last
-            for layer, own in each.users.items():
-                states[layer][own] = FAR if not each.alike else OPEN if inside else others
-        tiles = tuple(each.whole for each in self.layers[first : last + 1])
+        for tensor in self.shared:
+            inside = first <= tensor.first and tensor.last <= last
+            for layer, own in tensor.users.items():
+                states[layer][own] = FAR if not tensor.alike else OPEN if inside else others
+        tiles = tuple(member.whole for member in self.layers[first : last + 1])
         return first, last, tiles, tuple(map(tuple, states[first : last + 1]))
 
     def _unfused(self, first: int, last: int, others: int) -> Solution:
@@ -258,10 +258,12 @@ class TreeSearch:
         _, _, tiles, states = self._whole(first, last, others)
         rows = [Row(0.0, 0.0, 0, (), ())]
         for at, (tile, opened) in enumerate(zip(tiles, states, strict=True), first):
-            own = tuple(FAR if each == OPEN else each for each in opened)
-            found = [Solution(each.energy_pj, each.cycles, 0, Leaf(at, each)) for each in self._leaf(at, tile, own)]
-            rows = self._thinned(list(self._extended(rows, self._thinned(found), 0, ())))
-        return self._best([Solution(each.energy_pj, each.cycles, 0, Sequenced((), each.branches)) for each in rows])
+            own = tuple(FAR if state == OPEN else state for state in opened)
+            solutions = [
+                Solution(branch.energy_pj, branch.cycles, 0, Leaf(at, branch)) for branch in self._leaf(at, tile, own)
+            ]
+            rows = self._thinned(list(self._extended(rows, self._thinned(solutions), 0, ())))
+        return self._best([Solution(row.energy_pj, row.cycles, 0, Sequenced((), row.branches)) for row in rows])
 
     def _sum_floors(self, first: int, last: int, floor: dict[tuple[int, int], tuple[float, float]]) -> None:
         """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
@@ -273,8 +275,8 @@ class TreeSearch:
             ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
             self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
 
-    def _best(self, found: Sequence[Solution]) -> Solution:
-        return min(found, key=lambda each: self._value(each.energy_pj, each.cycles))
+    def _best(self, solutions: Sequence[Solution]) -> Solution:
+        return min(solutions, key=lambda solution: self._value(solution.energy_pj, solution.cycles))
 
     def _value(self, energy: float, cycles: float) -> float:
         """Return the objective."""
@@ -293,13 +295,15 @@ class TreeSearch:
     def _least(self, number: int, shared: Sequence[Shared]) -> tuple[float, float]:
         """Return the least energy and cycles of a layer, wherever these shared tensors are at home."""
         layer = self.layers[number]
-        opened = {each.users[number] for each in shared if number in each.users and each.alike}
+        opened = {tensor.users[number] for tensor in shared if number in tensor.users and tensor.alike}
         states = tuple(OPEN if own in opened else FAR for own in range(len(layer.widths)))
         if any(layer.windows):
             energy, cycles = self._least_of(number, np.array([layer.whole]), states)
             return float(energy[0]), float(cycles[0])
-        found = [each for closed in self._closed(number, states) for each in self._leaf(number, layer.whole, closed)]
-        return min(each.energy_pj for each in found), min(each.cycles for each in found)
+        branches = [
+            branch for closed in self._closed(number, states) for branch in self._leaf(number, layer.whole, closed)
+        ]
+        return min(branch.energy_pj for branch in branches), min(branch.cycles for branch in branches)
 
     def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
         key = self.kinds[number], tile, states, self.objective
@@ -316,19 +320,21 @@ class TreeSearch:
             if first < last:
                 self._known[key] = self._deeper(place, entry=True)
             else:
-                found = [
-                    Solution(each.energy_pj, each.cycles, each.slices, Leaf(first, each))
-                    for each in self._leaf(first, tile, states)
+                solutions = [
+                    Solution(branch.energy_pj, branch.cycles, branch.slices, Leaf(first, branch))
+                    for branch in self._leaf(first, tile, states)
                 ]
-                self._known[key] = [each for each in found if self._may(first, last, each.energy_pj, each.cycles)]
+                self._known[key] = [
+                    solution for solution in solutions if self._may(first, last, solution.energy_pj, solution.cycles)
+                ]
         return self._known[key]
 
     def _inside(self, place: Place, homed: bool) -> list[Solution]:
         """Return the best trees inside the loops of a level; `homed`: a tensor is at home there."""
         key = "inside", place, homed
         if key not in self._known:
-            found = self._sequence(place, needs_home=not homed)
-            self._known[key] = self._thinned([*found, *self._deeper(place, entry=homed)])
+            solutions = self._sequence(place, needs_home=not homed)
+            self._known[key] = self._thinned([*solutions, *self._deeper(place, entry=homed)])
         return self._known[key]
 
     def _sequence(self, place: Place, needs_home: bool, root: bool = False) -> list[Solution]:
@@ -340,7 +346,9 @@ class TreeSearch:
         """
         first, last, tiles, states = place
         able = [
-            each for each in self._within(first, last) if states[each.first - first][each.users[each.first]] == OPEN
+            tensor
+            for tensor in self._within(first, last)
+            if states[tensor.first - first][tensor.users[tensor.first]] == OPEN
         ]
         rows: list[dict[tuple[tuple[tuple[Shared, bool], ...], bool], list[Row]]] = [
             {} for _ in range(last - first + 2)
@@ -351,17 +359,17 @@ class TreeSearch:
             for (chosen, homed), before in rows[start - first].items():
                 before = self._thinned(before)
                 known = dict(chosen)
-                spent = min(each.energy_pj for each in before), min(each.cycles for each in before)
+                spent = min(row.energy_pj for row in before), min(row.cycles for row in before)
                 for end in range(start, last + 1):
                     if (start, end) == (first, last) and not alone:
                         continue
                     if start < end and not root and not self.nested:
                         continue
-                    new = [each for each in able if start <= each.first <= end < each.last]
+                    new = [tensor for tensor in able if start <= tensor.first <= end < tensor.last]
                     for fused in itertools.product((False, True), repeat=len(new)):
                         now = known | dict(zip(new, fused, strict=True))
-                        homes = tuple(each.name for each, is_fused in zip(new, fused, strict=True) if is_fused)
-                        kept = sum(self._home_slices(each, place) for each, is_fused in now.items() if is_fused)
+                        homes = tuple(tensor.name for tensor, is_fused in zip(new, fused, strict=True) if is_fused)
+                        kept = sum(self._home_slices(tensor, place) for tensor, is_fused in now.items() if is_fused)
                         if kept > self.capacity:
                             continue
                         there = self._narrowed(place, start, end, now)
@@ -369,18 +377,16 @@ class TreeSearch:
                         if not self._may(first, end, spent[0] + least[0], spent[1] + least[1]):
                             continue
                         branches = self._branch(there)
-                        later = tuple((each, is_fused) for each, is_fused in now.items() if each.last > end)
-                        found = [
-                            each
-                            for each in self._extended(before, branches, kept, homes)
-                            if self._may(first, end, each.energy_pj, each.cycles)
+                        later = tuple((tensor, is_fused) for tensor, is_fused in now.items() if tensor.last > end)
+                        grown = [
+                            row
+                            for row in self._extended(before, branches, kept, homes)
+                            if self._may(first, end, row.energy_pj, row.cycles)
                         ]
-                        if found:
-                            rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(found)
+                        if grown:
+                            rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(grown)
         ends = self._thinned(rows[-1].get(((), True), []))
-        return [
-            Solution(each.energy_pj, each.cycles, each.slices, Sequenced(each.homes, each.branches)) for each in ends
-        ]
+        return [Solution(row.energy_pj, row.cycles, row.slices, Sequenced(row.homes, row.branches)) for row in ends]
 
     def _extended(
         self, rows: Iterable[Row], branches: Iterable[Solution], kept: int, homes: tuple[str, ...]
@@ -398,36 +404,36 @@ class TreeSearch:
     def _narrowed(self, place: Place, start: int, end: int, fused: dict[Shared, bool]) -> Place:
         """Return some layers of a place, given which tensors of several branches are fused."""
         first, _, tiles, states = place
-        found = [list(each) for each in states[start - first : end - first + 1]]
-        for each, is_fused in fused.items():
-            for layer, own in each.users.items():
+        narrowed = [list(state) for state in states[start - first : end - first + 1]]
+        for tensor, is_fused in fused.items():
+            for layer, own in tensor.users.items():
                 if start <= layer <= end:
-                    filled = is_fused and layer == each.first and not each.made
-                    found[layer - start][own] = each.words if filled else HOME if is_fused else FAR
-        return start, end, tiles[start - first : end - first + 1], tuple(map(tuple, found))
+                    filled = is_fused and layer == tensor.first and not tensor.made
+                    narrowed[layer - start][own] = tensor.words if filled else HOME if is_fused else FAR
+        return start, end, tiles[start - first : end - first + 1], tuple(map(tuple, narrowed))
 
     def _within(self, first: int, last: int) -> list[Shared]:
         """Return the tensors all of whose layers are in an interval."""
-        return [each for each in self.shared if first <= each.first and each.last <= last]
+        return [tensor for tensor in self.shared if first <= tensor.first and tensor.last <= last]
 
     def _made_and_read(self, first: int, last: int) -> list[Shared]:
         """Return the tensors that a layer of an interval makes, and another one there reads, wherever they are at home."""
         return [
-            each
-            for each in self.shared
-            if each.made and first <= each.first and any(each.first < user <= last for user in each.users)
+            tensor
+            for tensor in self.shared
+            if tensor.made and first <= tensor.first and any(tensor.first < user <= last for user in tensor.users)
         ]
 
     def _home_slices(self, tensor: Shared, place: Place) -> int:
         """Return the slices of a tensor's tile at home, with the rows that stay."""
         first, _, tiles, _ = place
-        found = tensor.width
+        slices = tensor.width
         for size, steps, halo in zip(tensor.sizes, tensor.steps, tensor.halos, strict=True):
             dimension = steps.get(tensor.first)
             tile = size if dimension is None else tiles[tensor.first - first][dimension]
             whole = size if dimension is None else self.layers[tensor.first].whole[dimension]
-            found *= tile + halo if tile < whole else size
-        return found
+            slices *= tile + halo if tile < whole else size
+        return slices
 
     def _deeper(self, place: Place, entry: bool) -> list[Solution]:
         """Return the best levels of an interval.
@@ -446,26 +452,26 @@ class TreeSearch:
         if first == last:
             return
         for homes, inner in self._committed(place):
-            able = [each for each in self._within(first, last) if self._is_open(each, inner)]
+            able = [tensor for tensor in self._within(first, last) if self._is_open(tensor, inner)]
             if not able:
                 continue  # nothing would be at home inside the loops
             axes = self._axes_of(
-                first, last, [*self._made_and_read(first, last), *(each for each in able if not each.made)]
+                first, last, [*self._made_and_read(first, last), *(tensor for tensor in able if not tensor.made)]
             )
-            for chosen in (each for n in range(1, len(axes) + 1) for each in itertools.combinations(axes, n)):
-                uneven = [axis for axis in chosen if any(self._has_halo(first, axis, each) for each in able)]
+            for chosen in (subset for n in range(1, len(axes) + 1) for subset in itertools.combinations(axes, n)):
+                uneven = [axis for axis in chosen if any(self._has_halo(first, axis, tensor) for tensor in able)]
                 if len(uneven) > 1:
                     continue  # homes are right inside each of these loops
                 free = [axis for axis in chosen if axis not in uneven] or chosen  # they may be outermost
-                if any(each.stepped(first, axis) is not None for each in homes for axis in free):
+                if any(tensor.stepped(first, axis) is not None for tensor in homes for axis in free):
                     continue  # its home can move in
-                kept_homes = sum(self._home_slices(each, place) for each in homes)
-                still = [each for each in self._keepable(inner) if not self._moves_in(first, free, *each)]
-                for kept in (each for n in range(len(still) + 1) for each in itertools.combinations(still, n)):
+                kept_homes = sum(self._home_slices(tensor, place) for tensor in homes)
+                still = [pair for pair in self._keepable(inner) if not self._moves_in(first, free, *pair)]
+                for kept in (subset for n in range(len(still) + 1) for subset in itertools.combinations(still, n)):
                     self.limits.check()
-                    slices = kept_homes + sum(self._slices(place, *each) for each in kept)
+                    slices = kept_homes + sum(self._slices(place, *pair) for pair in kept)
                     if (kept or homes or entry) and slices <= self.capacity:
-                        names = tuple(each.name for each in homes)
+                        names = tuple(tensor.name for tensor in homes)
                         yield from self._looped(inner, chosen, uneven, kept, names, slices)
 
     def _keepable(self, place: Place) -> Iterator[tuple[int, int]]:
@@ -489,10 +495,10 @@ class TreeSearch:
         Results stay open until branches part them: their homes can move in that far.
         """
         first, last, _, _ = place
-        able = [each for each in self._within(first, last) if not each.made and self._is_open(each, place)]
+        able = [tensor for tensor in self._within(first, last) if not tensor.made and self._is_open(tensor, place)]
         for choice in itertools.product((None, False, True), repeat=len(able)):
-            known = {each: is_fused for each, is_fused in zip(able, choice, strict=True) if is_fused is not None}
-            homes = tuple(each for each, is_fused in known.items() if is_fused)
+            known = {tensor: is_fused for tensor, is_fused in zip(able, choice, strict=True) if is_fused is not None}
+            homes = tuple(tensor for tensor, is_fused in known.items() if is_fused)
             yield homes, self._narrowed(place, first, last, known)
 
     def _moves_in(self, first: int, axes: Sequence[Axis], layer: int, own: int) -> bool:
@@ -501,37 +507,37 @@ class TreeSearch:
         return any(axis[layer - first] in moving for axis in axes)
 
     def _slices(self, place: Place, layer: int, own: int) -> int:
-        found = self.layers[layer]
-        return found.words(own, place[2][layer - place[0]]) * found.widths[own]
+        tables = self.layers[layer]
+        return tables.words(own, place[2][layer - place[0]]) * tables.widths[own]
 
     def _axes_of(self, first: int, last: int, linking: Sequence[Shared]) -> list[Axis]:
         """Return the axes over which some layers can share a loop.
 
         Each layer has one dimension there, and every linking tensor is stepped alike by all its layers.
         """
-        key = first, last, tuple(each.name for each in linking)
+        key = first, last, tuple(tensor.name for tensor in linking)
         if key not in self._known_axes:
             joined = {
                 (at, d): frozenset({(at, d)})
                 for at in range(first, last + 1)
                 for d in range(len(self.layers[at].whole))
             }
-            for each in linking:
-                for steps in each.steps:
+            for tensor in linking:
+                for steps in tensor.steps:
                     pairs = [pair for pair in steps.items() if first <= pair[0] <= last]
                     together = frozenset[tuple[int, int]]().union(*(joined[pair] for pair in pairs))
                     joined |= dict.fromkeys(together, together)
-            found: list[Axis] = []
+            axes: list[Axis] = []
             for every in dict.fromkeys((*joined.values(), *self.axes)):
                 own = sorted(pair for pair in every if first <= pair[0] <= last)
                 axis = tuple(dimension for _, dimension in own)
                 if (
                     [layer for layer, _ in own] == list(range(first, last + 1))
-                    and axis not in found
+                    and axis not in axes
                     and all(tensor.stepped(first, axis) is not None for tensor in linking)
                 ):
-                    found.append(axis)
-            self._known_axes[key] = found
+                    axes.append(axis)
+            self._known_axes[key] = axes
         return self._known_axes[key]
 
     def _looped(
@@ -552,12 +558,12 @@ class TreeSearch:
         """
         first, last, tiles, states = place
         homed = [
-            each
+            tensor
             for axis in uneven
-            for each in self._within(first, last)
-            if self._is_open(each, place) and self._has_halo(first, axis, each)
+            for tensor in self._within(first, last)
+            if self._is_open(tensor, place) and self._has_halo(first, axis, tensor)
         ]
-        filled = [list(each) for each in states]
+        filled = [list(layer_states) for layer_states in states]
         for layer, own in kept:
             tile = tiles[layer - first]
             filled[layer - first][own] = self.layers[layer].filling(own, tile)
@@ -569,10 +575,10 @@ class TreeSearch:
                     (last_axis, sizes[list(axes).index(last_axis)]),
                 )
                 able = list(self._slidable(first, tiles, inner, new_states, last_axis))
-                for sliding in (each for n in range(len(able) + 1) for each in itertools.combinations(able, n)):
+                for sliding in (subset for n in range(len(able) + 1) for subset in itertools.combinations(able, n)):
                     if not sliding and last_axis != lasts[0]:
                         continue
-                    slid = [list(each) for each in new_states]
+                    slid = [list(layer_states) for layer_states in new_states]
                     more = 0
                     for layer, own in sliding:
                         at, dimension = layer - first, last_axis[layer - first]
@@ -582,15 +588,17 @@ class TreeSearch:
                     for choice in itertools.product((False, True), repeat=len(homed)):
                         self.limits.check()
                         known = dict(zip(homed, choice, strict=True))
-                        names = tuple(each.name for each, is_fused in known.items() if is_fused)
-                        room = slices + more + sum(self._home_slices(each, there) for each in homed if known[each])
+                        names = tuple(tensor.name for tensor, is_fused in known.items() if is_fused)
+                        room = (
+                            slices + more + sum(self._home_slices(tensor, there) for tensor in homed if known[tensor])
+                        )
                         if room > self.capacity:
                             continue
-                        for each in self._inside(self._narrowed(there, first, last, known), bool(names)):
-                            if each.slices + room <= self.capacity:
-                                assert not isinstance(each.tree, Leaf)
-                                level = Level(first, kept, homes, loops, sliding, names, each.tree)
-                                yield Solution(each.energy_pj, each.cycles, each.slices + room, level)
+                        for solution in self._inside(self._narrowed(there, first, last, known), bool(names)):
+                            if solution.slices + room <= self.capacity:
+                                assert not isinstance(solution.tree, Leaf)
+                                level = Level(first, kept, homes, loops, sliding, names, solution.tree)
+                                yield Solution(solution.energy_pj, solution.cycles, solution.slices + room, level)
 
     def _has_halo(self, first: int, axis: Axis, tensor: Shared) -> bool:
         number = tensor.stepped(first, axis)
@@ -603,8 +611,8 @@ class TreeSearch:
         for at, dimension in enumerate(axis):
             layer = self.layers[first + at]
             for own, state in enumerate(states[at]):
-                windows = [each for each in layer.windows[own] if dimension in each]
-                if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in each) == 1 for each in windows):
+                windows = [window for window in layer.windows[own] if dimension in window]
+                if state == FAR and any(sum(inner[at][d] < layer.whole[d] for d in window) == 1 for window in windows):
                     yield first + at, own
 
     def _tilings(
@@ -615,7 +623,7 @@ class TreeSearch:
         options = []
         for axis in axes:
             sizes = [tile[dimension] for tile, dimension in zip(tiles, axis, strict=True)]
-            options.append([each for each in self.limits.divisors(math.gcd(*sizes)) if each < min(sizes)])
+            options.append([divisor for divisor in self.limits.divisors(math.gcd(*sizes)) if divisor < min(sizes)])
         every = tuple(itertools.product(*options))
         if not every:
             return
@@ -624,13 +632,13 @@ class TreeSearch:
             for at, tile in enumerate(tiles)
         ]
         before, after = self._before[first], self._after[last]
-        energy = sum((each.energy_pj for each in bounds), start=np.full(len(every), before[0] + after[0]))
-        cycles = sum((each.cycles for each in bounds), start=np.full(len(every), before[1] + after[1]))
+        energy = sum((bound.energy_pj for bound in bounds), start=np.full(len(every), before[0] + after[0]))
+        cycles = sum((bound.cycles for bound in bounds), start=np.full(len(every), before[1] + after[1]))
         for row in np.flatnonzero(self.objective.value(energy, cycles) <= self.most):
             self.limits.check()
-            found = tuple(each.tiles[row] for each in bounds)
-            if self._may(first, last, *self._least_inside((first, last, found, states), slices)):
-                yield every[row], found
+            inner_tiles = tuple(bound.tiles[row] for bound in bounds)
+            if self._may(first, last, *self._least_inside((first, last, inner_tiles, states), slices)):
+                yield every[row], inner_tiles
 
     def _bounds(
         self, number: int, tile: Tile, dimensions: tuple[int, ...], every: tuple[tuple[int, ...], ...], states: States
@@ -641,7 +649,7 @@ class TreeSearch:
             inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
             inside[:, dimensions] = np.array(every, dtype=np.int64)
             least = self._least_of(number, inside, states)
-            self._known_bounds[key] = _Bounds([tuple(each) for each in inside.tolist()], *least)
+            self._known_bounds[key] = _Bounds([tuple(row) for row in inside.tolist()], *least)
         return self._known_bounds[key]
 
     def _least_inside(self, place: Place, slices: int) -> tuple[float, float]:
@@ -657,16 +665,16 @@ class TreeSearch:
                 known = self._known_bounds[key]
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops inside, shared or not, are those of a nest inside the tile
-                found = [
-                    each
+                branches = [
+                    branch
                     for closed in self._closed(at, own)
-                    for each in self._leaf(at, tile, closed)
-                    if each.slices + slices <= self.capacity
+                    for branch in self._leaf(at, tile, closed)
+                    if branch.slices + slices <= self.capacity
                 ]
-                if not found:
+                if not branches:
                     return math.inf, math.inf
-                energy += min([each.energy_pj for each in found])
-                cycles += min([each.cycles for each in found])
+                energy += min([branch.energy_pj for branch in branches])
+                cycles += min([branch.cycles for branch in branches])
         floor = self.floor.get((first, last), (0.0, 0.0))
         return max(energy, floor[0]), max(cycles, floor[1])
 
@@ -676,15 +684,17 @@ class TreeSearch:
         return list(itertools.product(*(choices if state == OPEN else (state,) for state in states)))
 
     def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
-        found = [self.layers[number].least(tiles, each) for each in self._closed(number, states)]
-        return np.min([each for each, _ in found], axis=0), np.min([each for _, each in found], axis=0)
+        least = [self.layers[number].least(tiles, closed) for closed in self._closed(number, states)]
+        return np.min([energies for energies, _ in least], axis=0), np.min([cycles for _, cycles in least], axis=0)
 
-    def _thinned(self, found: list[Figures]) -> list[Figures]:
+    def _thinned(self, figures: list[Figures]) -> list[Figures]:
         """Return the solutions that no other one beats in all figures."""
-        if len(found) < 2:
-            return found
+        if len(figures) < 2:
+            return figures
         a, b = map(bool, self.objective.powers)
-        rows = sorted(((each.energy_pj * a, each.cycles * b, each.slices, at) for at, each in enumerate(found)))
+        rows = sorted(
+            ((solution.energy_pj * a, solution.cycles * b, solution.slices, at) for at, solution in enumerate(figures))
+        )
         kept: list[Figures] = []
         front: list[tuple[float, int]] = []
         for _, cycles, slices, at in rows:
@@ -692,5 +702,5 @@ class TreeSearch:
             if not any(other[0] <= cycles and other[1] <= slices for other in front):
                 front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
                 front.append((cycles, slices))
-                kept.append(found[at])
+                kept.append(figures[at])
         return kept
