@@ -19,7 +19,7 @@ from tilewright.mapspace.batch import Floats, Ints
 from tilewright.prices import is_limited, tensor_pj
 from tilewright.schema.objective import Objective
 from tilewright_mappers.fused.inside import Choice, Inside, Sizes
-from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, Node, States, Tile, undominated
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, Node, States, undominated
 
 Segment = tuple[tuple[int, int, int], ...]
 """Dimension, tile and trips of the loops in front of a node."""
@@ -49,7 +49,7 @@ class _Inner:
 class ArrayLayer(FusedLayer):
     """A layer of a group, on an architecture of two memories and an array."""
 
-    def branches(self, tile: Tile, states: States, room: float, objective: Objective) -> list[Branch]:
+    def branches(self, tile: LayerTile, states: States, room: float, objective: Objective) -> list[Branch]:
         """Return all nests of a branch whose figures no other nest beats."""
         energy, moved = self.problem.macs * self.architecture.compute.energy_per_operation_pj, (0, 0, 0, 0)
         for tensor, state in enumerate(states):
@@ -102,7 +102,7 @@ class ArrayLayer(FusedLayer):
         assert isinstance(branch, ArrayBranch)
         return list(self._inside.entries(branch.choice))
 
-    def _branches_inside(self, tile: Tile, outside: tuple[int, ...], objective: Objective) -> list[_Inner]:
+    def _branches_inside(self, tile: LayerTile, outside: tuple[int, ...], objective: Objective) -> list[_Inner]:
         """Return the undominated branches for tiles of the shared part, which keeps the tensors `outside`."""
         key = tile, outside, objective
         if key not in self._known_inside:
@@ -221,7 +221,7 @@ class ArrayLayer(FusedLayer):
         return {}
 
     @cached_property
-    def _known_inside(self) -> dict[tuple[Tile, tuple[int, ...], Objective], list[_Inner]]:
+    def _known_inside(self) -> dict[tuple[LayerTile, tuple[int, ...], Objective], list[_Inner]]:
         return {}
 
     @cached_property

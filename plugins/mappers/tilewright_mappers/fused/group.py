@@ -23,7 +23,7 @@ from tilewright_mappers.fused import inside, padding
 from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
-from tilewright_mappers.fused.solution import Axis, Leaf, Level, Sequenced, Shared, Solution, Tree
+from tilewright_mappers.fused.solution import Axis, Leaf, Sequenced, Shared, SharedLoops, Solution, Tree
 from tilewright_mappers.fused.tree import TreeSearch
 
 FEW = (2, 3, 4, 6, 8)
@@ -254,7 +254,7 @@ class _Built:
 
     def _collect(self, tree: Tree) -> None:
         """Take note of all homes, and of the dimensions that loops step together, from the outermost in."""
-        if isinstance(tree, Level):
+        if isinstance(tree, SharedLoops):
             self.homes |= {*tree.homes, *tree.halo_homes}
             for axis, _ in tree.loops:
                 self._axis(self._stepped(tree, axis))
@@ -264,7 +264,7 @@ class _Built:
             for branch in tree.branches:
                 self._collect(branch)
 
-    def _stepped(self, level: Level, axis: Axis) -> dict[str, str]:
+    def _stepped(self, level: SharedLoops, axis: Axis) -> dict[str, str]:
         """Return layer -> dimension that a loop steps."""
         pairs = zip(self.problems[level.first :], axis, strict=False)
         return {problem.name: list(problem.dimensions)[dimension] for problem, dimension in pairs}
@@ -293,7 +293,7 @@ class _Built:
             kept = [user for user in users if user not in self.homes or self.before.maker(user) is None]
             entries.append({"target": self.outer, "keep": kept})
         entries.append({"target": self.inner, "keep": []})
-        while isinstance(tree, Level):
+        while isinstance(tree, SharedLoops):
             entries[-1]["keep"] += [*self._named(tree.kept), *tree.homes]
             for axis, size in tree.loops:
                 name = self._axis(self._stepped(tree, axis))

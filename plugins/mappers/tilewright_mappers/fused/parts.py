@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +30,7 @@ FAR, HOME = -1, 0
 
 Any other state is the number of words that fill the tiles that the shared part keeps of it.
 """
-Cost = TypeVar("Cost", float, Floats)
-Tile = tuple[int, ...]
+LayerTile = tuple[int, ...]
 """Size of each dimension of a layer."""
 States = tuple[int, ...]
 """State of each tensor of a layer."""
@@ -106,7 +105,7 @@ class FusedLayer:
         return self.architecture.memories[1]
 
     @cached_property
-    def whole(self) -> Tile:
+    def whole(self) -> LayerTile:
         return tuple(self.problem.dimensions.values())
 
     @cached_property
@@ -134,7 +133,7 @@ class FusedLayer:
         """For each tensor, the slices of a word in the buffer."""
         return tuple(self.buffer.slices_of(tensor) for tensor in self.problem.tensors)
 
-    def words(self, tensor: int, tile: Tile) -> int:
+    def words(self, tensor: int, tile: LayerTile) -> int:
         """Return the words of a tensor's tile."""
         if self._is_padded(tensor):
             return int(self.words_in(tensor, np.array([tile], dtype=np.int64))[0])
@@ -145,7 +144,7 @@ class FusedLayer:
         """Return the words of a tensor's tiles [n, dimension]; of padded ones those of the largest tile."""
         return self._words_by(PaddedWindow.held, tensor, tiles)
 
-    def filling(self, tensor: int, tile: Tile) -> int:
+    def filling(self, tensor: int, tile: LayerTile) -> int:
         """Return the words that fill tiles of a tensor in all visits."""
         if self._is_padded(tensor):
             return int(self.filling_in(tensor, np.array([tile], dtype=np.int64))[0])
@@ -180,11 +179,11 @@ class FusedLayer:
         """Return a padded window of a tensor; None if it is not padded."""
         return dict(self.padding[tensor]).get(number) if self.padding else None
 
-    def visits(self, tile: Tile) -> int:
+    def visits(self, tile: LayerTile) -> int:
         """Return the steps of all loops outside a tile."""
         return math.prod(whole // size for whole, size in zip(self.whole, tile, strict=True))
 
-    def slid(self, tensor: int, outer: int, tile: Tile, last: int) -> int:
+    def slid(self, tensor: int, outer: int, tile: LayerTile, last: int) -> int:
         """Return the words that fill tiles of a window if the last loop, over one dimension, slides it.
 
         Args:
@@ -221,7 +220,7 @@ class FusedLayer:
             tuple((tensor.role, self.outer.slices_of(tensor)) for tensor in self.problem.tensors),
         )
 
-    def branches(self, tile: Tile, states: States, room: float, objective: Objective) -> list[Branch]:
+    def branches(self, tile: LayerTile, states: States, room: float, objective: Objective) -> list[Branch]:
         """Return all nests of a branch whose figures no other nest beats.
 
         Args:
@@ -368,7 +367,7 @@ class FusedLayer:
         inner = self.architecture.cluster_of(self.buffer.name).name
         return [{"target": inner, "temporal_tile_sizes": ones, "temporal_order": list(ones)}]
 
-    def _rows(self, tile: Tile, able: tuple[int, ...]) -> _Rows:
+    def _rows(self, tile: LayerTile, able: tuple[int, ...]) -> _Rows:
         """Return the nests inside a tile that keep some of the tensors."""
         if (tile, able) not in self._known_rows:
             start = np.array([tile], dtype=np.int64)
@@ -395,10 +394,10 @@ class FusedLayer:
         return self._known_rows[tile, able]
 
     @cached_property
-    def _known_rows(self) -> dict[tuple[Tile, tuple[int, ...]], _Rows]:
+    def _known_rows(self) -> dict[tuple[LayerTile, tuple[int, ...]], _Rows]:
         return {}
 
-    def _grown(self, order: tuple[int, ...], tile: Tile, block: _Block) -> Iterator[_Block]:
+    def _grown(self, order: tuple[int, ...], tile: LayerTile, block: _Block) -> Iterator[_Block]:
         """Yield the nests that keep tensors in an order, where the first ones are in a block.
 
         A node moves in through loops that move it, since it then needs less room. It moves out through others, since it
@@ -474,7 +473,7 @@ class FusedLayer:
             chosen = np.flatnonzero(looped[:, last] & ~looped[:, others].any(axis=1))
             yield last, chosen, self._slid(tensor, before[chosen, last], tiles[chosen], last, fills[chosen])
 
-    def _nodes(self, rows: _Rows, at: int, tile: Tile) -> tuple[Node, ...]:
+    def _nodes(self, rows: _Rows, at: int, tile: LayerTile) -> tuple[Node, ...]:
         """Return the nodes of one nest."""
         number = next(segment for segment, end in enumerate(rows.ends) if at < end)
         block = rows.blocks[number]

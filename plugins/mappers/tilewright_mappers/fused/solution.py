@@ -71,7 +71,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class SharedLoops:
     """Shared loops of layers, outermost first, and the tensors kept right outside and right inside of them.
 
     Kept tensors are (layer, tensor), and homes are tensors of several layers.
@@ -83,7 +83,7 @@ class Level:
     loops: tuple[tuple[Axis, int], ...]
     sliding: tuple[tuple[int, int], ...]
     halo_homes: tuple[str, ...]
-    inside: Level | Sequenced
+    inside: SharedLoops | Sequenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +91,10 @@ class Sequenced:
     """Branches in sequence, and the tensors at home right above them."""
 
     homes: tuple[str, ...]
-    branches: tuple[Leaf | Level, ...]
+    branches: tuple[Leaf | SharedLoops, ...]
 
 
-Tree = Leaf | Level | Sequenced
+Tree = Leaf | SharedLoops | Sequenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Row:
     energy_pj: float
     cycles: float
     slices: int
-    branches: tuple[Leaf | Level, ...]
+    branches: tuple[Leaf | SharedLoops, ...]
     homes: tuple[str, ...]
 
 
@@ -134,7 +134,7 @@ class Found:
 
 def in_sequence(one: Solution, other: Solution) -> Solution:
     """Return two groups that share nothing with each other, one after the other."""
-    homes, branches = list[str](), list[Leaf | Level]()
+    homes, branches = list[str](), list[Leaf | SharedLoops]()
     for part in (one.tree, other.tree):
         homes += part.homes if isinstance(part, Sequenced) else ()
         branches += part.branches if isinstance(part, Sequenced) else [part]

@@ -22,15 +22,15 @@ from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright_mappers.fused.limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
-from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, States, Tile
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States
 from tilewright_mappers.fused.solution import (
     Axis,
     Found,
     Leaf,
-    Level,
     Row,
     Sequenced,
     Shared,
+    SharedLoops,
     Solution,
     in_sequence,
 )
@@ -43,14 +43,14 @@ OPEN = -2
 class _Bounds:
     """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
 
-    tiles: list[Tile]
+    tiles: list[LayerTile]
     energy_pj: Floats
     cycles: Floats
 
 
 Figures = TypeVar("Figures", Solution, Row)
 
-Place = tuple[int, int, tuple[Tile, ...], tuple[States, ...]]
+Span = tuple[int, int, tuple[LayerTile, ...], tuple[States, ...]]
 """First and last layer, and the tiles and the states of their tensors."""
 
 
@@ -88,9 +88,11 @@ class TreeSearch:
         ]
         self.users = {(at, own): [at] for at, layer in enumerate(layers) for own in range(len(layer.widths))}
         self.users |= {pair: list(tensor.users) for tensor in shared for pair in tensor.users.items()}
-        self._leaves: dict[tuple[int, Tile, States, Objective], list[Branch]] = {}
-        self._known: dict[tuple[str, Place, bool], list[Solution]] = {}
-        self._known_bounds: dict[tuple[int, Tile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds] = {}
+        self._leaves: dict[tuple[int, LayerTile, States, Objective], list[Branch]] = {}
+        self._known: dict[tuple[str, Span, bool], list[Solution]] = {}
+        self._known_bounds: dict[
+            tuple[int, LayerTile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds
+        ] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
         self.home_is_least = [layer.home_is_least(objective) for layer in layers]
         self.floor = dict[tuple[int, int], tuple[float, float]]()
@@ -211,7 +213,7 @@ class TreeSearch:
         self.limits.ends = self.end
         return cost
 
-    def _better(self, place: Place, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
+    def _better(self, place: Span, best: Solution, floor: float) -> Iterator[tuple[Solution, float]]:
         """Yield better trees and bounds until they are equal.
 
         The first bounds on costs are low. They grow until there is a tree. Simple trees are tried first: their costs
@@ -233,7 +235,7 @@ class TreeSearch:
             proved = most
             yield best, proved
 
-    def _found(self, place: Place, most: float, nested: bool) -> list[Solution]:
+    def _found(self, place: Span, most: float, nested: bool) -> list[Solution]:
         """Return the best trees that cost no more than a bound.
 
         Args:
@@ -243,7 +245,7 @@ class TreeSearch:
         self._known.clear()
         return [*self._sequence(place, needs_home=False, root=True), *self._deeper(place, entry=True)]
 
-    def _whole(self, first: int, last: int, others: int) -> Place:
+    def _whole(self, first: int, last: int, others: int) -> Span:
         """Return some layers with whole tiles; the tensors of other layers, too, have one state."""
         states = [[FAR] * len(each.widths) for each in self.layers]
         for tensor in self.shared:
@@ -305,14 +307,14 @@ class TreeSearch:
         ]
         return min(branch.energy_pj for branch in branches), min(branch.cycles for branch in branches)
 
-    def _leaf(self, number: int, tile: Tile, states: States) -> list[Branch]:
+    def _leaf(self, number: int, tile: LayerTile, states: States) -> list[Branch]:
         key = self.kinds[number], tile, states, self.objective
         self.limits.check()
         if key not in self._leaves:
             self._leaves[key] = self.layers[number].branches(tile, states, self.capacity, self.objective)
         return self._leaves[key]
 
-    def _branch(self, place: Place) -> list[Solution]:
+    def _branch(self, place: Span) -> list[Solution]:
         """Return the best branches of an interval."""
         key = "branch", place, True
         if key not in self._known:
@@ -329,7 +331,7 @@ class TreeSearch:
                 ]
         return self._known[key]
 
-    def _inside(self, place: Place, homed: bool) -> list[Solution]:
+    def _inside(self, place: Span, homed: bool) -> list[Solution]:
         """Return the best trees inside the loops of a level; `homed`: a tensor is at home there."""
         key = "inside", place, homed
         if key not in self._known:
@@ -337,7 +339,7 @@ class TreeSearch:
             self._known[key] = self._thinned([*solutions, *self._deeper(place, entry=homed)])
         return self._known[key]
 
-    def _sequence(self, place: Place, needs_home: bool, root: bool = False) -> list[Solution]:
+    def _sequence(self, place: Span, needs_home: bool, root: bool = False) -> list[Solution]:
         """Return the best sequences of branches.
 
         Args:
@@ -401,7 +403,7 @@ class TreeSearch:
                     costs = row.energy_pj + branch.energy_pj, row.cycles + branch.cycles
                     yield Row(*costs, slices, (*row.branches, branch.tree), (*row.homes, *homes))
 
-    def _narrowed(self, place: Place, start: int, end: int, fused: dict[Shared, bool]) -> Place:
+    def _narrowed(self, place: Span, start: int, end: int, fused: dict[Shared, bool]) -> Span:
         """Return some layers of a place, given which tensors of several branches are fused."""
         first, _, tiles, states = place
         narrowed = [list(state) for state in states[start - first : end - first + 1]]
@@ -424,7 +426,7 @@ class TreeSearch:
             if tensor.made and first <= tensor.first and any(tensor.first < user <= last for user in tensor.users)
         ]
 
-    def _home_slices(self, tensor: Shared, place: Place) -> int:
+    def _home_slices(self, tensor: Shared, place: Span) -> int:
         """Return the slices of a tensor's tile at home, with the rows that stay."""
         first, _, tiles, _ = place
         slices = tensor.width
@@ -435,7 +437,7 @@ class TreeSearch:
             slices *= tile + halo if tile < whole else size
         return slices
 
-    def _deeper(self, place: Place, entry: bool) -> list[Solution]:
+    def _deeper(self, place: Span, entry: bool) -> list[Solution]:
         """Return the best levels of an interval.
 
         Args:
@@ -447,7 +449,7 @@ class TreeSearch:
             self._known[key] = self._thinned(list(self._levels(place, entry)))
         return self._known[key]
 
-    def _levels(self, place: Place, entry: bool) -> Iterator[Solution]:
+    def _levels(self, place: Span, entry: bool) -> Iterator[Solution]:
         first, last, _, _ = place
         if first == last:
             return
@@ -474,7 +476,7 @@ class TreeSearch:
                         names = tuple(tensor.name for tensor in homes)
                         yield from self._looped(inner, chosen, uneven, kept, names, slices)
 
-    def _keepable(self, place: Place) -> Iterator[tuple[int, int]]:
+    def _keepable(self, place: Span) -> Iterator[tuple[int, int]]:
         """Yield the tensors of layers that the buffer may keep for one of them.
 
         A tensor of several layers inside would be kept for all of them.
@@ -485,11 +487,11 @@ class TreeSearch:
                 if state == FAR and sum(first <= user <= last for user in self.users[layer, own]) == 1:
                     yield layer, own
 
-    def _is_open(self, tensor: Shared, place: Place) -> bool:
+    def _is_open(self, tensor: Shared, place: Span) -> bool:
         first, _, _, states = place
         return states[tensor.first - first][tensor.users[tensor.first]] == OPEN
 
-    def _committed(self, place: Place) -> Iterator[tuple[tuple[Shared, ...], Place]]:
+    def _committed(self, place: Span) -> Iterator[tuple[tuple[Shared, ...], Span]]:
         """Yield inputs that are at home here, and the place where these and some others are not open any more.
 
         Results stay open until branches part them: their homes can move in that far.
@@ -506,7 +508,7 @@ class TreeSearch:
         moving = self.layers[layer].moving[own] - self.layers[layer].sliding[own]
         return any(axis[layer - first] in moving for axis in axes)
 
-    def _slices(self, place: Place, layer: int, own: int) -> int:
+    def _slices(self, place: Span, layer: int, own: int) -> int:
         tables = self.layers[layer]
         return tables.words(own, place[2][layer - place[0]]) * tables.widths[own]
 
@@ -542,7 +544,7 @@ class TreeSearch:
 
     def _looped(
         self,
-        place: Place,
+        place: Span,
         axes: Sequence[Axis],
         uneven: Sequence[Axis],
         kept: tuple[tuple[int, int], ...],
@@ -584,7 +586,7 @@ class TreeSearch:
                         at, dimension = layer - first, last_axis[layer - first]
                         slid[at][own] = self.layers[layer].slid(own, tiles[at][dimension], inner[at], dimension)
                         more += self.layers[layer].words(own, inner[at]) * self.layers[layer].widths[own]
-                    there: Place = first, last, inner, tuple(map(tuple, slid))
+                    there: Span = first, last, inner, tuple(map(tuple, slid))
                     for choice in itertools.product((False, True), repeat=len(homed)):
                         self.limits.check()
                         known = dict(zip(homed, choice, strict=True))
@@ -597,7 +599,7 @@ class TreeSearch:
                         for solution in self._inside(self._narrowed(there, first, last, known), bool(names)):
                             if solution.slices + room <= self.capacity:
                                 assert not isinstance(solution.tree, Leaf)
-                                level = Level(first, kept, homes, loops, sliding, names, solution.tree)
+                                level = SharedLoops(first, kept, homes, loops, sliding, names, solution.tree)
                                 yield Solution(solution.energy_pj, solution.cycles, solution.slices + room, level)
 
     def _has_halo(self, first: int, axis: Axis, tensor: Shared) -> bool:
@@ -605,7 +607,12 @@ class TreeSearch:
         return number is not None and tensor.halos[number] > 0
 
     def _slidable(
-        self, first: int, outer: tuple[Tile, ...], inner: tuple[Tile, ...], states: tuple[States, ...], axis: Axis
+        self,
+        first: int,
+        outer: tuple[LayerTile, ...],
+        inner: tuple[LayerTile, ...],
+        states: tuple[States, ...],
+        axis: Axis,
     ) -> Iterator[tuple[int, int]]:
         """Yield the windows that the last loop slides, if no other dimension of the window has loops."""
         for at, dimension in enumerate(axis):
@@ -616,8 +623,8 @@ class TreeSearch:
                     yield first + at, own
 
     def _tilings(
-        self, place: Place, axes: Sequence[Axis], states: tuple[States, ...], slices: int
-    ) -> Iterator[tuple[tuple[int, ...], tuple[Tile, ...]]]:
+        self, place: Span, axes: Sequence[Axis], states: tuple[States, ...], slices: int
+    ) -> Iterator[tuple[tuple[int, ...], tuple[LayerTile, ...]]]:
         """Yield the tile of each axis, and the tiles of all layers inside loops over them, where the costs may be optimal."""
         first, last, tiles, _ = place
         options = []
@@ -641,7 +648,12 @@ class TreeSearch:
                 yield every[row], inner_tiles
 
     def _bounds(
-        self, number: int, tile: Tile, dimensions: tuple[int, ...], every: tuple[tuple[int, ...], ...], states: States
+        self,
+        number: int,
+        tile: LayerTile,
+        dimensions: tuple[int, ...],
+        every: tuple[tuple[int, ...], ...],
+        states: States,
     ) -> _Bounds:
         """Return a layer's tiles inside loops over some dimensions, with every choice of their sizes, and their bounds."""
         key = self.kinds[number], tile, dimensions, every, states
@@ -652,7 +664,7 @@ class TreeSearch:
             self._known_bounds[key] = _Bounds([tuple(row) for row in inside.tolist()], *least)
         return self._known_bounds[key]
 
-    def _least_inside(self, place: Place, slices: int) -> tuple[float, float]:
+    def _least_inside(self, place: Span, slices: int) -> tuple[float, float]:
         """Return a lower bound on energy and cycles of layers, beside kept slices."""
         first, last, tiles, states = place
         energy, cycles = 0.0, 0.0
