@@ -12,7 +12,7 @@ from tilewright.plugin.adapter import SIDECAR, InputSet, NotationTable
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
-from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.attribute import Attribute, attributes_of, droppable
 from tilewright.schema.problem import Problem
 from tilewright_adapters import loopnest, native, union
@@ -26,8 +26,8 @@ TABLES: dict[str, NotationTable] = {
     "loopnest": loopnest.TABLE,
     "maestro": plan.TABLE,
     "tilewright": native.TABLE,
-    "timeloop": timeloop.TABLE,
-    "timeloop_v4": timeloop.TABLE,
+    "timeloop": timeloop.V3,
+    "timeloop_v4": timeloop.V4,
     "union": union.TABLE,
     "zigzag": zigzag.TABLE,
 }
@@ -46,7 +46,7 @@ def rows() -> list[str]:
     specs = {registration.name: registration.spec.capabilities for registration in installed().of_kind(CostModelSpec)}
     whole = {"tilewright", "loopnest", "union"}
     lines = ["| attribute | cost models with its capability | notations that write it |", "| --- | --- | --- |"]
-    for field, attribute in {**attributes_of(Memory), **attributes_of(Compute)}.items():
+    for field, attribute in {**attributes_of(Memory), **attributes_of(Compute), **attributes_of(Network)}.items():
         needed = attribute.capability or ("sparse" if field == "sparse" else None)
         counting = ["–"] if needed is None else [f"`{name}`" for name, able in specs.items() if getattr(able, needed)]
         writing = [f"`{name}`" for name, table in TABLES.items() if field in table.written and name not in whole]
@@ -75,7 +75,7 @@ def test_what_the_table_lacks_is_refused_and_dropped(name: str, field: str) -> N
     assert adapter.expressible(plain)
     if field not in table.written and field not in table.beside:
         assert set(table.refused(stating(field), PROBLEM)) == set(verdict.reasons) and len(codes) == 1
-        if field in {*droppable(Memory), *droppable(Compute)}:
+        if field in {*droppable(Memory), *droppable(Compute), *droppable(Network)}:
             assert [item.what for item in dropped] == [path(field)]
         else:
             assert path(field) not in [item.what for item in dropped]

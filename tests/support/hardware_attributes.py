@@ -3,7 +3,7 @@
 from typing import Any
 
 from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES
-from tilewright.schema.architecture import Architecture, Instruction, Memory, Port, Timing
+from tilewright.schema.architecture import Architecture, Compute, Instruction, Memory, Mesh, Network, Port, Timing
 from tilewright.schema.attribute import attributes_of
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
@@ -28,6 +28,12 @@ EXAMPLES: dict[str, Any] = {
     "leakage_pj_per_cycle": 1.0,
     "power_gated_at": "B",
     "sparse": SparseMemory(actions=(Saving.model_validate({"gate": "I", "when_empty": ["W"]}),)),
+    "energy_per_hop_pj": 1.0,
+    "energy_per_router_pj": 1.0,
+    "energy_per_ingress_pj": 1.0,
+    "bandwidth_words_per_cycle": 1.0,
+    "latency_cycles": 7,
+    "meshes": (Mesh(link_words_per_cycle=0.25),),
     "operands": 3,
     "cycles_per_operation": 2,
     "fill_drain_cycles": 5,
@@ -78,12 +84,17 @@ def stating(field: str, base: Architecture = PLAIN) -> Architecture:
     value, where = EXAMPLES[field], {"read_bandwidth_words_per_cycle": "A", "word_bits": "ABC"}.get(field, "C")
     if field in attributes_of(Memory):
         return base.with_memories(lambda each: each.model_copy(update={field: value}) if each.name in where else each)
-    return base.model_copy(update={"compute": base.compute.model_copy(update={field: value})})
+    if field in attributes_of(Compute):
+        return base.model_copy(update={"compute": base.compute.model_copy(update={field: value})})
+    outer, fanned, *inner = base.clusters
+    fanout = fanned.fanout.model_copy(update={"network": Network(**{field: value})})
+    return base.model_copy(update={"clusters": (outer, fanned.model_copy(update={"fanout": fanout}), *inner)})
 
 
 def path(field: str) -> str:
     """Return the code of the dropped field."""
-    return f"{'memory' if field in attributes_of(Memory) else 'compute'}.{field}"
+    kinds = {"memory": Memory, "compute": Compute, "network": Network}
+    return next(f"{name}.{field}" for name, kind in kinds.items() if field in attributes_of(kind))
 
 
 assert set(EXAMPLES) == HARDWARE_ATTRIBUTES, "give an example of each attribute"

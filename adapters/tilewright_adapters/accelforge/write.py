@@ -138,9 +138,6 @@ def _unused(problem: Problem) -> Iterator[Reason]:
 
 def _hardware(architecture: Architecture, problem: Problem | None) -> Iterator[Reason]:
     for cluster in architecture.clusters:
-        network = cluster.fanout.network
-        if network != type(network)():
-            yield reason("network", cluster.name, "AccelForge has no energies, bandwidth or latency of networks")
         for memory in cluster.memories:
             if memory.bits_per_value and problem is None:
                 message = "values have several widths; AccelForge gives widths by tensor, which needs a problem"

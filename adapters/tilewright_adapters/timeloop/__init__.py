@@ -15,6 +15,7 @@ from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles, sidecar
+from tilewright_adapters.timeloop.attributes import V3, V4
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading import components
 from tilewright_adapters.timeloop.reading.clusters import (
@@ -133,7 +134,7 @@ def _written(inputs: InputSet, version: Version) -> tuple[Outline, dict[str, str
 
 def _planned(inputs: InputSet, version: Version) -> tuple[Outline, list[LevelConstraint]]:
     """Return the outline and constraints to write, with the reasons against them."""
-    plan = outline(inputs)
+    plan = outline(inputs, {"v3": V3, "v4": V4}[version])
     refuse_sparse(plan)
     rules = limits(inputs, plan, at_least=version == "v4")
     if version == "v4":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewright.plugin.adapter import NotationTable
 from tilewright_adapters.timeloop.reading.energies import LEAK
 
@@ -14,11 +16,13 @@ NUMBERS = {
 """Attribute -> key with the same number, and its least value. v4 has underscores in place of hyphens."""
 ENERGIES = {"leakage_pj_per_cycle": LEAK}
 """Attribute -> actions with the same energy; the first is written."""
-TABLE = NotationTable(
+HOPS = ("energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj")
+"""Energies of networks, which v4 does not have."""
+V3 = NotationTable(
     "Timeloop's files",
     written=(
         *(*NUMBERS, *ENERGIES, "technology", "capacity_words", "word_bits", "update_energy_pj", "block_words"),
-        *("instances_per_macro", "power_gated_at", "sparse"),
+        *("instances_per_macro", "power_gated_at", "sparse", *HOPS),
     ),
     beside=("ports",),
     instead={
@@ -29,3 +33,4 @@ TABLE = NotationTable(
         "widths": "in Timeloop each value is a word",
     },
 )
+V4 = replace(V3, written=[name for name in V3.written if name not in HOPS])

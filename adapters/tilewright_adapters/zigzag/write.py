@@ -42,7 +42,10 @@ TABLE = NotationTable(
         *("technology", "capacity_words", "word_bits", "bits_per_value", "block_words", "multiple_buffering"),
         *("read_bandwidth_words_per_cycle", "write_bandwidth_words_per_cycle"),
     ),
-    beside=("footprint", "power_gated_at"),
+    beside=(
+        *("footprint", "power_gated_at", "energy_per_hop_pj", "energy_per_router_pj", "energy_per_ingress_pj"),
+        *("bandwidth_words_per_cycle", "latency_cycles"),
+    ),
     instead={
         "cycles_per_operation": "ZigZag has one",
         "leakage": "ZigZag has no leakage",
@@ -145,8 +148,6 @@ def _hardware(architecture: Architecture, words: MappingOf[str, int]) -> Iterato
         if cluster.fanout.size > 1 and not (cluster.fanout.multicast and cluster.fanout.reduction):
             missing = "reduction" if cluster.fanout.multicast else "multicast"
             yield reason("no_sharing", cluster.name, f"there is no {missing} below it; ZigZag always has it")
-        if cluster.fanout.network.meshes:
-            yield reason("network", cluster.name, "it has meshes; ZigZag has no network on chip")
 
 
 def _unable(memory: Memory, bits: int) -> Iterator[Reason]:

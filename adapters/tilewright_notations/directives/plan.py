@@ -14,10 +14,11 @@ from tilewright_notations.directives.roles import refusal
 UNLIMITED = 2**31 - 1
 TABLE = NotationTable(
     "MAESTRO's files",
-    written=("capacity_words", "read_bandwidth_words_per_cycle"),
+    written=("capacity_words", "read_bandwidth_words_per_cycle", "bandwidth_words_per_cycle", "latency_cycles"),
     beside=(
         *("technology", "word_bits", "update_energy_pj", "write_bandwidth_words_per_cycle", "ports", "block_words"),
-        *("instances_per_macro", "multiple_buffering", "leakage_pj_per_cycle", "power_gated_at"),
+        *("instances_per_macro", "multiple_buffering", "leakage_pj_per_cycle", "power_gated_at", "energy_per_hop_pj"),
+        *("energy_per_router_pj", "energy_per_ingress_pj"),
     ),
     instead={
         "cycles_per_operation": "MAESTRO has one",
@@ -89,8 +90,6 @@ def _check_networks(architecture: Architecture, l2: Cluster) -> None:
     for cluster in architecture.clusters[architecture.cluster_index[l2.name] :]:
         fanout = cluster.fanout
         where = f"fanout of {cluster.name}"
-        if fanout.network.meshes:
-            raise refusal("network", where, "has meshes; MAESTRO's network has one bandwidth")
         if fanout.size > 1 and not (fanout.multicast and fanout.reduction):
             raise refusal("multicast", where, "has no multicast or no reduction; in MAESTRO every network has both")
         for field in ("bandwidth_words_per_cycle", "latency_cycles"):

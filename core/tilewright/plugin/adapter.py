@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 from tilewright.errors import Reason, Verdict
 from tilewright.plugin.edges import Edges
 from tilewright.plugin.program import Program
-from tilewright.schema.architecture import Architecture, Compute, Memory
+from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.attribute import attributes_of
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.group import GroupMapping
@@ -22,8 +22,8 @@ from tilewright.schema.report import Report
 
 SIDECAR = "tilewright.yaml"
 """Name of the file that holds what the other tool's files cannot express."""
-HARDWARE_ATTRIBUTES = frozenset((*attributes_of(Memory), *attributes_of(Compute)))
-"""Fields of memories and of compute units that declare an attribute."""
+HARDWARE_ATTRIBUTES = frozenset((*attributes_of(Memory), *attributes_of(Compute), *attributes_of(Network)))
+"""Fields of memories, compute units and networks that declare an attribute."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class InputSet:
 
 @dataclass(frozen=True)
 class NotationTable:
-    """Attributes of memories and of compute units in a notation. What is in neither collection is refused.
+    """Attributes of memories, compute units and networks in a notation. What is in neither collection is refused.
 
     Attributes:
         title: Name of the tool or of its files.

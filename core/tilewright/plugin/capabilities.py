@@ -129,7 +129,7 @@ class Capabilities(Model):
     def judge_hardware(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Return a reason for every part of the hardware that only some cost models count.
 
-        These are attributes that a part states and whose capability is missing, sparse hardware, and meshes.
+        These are attributes that a part states and whose capability is missing, and sparse hardware.
         """
         reasons = [
             stated.against(f"{stated.field} is not counted")
@@ -139,10 +139,6 @@ class Capabilities(Model):
         if architecture.sparse_parts and not self.sparse:
             text = "formats and savings for sparse tensors are not counted; --dense omits them when a tool's files are read"
             reasons.append(Reason(code="sparse", where=", ".join(architecture.sparse_parts), message=text))
-        for cluster in architecture.clusters if not self.meshes else ():
-            if cluster.fanout.network.meshes:
-                text = "the links of its meshes are not counted"
-                reasons.append(Reason(code="mesh", where=f"cluster {cluster.name}", message=text))
         return Verdict(reasons=tuple(reasons))
 
     def uncounted(self, problem: Problem, architecture: Architecture) -> Iterator[Stated]:

@@ -60,12 +60,12 @@ class Mesh(Model):
 class Network(Model):
     """Network on chip (NoC) of one fanout."""
 
-    energy_per_hop_pj: Energy = 0.0
-    energy_per_router_pj: Energy = 0.0
-    energy_per_ingress_pj: Energy = 0.0
-    bandwidth_words_per_cycle: Rate | None = None
-    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True)] = 0
-    meshes: tuple[Mesh, ...] = Field(default=(), max_length=100)
+    energy_per_hop_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    energy_per_router_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    energy_per_ingress_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    bandwidth_words_per_cycle: Annotated[Rate | None, attribute.NETWORK] = None
+    latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.NETWORK] = 0
+    meshes: Annotated[tuple[Mesh, ...], attribute.MESHES] = Field(default=(), max_length=100)
     """Meshes, each with links of its own; none: links are not counted."""
 
     @model_validator(mode="after")
@@ -506,9 +506,11 @@ class Architecture(FileModel):
         return tuple(part.name for part in self.parts if part.sparse is not None and part.sparse.is_active)
 
     def stated(self, problem: Problem | None = None) -> Iterator[attribute.Stated]:
-        """Yield the attributes that memories and the compute unit state, and that concern a problem (None: any)."""
+        """Yield the attributes that memories, compute unit and networks state, and that concern a problem (None: any)."""
         for part in self.parts:
             yield from attribute.stated(part.name, part, problem)
+        for cluster in self.clusters:
+            yield from attribute.stated(f"cluster {cluster.name}", cluster.fanout.network, problem)
 
     @property
     def compute_instances(self) -> int:

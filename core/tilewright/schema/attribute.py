@@ -28,7 +28,7 @@ class Attribute:
 
     Attributes:
         code: Code of the reasons against it.
-        states: What a part with another value than the neutral one has, or does; `{value}` is the value.
+        states: What a part with another value than the neutral one has, or does; `{value}` is the value, `{field}` the field.
         unit: Unit of its values; those in words are multiples of a memory's word.
         loss: Lossy conversions drop attributes with the smallest loss first; None: they drop it never.
         capability: Field of `Capabilities` that a cost model needs to count it; None: all take it.
@@ -77,6 +77,8 @@ FOOTPRINT = Attribute(
     capability="distinct_footprints",
     concerns=lambda _, problem: problem is None or problem.is_strided,
 )
+NETWORK = Attribute("network", "its network has {field}: {value}")
+MESHES = Attribute("mesh", "its network has meshes", capability="meshes")
 TIMING = Attribute("timing", "it states a timing", loss=3, capability="timing")
 INSTRUCTIONS = replace(TIMING, concerns=lambda unit, _: unit.instruction.cycles > unit.cycles_per_operation)
 SPARSE = Attribute(
@@ -95,7 +97,7 @@ class Stated(NamedTuple):
 
     def against(self, instead: str) -> Reason:
         """Return a reason against the attribute: what the part states, and what there is instead."""
-        said = self.attribute.states.format(value=self.value)
+        said = self.attribute.states.format(value=self.value, field=self.field)
         return Reason(code=self.attribute.code, where=self.part, message=f"{said}; {instead}")
 
 

@@ -15,11 +15,10 @@ from dataclasses import dataclass, field
 
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import legality, place
-from tilewright.plugin.adapter import InputSet
+from tilewright.plugin.adapter import InputSet, NotationTable
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Memory, Network
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright_adapters.timeloop.attributes import TABLE
 from tilewright_adapters.timeloop.reading.hierarchy import dummy
 
 _MEANT = ("capacity", "fanout")
@@ -100,8 +99,8 @@ class Outline:
         return inner[0] // outer[0], inner[1] // outer[1]
 
 
-def outline(inputs: InputSet) -> Outline:
-    """Return the outline of the inputs; it must not be used if it has `reasons`."""
+def outline(inputs: InputSet, table: NotationTable) -> Outline:
+    """Return the outline of the inputs; it must not be used if it has `reasons`. `table`: attributes that the files express."""
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
         result.refuse("directives", "", "Timeloop's files cannot express data-centric directives")
@@ -117,6 +116,7 @@ def outline(inputs: InputSet) -> Outline:
     if inputs.problem is not None:
         _dimensions(inputs.problem, result)
     if inputs.architecture is not None:
+        result.reasons += table.refused(inputs.architecture, inputs.problem)
         _hardware(inputs.architecture, result)
     if inputs.mapping is None:
         if inputs.architecture is not None:
@@ -153,18 +153,11 @@ def _hardware(architecture: Architecture, result: Outline) -> None:
     result.name = plain(architecture.name)
     result.compute = architecture.compute
     result.mesh = _mesh(architecture, len(architecture.clusters))
-    result.reasons += TABLE.refused(architecture, result.problem)
     for cluster in architecture.clusters:
         where, fanout = f"cluster {cluster.name}", cluster.fanout
         if fanout.size > 1 and fanout.axis not in ("X", "Y"):
             result.refuse("axis", where, f"fans out along {fanout.axis}; Timeloop has X and Y")
-        noc = fanout.network
-        for what, value in (("bandwidth", noc.bandwidth_words_per_cycle), ("latency", noc.latency_cycles)):
-            if value:
-                result.refuse("network", where, f"its NoC has a {what} of {value}; Timeloop's files cannot express it")
-        if noc.meshes:
-            result.refuse("network", where, "its NoC has meshes; Timeloop's networks have no links with bandwidths")
-        if cluster.is_virtual and noc != Network():
+        if cluster.is_virtual and fanout.network != Network():
             result.refuse(
                 "network", where, "a NoC with energies below a virtual cluster; Timeloop has NoCs below memories only"
             )

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from tilewright.schema.architecture import Network
 from tilewright.schema.document import dump_yaml
 from tilewright_adapters.timeloop.writing.limits import LevelConstraint
 from tilewright_adapters.timeloop.writing.outline import Outline, Storage
@@ -31,8 +30,6 @@ def refuse_v4(plan: Outline, rules: list[LevelConstraint]) -> None:
         plan.refuse("constraints", "", "in v4 constraints are part of the mapping; write one of them")
     refuse_sparse_v4(plan)
     for index, storage in enumerate(plan.storage):
-        if storage.network != Network():
-            plan.refuse("network", storage.name, "its NoC costs energy; v4 has no such attributes")
         nest = plan.nests[index] if plan.nests else None
         if nest and (nest.x or nest.y) and plan.fanout(index) == (1, 1):
             plan.refuse("fanout", storage.name, "unrolls without a fanout; v4 cannot express that")

@@ -218,7 +218,7 @@ SIMPLIFICATIONS: tuple[Simplification, ...] = (
     _in_entries("spatial_order", None),
     _in_entries("unicast", ()),
     _siblings_one_by_one,
-    *(_in_parts("network", field) for field in Network.model_fields),
+    *(_in_parts("network", field) for field in droppable(Network)),
     *(_in_parts("memory", field) for field in droppable(Memory)),
     *(_in_parts("fanout", field) for field in ("multicast", "reduction", "unlinked")),
     *map(_whole, ("directives", "mapping", "architecture")),
