@@ -67,7 +67,7 @@ def pytest_report_header() -> str:
 
 
 SAMPLE = 3
-"""Cases that the default run tries of a module whose tests are all long; a module with cheap ones has a `SAMPLE` of its own."""
+"""Cases that the default run tries of a module whose tests are all long; a module with cheap ones states a `SHORT_SAMPLE`."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -90,5 +90,5 @@ def _samples(items: list[pytest.Item]) -> Iterator[pytest.Item]:
         modules.setdefault(item.path, []).append(item)
     for cases in modules.values():
         if all(any(item.get_closest_marker(name) for name in LONG_TESTS) for item in cases):
-            count = getattr(getattr(cases[0], "module", None), "SAMPLE", SAMPLE)
+            count = getattr(getattr(cases[0], "module", None), "SHORT_SAMPLE", SAMPLE)
             yield from cases[:: math.ceil(len(cases) / count)]

@@ -23,7 +23,7 @@ from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainEvaluator
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 10
+SHORT_SAMPLE = 10
 
 SMALL = [sample for sample in SAMPLES if 1 < sample.space.size <= 20_000]
 OBJECTIVES: tuple[Objective, ...] = (EDP, ED2P, ENERGY, CYCLES)

@@ -43,7 +43,7 @@ from tilewright_mappers.optimal.search_instance import SearchInstance
 from tilewright_mappers.optimal.staged_search import CompleteMappings, StagedSearch
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 30
+SHORT_SAMPLE = 30
 
 MOST = 4000
 """Mappings of the largest space that is enumerated."""

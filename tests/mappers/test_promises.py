@@ -27,7 +27,7 @@ from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.model import OracleModel
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 16
+SHORT_SAMPLE = 16
 
 """Random pairs of problem and architecture per mapper and property."""
 MAPPERS = sorted(each.spec.name for each in usable(MapperSpec) if each.distribution == "tilewright")

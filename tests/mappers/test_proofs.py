@@ -19,7 +19,7 @@ from tilewright.plugin.specs import CostModelSpec, MapperSpec
 from tilewright.schema.objective import Objective
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 10
+SHORT_SAMPLE = 10
 
 LIMIT = 20_000
 """Mappings of the largest space enumerated here; `python -m support.proofs` takes larger ones."""

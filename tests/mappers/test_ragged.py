@@ -19,7 +19,7 @@ from tilewright.schema.problem import Problem
 from tilewright.testing.reference import PlainEvaluator
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 12
+SHORT_SAMPLE = 12
 
 MAPPERS = {each.spec.name: each.spec for each in installed().of_kind(MapperSpec) if each.distribution == "tilewright"}
 RAGGED = ("random", "exhaustive", "optimal", "sunstone", "quickflow", "gamma", "factorflow", "local")

@@ -15,7 +15,7 @@ from tilewright.schema.constraints import KeepRule, SpatialRule, StorageRule, St
 from tilewright.values import Model
 
 pytestmark = pytest.mark.exhaustive
-SAMPLE = 7
+SHORT_SAMPLE = 7
 
 RULES = TemporalRule, SpatialRule, KeepRule, StorageRule, StoredTensors
 DRAWN = [draw(seed) for seed in range(400)]
