@@ -88,6 +88,8 @@ def _sparse(rng: Random, problem: tw.Problem, *, top: bool) -> dict[str, Any]:
         kind, several = rng.choice(["gate", "skip"]), rng.random() < 0.3
         options = [_action(rng, kind, tensors) for _ in range(2 if several else 1)]
         actions.append({"best_of": options} if several else options[0])
+    if rng.random() < 0.15:
+        actions.append(_action(rng, "skip_units", tensors))
     energies = {name: rng.choice([0.1, 0.5]) for name in ("gated_read", "skipped_read", "metadata_read", "metadata_fill", "decompression", "gated_metadata_read") if rng.random() < 0.5}  # fmt: skip
     return {
         "formats": formats,
@@ -117,7 +119,7 @@ def _format(rng: Random, problem: tw.Problem) -> dict[str, Any]:
 
 def _action(rng: Random, kind: str, tensors: tuple[str, ...]) -> dict[str, Any]:
     target, *others = rng.sample(tensors, 3)
-    return {kind: target, "when_empty": others[: rng.choice([1, 1, 2])]}
+    return {kind: target, "when_empty": others[: 1 if kind == "skip_units" else rng.choice([1, 1, 2])]}
 
 
 def compared(seed: int) -> tuple[int, int]:
@@ -133,6 +135,12 @@ def compared(seed: int) -> tuple[int, int]:
         return 0, 0
     evaluator = TimeloopModel(TimeloopOptions(link_transfers=rng.random() < 0.3)).bind(problem, architecture)
     roomy = architecture.with_memories(lambda memory: memory.model_copy(update={"capacity_words": None}))
+    wider = rng.random() < 0.4
+    if wider:  # units that are skipped, or another fanout along the same axis, may make room for them
+        sizes = {
+            f"{cluster.name}.fanout.size": cluster.fanout.size * rng.choice([1, 2, 4]) for cluster in roomy.clusters
+        }
+        roomy = roomy.replace(sizes)
     generator = np.random.default_rng(seed)
     candidates = tw.space(problem, roomy, factors=rng.choice(["perfect", "perfect", "ragged"])).sample(
         generator, MAPPINGS
@@ -147,7 +155,7 @@ def compared(seed: int) -> tuple[int, int]:
     assert list(MappingBatch.pack(problem, list(permuted))) == list(permuted)
     valid = 0
     for found, mappings in (
-        (evaluator.evaluate_candidates(candidates), batch),
+        (evaluator.evaluate_batch(batch) if wider else evaluator.evaluate_candidates(candidates), batch),
         (evaluator.evaluate_batch(permuted), permuted),
     ):
         for index, mapping in enumerate(mappings):

@@ -3,7 +3,6 @@
 import gzip
 import itertools
 import json
-import logging
 import math
 import pickle
 import re
@@ -162,15 +161,22 @@ def test_a_batch_costs_what_single_mappings_do(seed: int) -> None:
     compared(seed)
 
 
-def test_a_search_where_units_are_skipped_is_told_that_it_is_slow(caplog: pytest.LogCaptureFixture) -> None:
+def test_hardware_that_skips_units_is_evaluated_in_batches() -> None:
     case = next(name for name, each in CASES.items() if "skipping_spatial" in json.dumps(each["sparse_optimizations"]))
     found = inputs(case)
     assert found.problem and found.architecture and found.mapping
     evaluator = MODEL.bind(found.problem, found.architecture)
-    with caplog.at_level(logging.WARNING, logger="tilewright"):
-        costs = evaluator.evaluate_batch(batch_of(found))
-    assert costs.energy_pj.tolist() == [evaluator.explain(found.mapping).energy_pj]
-    assert "one mapping at a time" in caplog.text
+    report, batch = evaluator.explain(found.mapping), batch_of(found)
+    costs = evaluator.evaluate_batch(MappingBatch.join([batch] * 3))
+    assert costs.energy_pj == pytest.approx([report.energy_pj] * 3, rel=1e-12)
+    assert costs.cycles.tolist() == [report.cycles] * 3
+
+
+def test_blocks_may_reach_beyond_the_data() -> None:
+    """A condition's tile is the whole tensor at most."""
+    found = Actual(np.array([[True, False], [False, False]]))
+    assert (found.empty((4, 1)), found.empty((1, 8)), found.empty((4, 4))) == (0.5, 0.5, 0.0)
+    assert (found.most((4, 4)), found.mean((4, 1))) == (1, 0.5)
 
 
 def test_printed_reports_show_what_zeros_save() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tilewright.errors import Reason
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
-from tilewright_costmodels.timeloop.sparse.costs import WHOLE_BLOCKS
+from tilewright_costmodels.timeloop.sparse.contents import WHOLE_BLOCKS
 
 
 def uncovered(problem: Problem, architecture: Architecture) -> Iterator[Reason]:

@@ -278,6 +278,7 @@ class Actual(Distribution):
         """Return the nonzeros of all tiles, by position."""
         found = self.sums
         for axis, (extent, side) in enumerate(zip(self.shape, tile, strict=True)):
+            side = min(side, extent)  # blocks of an action may reach beyond the data
             starts = _starts(extent, side)
             found = found.take(starts + side, axis) - found.take(starts, axis)
         return found
@@ -299,6 +300,11 @@ class Actual(Distribution):
 def _starts(extent: int, side: int) -> Counts:
     """Return the positions of tiles along an axis."""
     return np.arange(0, extent - side + 1, side if extent % side == 0 else 1)
+
+
+def words(tile: Box) -> int:
+    """Return the words of a tile."""
+    return math.prod(tile)
 
 
 def exact_sum(parts: Floats) -> float:

@@ -19,7 +19,7 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.sparse import SparseMemory, TensorFormat
 from tilewright_costmodels.timeloop.sparse.densities import Distribution, Uniform, hypergeometric
-from tilewright_costmodels.timeloop.sparse.thinning import (
+from tilewright_costmodels.timeloop.sparse.operations import (
     EXECUTED,
     FILL,
     GATED,
@@ -246,25 +246,26 @@ class SparseRelaxation:
         nonzero = [rounded(self.densities[self.problem.tensors[t].name].mean((1,))) for t in operands]
         self.exact &= all(self._is_constant(t) for t in self.actions)
         if all(self._is_constant(t) for t in operands):
-            left, found = macs, set()
+            left, found = macs, set[tuple[float, ...]]()
             saved = {t: self.actions[t][0].share if self.actions[t] else 0.0 for t in sorted(operands)}
             for share in saved.values():
                 left -= math.floor(left * share)
             shares = [rounded(saved[t]) for t in operands]
             for exist in itertools.product(*(self._may_exist(t) for t in operands)):
-                a = state_of(nonzero[0], shares[1], exist[0])
-                b = state_of(nonzero[1], shares[0], exist[1])
-                if a is not None and b is not None:
-                    found.add(perform(left, a, b, compute.sparse))
+                a, first = state_of(nonzero[0], shares[1], not exist[0])
+                b, second = state_of(nonzero[1], shares[0], not exist[1])
+                if first and second:
+                    gate, skip = (compute.sparse.gate, compute.sparse.skip) if compute.sparse else (False, False)
+                    found.add(tuple(map(float, perform(left, a, b, gate, skip))))
             if found:
                 self.exact &= len(found) == 1
                 sparse = compute.sparse
                 gated_pj, skipped_pj = (sparse.gated_pj, sparse.skipped_pj) if sparse else (0.0, 0.0)
                 energy = min(
-                    each.actual * compute.energy_per_operation_pj + each.gated * gated_pj + each.skipped * skipped_pj
-                    for each in found
+                    actual * compute.energy_per_operation_pj + gated * gated_pj + skipped * skipped_pj
+                    for actual, gated, skipped in found
                 )
-                busy = min(each.actual + each.gated for each in found)
+                busy = min(actual + gated for actual, gated, _ in found)
                 return energy * ROUNDING_FACTOR, max(busy * compute.cycles_per_operation, 1) / macs * ROUNDING_FACTOR
         # shares are rounded to six decimals
         actual = macs * math.prod(max(0.0, each * (1 - 2e-5) - 2e-6) for each in nonzero)

@@ -1,4 +1,7 @@
-"""Loops and tiles of `LANES` mappings, by storage level; the kernel's form of `nest.Nest`."""
+"""Loops and tiles of `LANES` mappings as Timeloop lists them: by storage level, innermost first.
+
+A level's loops are those between its entry and the next storage entry: unrolled ones along X, along Y, temporal ones.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,16 @@ def relate(tables: SparseTables, work: SparseScratch) -> None:
     units, scratch = splat16(1.0), work.scratch
     for level in range(len(tables.level)):
         work.listed[level] = False
+        fanout = splat16(1.0)
         for slot in tables.unrolled[level]:
             if slot >= 0:
                 for d in range(scratch.trips.shape[1]):
-                    units = units * lanes(scratch.trips[slot, d])
+                    fanout = fanout * lanes(scratch.trips[slot, d])
+        units = units * fanout
+        work.fans[level][:] = (fanout > 1.0) | bool(tables.level[level].fans)
     work.units[:] = units
+    if len(tables.unit_action):
+        _count_units(tables, work)
     for t in range(len(tables.tensor)):
         child, ranks, absent = splat16(NOTHING), splat16(0), splat16(False)
         for level in range(len(tables.level)):
@@ -39,6 +47,21 @@ def relate(tables: SparseTables, work: SparseScratch) -> None:
             kept, spec = lanes(work.kept[level, t]), tables.format[level, t]
             work.sent[level, t][:], work.packed[level, t][:] = sent, packed
             sent, packed = np.where(kept, spec.ranks > 0, sent), np.where(kept, bool(spec.compressed), packed)
+
+
+@kernel_part
+def _count_units(tables: SparseTables, work: SparseScratch) -> None:
+    """Write the units inside every level that mappings unroll over."""
+    along_x, along_y = splat16(1.0), splat16(1.0)
+    for level in range(len(tables.level) - 1, -1, -1):
+        for slot in tables.unrolled[level]:
+            if slot >= 0:
+                for d in range(work.scratch.trips.shape[1]):
+                    if tables.vertical[slot]:
+                        along_y = along_y * lanes(work.scratch.trips[slot, d])
+                    else:
+                        along_x = along_x * lanes(work.scratch.trips[slot, d])
+        work.dense_x[level][:], work.dense_y[level][:] = along_x, along_y
 
 
 @kernel_part
@@ -86,19 +109,24 @@ def list_loops(tables: SparseTables, work: SparseScratch, level: int) -> None:
     here, start, ones_outside = tables.level[level], 0, work.ones_outside[0]
     work.rows[level] = 0
     work.unrolled[level][:] = splat16(0)
-    if here.fans and not _any_placed(tables, work, level):
-        work.unrolled[level][:] = _list_slots(tables, work, level, tables.unrolled[level], True, True)
-    elif here.fans:
+    fans = lanes(work.fans[level])
+    if np.any(fans) and not _any_placed(tables, work, level):
+        work.unrolled[level][:] = _list_slots(tables, work, level, tables.unrolled[level], True, fans, True)
+    elif np.any(fans):
         _clear(work, level, 0)
         for b in range(LANES):
             count = _add_loops(tables, tables.unrolled, work, level, 0, b)
-            placed = _placed(tables, work, level, b)
-            _write_order(work, placed, NOTHING, b)
-            work.unrolled[level, b] = _add_single_trips(work, level, 0, count, placed >= 0, b)
-            work.rows[level] = max(work.rows[level], work.unrolled[level, b])
+            if work.fans[level, b]:
+                placed = _placed(tables, work, level, b)
+                _write_order(work, placed, NOTHING, b)
+                count = _add_single_trips(work, level, 0, count, placed >= 0, b)
+            work.unrolled[level, b] = count
+            work.rows[level] = max(work.rows[level], count)
     work.turn[level] = start = work.rows[level]
     if tables.single[level]:
-        work.ends[level][:] = _list_slots(tables, work, level, tables.stepped[level], ones_outside, False)
+        work.ends[level][:] = _list_slots(
+            tables, work, level, tables.stepped[level], bool(ones_outside), splat16(True), False
+        )
     else:
         _clear(work, level, start)
         for b in range(LANES):
@@ -111,12 +139,19 @@ def list_loops(tables: SparseTables, work: SparseScratch, level: int) -> None:
 
 @kernel_part
 def _list_slots(
-    tables: SparseTables, work: SparseScratch, level: int, slots: Ints, ones_outside: bool, ascending: bool
+    tables: SparseTables,
+    work: SparseScratch,
+    level: int,
+    slots: Ints,
+    ones_outside: bool,
+    lists: Bools,
+    ascending: bool,
 ) -> Ints:
     """List the loops of slots. Rows in which no mapping has a loop are left out. Return the rows up to the last loop, [B].
 
     Args:
         ones_outside: loops of one trip are outside the others; else orders place them.
+        lists: [B], whether the level has such loops.
         ascending: such loops begin with the problem's first dimension; else with its last one.
     """
     scratch, row, ends, seen = work.scratch, work.rows[level], splat16(0), splat16(0)
@@ -134,11 +169,12 @@ def _list_slots(
             if np.any(there):
                 bit = np.where(there, 1 << (dimension & 63), 0)
                 work.bit[level, row][:], work.trips[level, row][:] = bit, trips
+                work.vertical[level, row][:] = splat16(bool(tables.vertical[slot]))
                 row += 1
                 ends, seen = np.where(there, row, ends), seen | bit
     for number in range(dims if ones_outside else 0):
         one = 1 << (number if ascending else dims - 1 - number)
-        there = (seen & one) == 0
+        there = lists & ((seen & one) == 0)
         if np.any(there):
             work.bit[level, row][:], work.trips[level, row][:] = np.where(there, one, 0), splat16(1.0)
             row += 1
@@ -156,20 +192,27 @@ def _clear(work: SparseScratch, level: int, start: int) -> None:
 
 @kernel_part
 def _any_placed(tables: SparseTables, work: SparseScratch, level: int) -> bool:
-    """Return whether some mapping orders its unrolled loops other than the problem does."""
+    """Return whether some mapping orders its unrolled loops, other than the problem does or by statement."""
     found = False
-    for given in tables.spatial_order[level]:
-        for position in range(work.scratch.order.shape[1] if given >= 0 else 0):
-            found = found or bool(np.any(lanes(work.scratch.order[given, position]) != position))
+    for number in range(tables.spatial_order.shape[1]):
+        given = tables.spatial_order[level, number]
+        if given >= 0:
+            found = found or bool(np.any(lanes(work.stated[tables.spatial_entry[level, number]])))
+            for position in range(work.scratch.order.shape[1]):
+                found = found or bool(np.any(lanes(work.scratch.order[given, position]) != position))
     return found
 
 
 @kernel_part
 def _placed(tables: SparseTables, work: SparseScratch, level: int, b: int) -> int:
-    """Return the first order of a level's unrolled loops that is not the problem's; -1: there is none."""
-    for given in tables.spatial_order[level]:
-        for position in range(work.scratch.order.shape[1] if given >= 0 else 0):
-            if work.scratch.order[given, position, b] != position:
+    """Return the first order of a level's unrolled loops that is stated or not the problem's; -1: there is none."""
+    for number in range(tables.spatial_order.shape[1]):
+        given = tables.spatial_order[level, number]
+        if given >= 0:
+            placed = bool(work.stated[tables.spatial_entry[level, number], b])
+            for position in range(work.scratch.order.shape[1]):
+                placed = placed or work.scratch.order[given, position, b] != position
+            if placed:
                 return int(given)
     return NOTHING
 
@@ -185,6 +228,7 @@ def _add_loops(tables: SparseTables, slots: Ints, work: SparseScratch, level: in
                 d = position if row < 0 else int(scratch.order[row, position, b])
                 if scratch.trips[slot, d, b] > 1.0:
                     work.bit[level, count, b], work.trips[level, count, b] = 1 << d, scratch.trips[slot, d, b]
+                    work.vertical[level, count, b] = tables.vertical[slot]
                     count += 1
     return count
 
@@ -218,7 +262,7 @@ def _add_single_trips(work: SparseScratch, level: int, start: int, count: int, b
         between: place them between other loops by the written order; else outside, innermost dimension first
             as the problem names them.
     """
-    bit, trips, dims = work.bit[level], work.trips[level], len(work.written)
+    bit, trips, vertical, dims = work.bit[level], work.trips[level], work.vertical[level], len(work.written)
     found = 0
     for at in range(start, count):
         found |= bit[at, b]
@@ -234,6 +278,7 @@ def _add_single_trips(work: SparseScratch, level: int, start: int, count: int, b
                     at += 1
             for place in range(count, at, -1):
                 bit[place, b], trips[place, b] = bit[place - 1, b], trips[place - 1, b]
+                vertical[place, b] = vertical[place - 1, b]
             bit[at, b], trips[at, b] = here, 1.0
             count += 1
     return count

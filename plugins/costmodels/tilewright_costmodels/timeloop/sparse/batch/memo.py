@@ -97,6 +97,7 @@ class Memo:
         table, rows = self.table, int(self.table.used[0])
         for row in range(self.computed, rows):
             table.values[row] = self.compute(table.keys[row].tolist())
+            assert not np.isnan(table.values[row, 0]), "the kernel would ask for it again"
         self.computed = rows
         if rows == len(table.keys):
             larger = rows * 2 if rows < MAX_ROWS else rows

@@ -1,4 +1,4 @@
-"""Ranks of compressed formats on the loops of `LANES` mappings; the kernel's form of `formats`."""
+"""Ranks of compressed formats on the loops of `LANES` mappings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,18 @@ from tilewright.compiled import integers, kernel_call, kernel_part, lanes, splat
 from tilewright.mapspace.batch import Bools, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.sparse.batch.loops import begin_at, extend, list_loops, tile_of
+from tilewright_costmodels.timeloop.sparse.batch.notes import (
+    COMPRESSION,
+    DECOMPRESSION,
+    FLATTENED_SUBTILE,
+    MORE_RANKS,
+    OTHER_RANKS,
+    RANK_SHIFT,
+    TOO_FEW_RANKS,
+    TOO_MANY_LOOPS,
+    note,
+    refuse,
+)
 from tilewright_costmodels.timeloop.sparse.batch.tables import SparseScratch, SparseTables
 
 
@@ -31,12 +43,21 @@ def place_all(tables: SparseTables, work: SparseScratch) -> Bools:
                         length, tile = integers(words), lanes(work.tile[level, t])
                     work.inner_length[rank][:] = np.where(kept, length, lanes(work.inner_length[rank]))
                     work.inner_tile[rank][:] = np.where(kept, tile, lanes(work.inner_tile[rank]))
-            inside = kept & (lanes(work.child[level, t]) >= 0)
+            child = lanes(work.child[level, t])
+            inside = kept & (child >= 0)
+            packed, more = inside & compressed, inside & compressed & (ranks > spec.ranks)
             if not spec.compressed:
-                good = good & ~(inside & compressed)
-            good = good & ~(inside & compressed & (ranks > spec.ranks))
+                good = good & ~packed
+            good = good & ~more
             if spec.compressed:
                 good = good & (~inside | compressed | able)
+            if work.reported[0]:
+                place = child + t * len(tables.level)
+                if spec.compressed:
+                    refuse(work, inside & ~compressed & ~able, DECOMPRESSION, place, child, t)
+                else:
+                    refuse(work, packed, COMPRESSION, place, child, t)
+                refuse(work, more, MORE_RANKS, place, child, t)
             ranks = np.where(kept, int(spec.ranks), ranks)
             compressed = np.where(kept, bool(spec.compressed), compressed)
             able = np.where(kept, bool(spec.able), able)
@@ -47,19 +68,26 @@ def place_all(tables: SparseTables, work: SparseScratch) -> Bools:
 def _place(tables: SparseTables, work: SparseScratch, level: int, t: int, inner_ranks: Ints) -> Bools:
     """Write the ranks of one tensor at one level, innermost first. Return whether the format has enough ranks, [B]."""
     spec, child, good = tables.format[level, t], lanes(work.child[level, t]), splat16(True)
+    kept, here = lanes(work.kept[level, t]), splat16(0) + level
+    spot = here + t * len(tables.level)
     pretiled, below = splat16(False), splat16(0)
     if spec.compressed:
         pretiled = (child >= 0) & (lanes(work.inner_words) > 1.0)
         below = np.where(pretiled, np.maximum(inner_ranks, 1), 0)
         good = below <= spec.ranks
+        refuse(work, kept & ~good, TOO_FEW_RANKS, spot, here, t)
         for inner in range(level):
             if not tables.aligned[level, t, inner]:
-                good = good & ~(pretiled & (child == inner))
+                other = pretiled & (child == inner)
+                good = good & ~other
+                refuse(work, kept & other, OTHER_RANKS, spot, here, t)
     if spec.takes_all:
         filled, unmatched, pending = _take_all(tables, work, level, t, pretiled, below)
     else:
         rows = _list_own_loops(tables, work, level, t, pretiled)
         filled, unmatched, pending = _match(tables, work, level, t, rows, below)
+        if not spec.outwards:
+            note(work, level, t, RANK_SHIFT, kept & (filled > 0) & (unmatched > 0))
     first_tile = lanes(work.first_tile)
     for rank in range(spec.ranks):
         # from inside: those of the next level, then those without loops, matched ones, and unmatched ones
@@ -72,6 +100,7 @@ def _place(tables: SparseTables, work: SparseScratch, level: int, t: int, inner_
         given = rank < below
         work.length[level, t, rank][:] = np.where(given, lanes(work.inner_length[rank]), length)
         work.rank_tile[level, t, rank][:] = np.where(given, lanes(work.inner_tile[rank]), tile)
+    refuse(work, kept & pending, TOO_MANY_LOOPS, spot, here, t)
     return good & ~pending
 
 
@@ -191,6 +220,8 @@ def _match(
                 group, matched = np.where(turn, found, group), np.where(turn, matched + 1, matched)
                 begins, pending = begins | turn, pending & ~turn
         failed = failed | pending
+        if spec.outwards:
+            note(work, level, t, FLATTENED_SUBTILE, lanes(work.kept[level, t]) & joins & (matched < room))
         for d in range(len(work.part)):
             if tables.tensor[t].dims >> d & 1:
                 part = np.where(begins, 1.0, lanes(work.part[d]))

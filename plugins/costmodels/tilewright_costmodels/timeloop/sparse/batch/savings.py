@@ -1,4 +1,4 @@
-"""Shares of accesses that gating and skipping save, of `LANES` mappings; the kernel's form of `savings`."""
+"""Gating and skipping: which share of a tensor's accesses falls on empty tiles of its conditions, of `LANES` mappings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from tilewright.mapspace.batch import Bools, Floats, Ints
 from tilewright.mapspace.rules.scratch import words_of
 from tilewright_costmodels.timeloop.sparse.batch.loops import begin_at, extend, list_loops, tile_of
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, look_up
+from tilewright_costmodels.timeloop.sparse.batch.notes import TARGET, refuse
 from tilewright_costmodels.timeloop.sparse.batch.tables import HELD, NOTHING, PIECES, SparseScratch, SparseTables
-from tilewright_costmodels.timeloop.sparse.thinning import GATED, SKIPPED
+from tilewright_costmodels.timeloop.sparse.operations import GATED, SKIPPED
 
 
 @kernel_part
@@ -26,6 +27,7 @@ def save_all(tables: SparseTables, work: SparseScratch, good: Bools, empties: Me
     for at in range(levels):
         for t in range(tensors):
             work.share[at, t][:], work.kind[at, t][:] = splat16(0.0), splat16(0)
+            work.in_space[at, t][:] = splat16(False)
     for action in tables.action:
         best, best_level, best_tensor, best_share = splat16(-1.0), splat16(NOTHING), splat16(NOTHING), splat16(0.0)
         for o in range(action.first, action.last):
@@ -36,6 +38,7 @@ def save_all(tables: SparseTables, work: SparseScratch, good: Bools, empties: Me
                 level = np.where(kept & (at >= action.level), at, level)
                 child = np.where(kept & (at < action.level), at, child)
             good = good & (level >= 0)
+            refuse(work, level < 0, TARGET, splat16(0) + tables.option[o].place, level, t)
             share = _share(tables, work, good, empties, level, child, o)
             worth = splat16(0.0)
             if action.last - action.first > 1:
@@ -88,7 +91,9 @@ def _share(
         if not work.listed[at]:
             list_loops(tables, work, at)
         unrolled, ends = lanes(work.unrolled[at]), lanes(work.ends[at])
-        outermost, fans_outside = level == at, at + 1 < len(work.kind) and bool(tables.level[at + 1].fans)
+        outermost, fans_outside = level == at, splat16(False)
+        if at + 1 < len(work.kind):
+            fans_outside = lanes(work.fans[at + 1])
         for row in range(work.rows[at]):
             bit, trips = lanes(work.bit[at, row]), lanes(work.trips[at, row])
             there, turned = inside & (bit > 0), row < work.turn[at]
@@ -121,7 +126,7 @@ def _share(
             block = np.where(level == at, storage.block / storage.per_word, block)
     kept = splat16(1.0)
     for c in range(last - first):
-        kept = kept * (1.0 - _empty(tables, work, good, empties, tables.condition[first + c], c, size, block, target))
+        kept = kept * (1.0 - _empty(tables, work, good, empties, option, c, size, block, target))
     return 1.0 - kept
 
 
@@ -155,21 +160,26 @@ def _empty(
     work: SparseScratch,
     good: Bools,
     empties: MemoTable,
-    condition: int,
+    option: int,
     c: int,
     size: Floats,
     block: Floats,
     target: Ints,
 ) -> Floats:
-    """Return the probability that the condition's tile is empty, [B]; 0 if the condition has no effect.
+    """Return the probability that the tile of an option's condition `c` is empty, [B]; 0 if the condition has no effect.
 
     Of loops that step both tensors, only what one step covers counts.
     """
+    condition = tables.condition[tables.option[option].first + c]
     dims, needed = len(work.mold), np.ceil(block / (size / lanes(work.product[c])))
     for d in range(dims):
         both, part = lanes(work.both[c, d]), lanes(work.mold[d])
         stepped = both > 0.0
-        work.part[d][:] = np.where(stepped, np.ceil(part / (both / needed)), part)
+        covered = np.ceil(part / (both / needed))
+        if work.reported[0]:
+            narrower = stepped & lanes(work.effective[c]) & (covered < np.ceil(part / both))
+            work.narrowed[option][:] = lanes(work.narrowed[option]) | narrower
+        work.part[d][:] = np.where(stepped, covered, part)
         needed = np.where(stepped, needed / both, needed)
     for d in range(dims):
         part = lanes(work.part[d])

@@ -1,10 +1,11 @@
 """Tables of sparse hardware under a skeleton, and scratch arrays, as the kernel reads them.
 
-Levels are those of `nest.Nest`: 0 is the innermost one.
+Level 0 is the innermost one.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -22,7 +23,7 @@ from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
 from tilewright.schema.sparse import Saving, SparseMemory, TensorFormat
 from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Box, Distribution
-from tilewright_costmodels.timeloop.sparse.thinning import rounded
+from tilewright_costmodels.timeloop.sparse.operations import rounded
 from tilewright_costmodels.timeloop.tables import Tables
 
 NOTHING = -1
@@ -41,7 +42,7 @@ class SparseTables(NamedTuple):
 
     level: Records
     """[L]: `entry` that holds tensors. `slot`, `order`: outermost temporal slot and the row of its loop order, which places
-    temporal loops of one trip. `fans`: has unrolled loops."""
+    temporal loops of one trip. `fans`: has a fanout."""
     unrolled: Ints
     """[L, X]: slots of unrolled loops, innermost first, those along X before those along Y."""
     stepped: Ints
@@ -54,6 +55,12 @@ class SparseTables(NamedTuple):
     """[D]."""
     spatial_order: Ints
     """[L, X]: rows of the orders of unrolled loops, outermost first."""
+    spatial_entry: Ints
+    """[L, X]: entries of these orders."""
+    vertical: Bools
+    """[S]: whether the slot unrolls along Y."""
+    fanout: Ints
+    """[L, 2]: sub-clusters of an instance that exist along X and along Y."""
     slot_order: Ints
     """[S]: row of the order of a slot's loops; -1: the problem's."""
     terms: Terms
@@ -74,7 +81,9 @@ class SparseTables(NamedTuple):
     action: Records
     """[A]: `level`, `skips`, `first` and `last` option; gating before skipping."""
     option: Records
-    """[O]: `tensor`, `first` and `last` condition."""
+    """[O]: `tensor`, `first` and `last` condition. `place` among the options of all actions, those that skip units included."""
+    unit_action: Records
+    """Actions that skip units, innermost first: `level`, `tensor`, `condition`, `place`."""
     condition: Ints
     """Tensors."""
     weighs: bool
@@ -104,6 +113,20 @@ class SparseScratch(NamedTuple):
     """Trips, orders, kept tensors and tiles."""
     ones_outside: Bools
     """[1]: loops of one trip are outside the others of their slot, in the problem's order; else orders place them."""
+    reported: Bools
+    """[1]: note refusals and quirks, and count mappings that do not fit, too."""
+    stated: Bools
+    """[E, B]: whether the entry states the problem's order as that of its unrolled loops."""
+    refused: Ints
+    """[B]: number of the first refusal (see `refusals.refuse`), with its `refused_level`, `refused_tensor` and `refused_tiles`."""
+    refused_level: Ints
+    refused_tensor: Ints
+    refused_tiles: Ints
+    """[2, B]: numbers of a tile and of a fiber (see `base_of`)."""
+    quirks: Ints
+    """[L, T, B]: peculiarities of Timeloop that change figures, as bits (see `quirks`)."""
+    narrowed: Bools
+    """[O, B]: likewise, `second_coiteration` of options."""
     waiting: Bools
     """[B]: mappings to evaluate."""
     missing: Bools
@@ -118,6 +141,8 @@ class SparseScratch(NamedTuple):
     """[L]: whether the loops of the level are listed."""
     rows: Ints
     """[L]: rows of loops in use."""
+    fans: Bools
+    """[L, B]: whether the level has unrolled loops."""
     turn: Ints
     """[L]: first row of temporal loops."""
     unrolled: Ints
@@ -128,6 +153,8 @@ class SparseScratch(NamedTuple):
     """[L, K, B]: dimension of the loop, as a bit; 0: no loop."""
     trips: Floats
     """[L, K, B]."""
+    vertical: Bools
+    """[L, K, B]: whether the loop is unrolled along Y."""
     written: Ints
     """[D]: order of dimensions."""
     units: Floats
@@ -181,7 +208,8 @@ class SparseScratch(NamedTuple):
     wanted: Bools
     """[B]: mappings to look up."""
     found: Floats
-    """[B]: values of the memo."""
+    """[B]: values of the memo; likewise `found_too`."""
+    found_too: Floats
     values: Floats
     """[L, T, V, B]: what tiles hold."""
     share: Floats
@@ -195,6 +223,34 @@ class SparseScratch(NamedTuple):
     metadata: Floats
     """[L, T, R, metadata or payload, action, B]."""
     other_metadata: Floats
+    in_space: Bools
+    """[L, T, B]: whether the action skips units instead of accesses."""
+    dense_x: Floats
+    """[L, B]: units inside the level that mappings unroll over along X; likewise `dense_y`."""
+    dense_y: Floats
+    x: Floats
+    """[L, T, B]: units inside the level with work of the tensor along X, at most; likewise `y`."""
+    y: Floats
+    busy: Floats
+    """[L, T, B]: share of these units that has work, on average."""
+    before_x: Floats
+    """[L, B]: units before a reduction; likewise `before_y`."""
+    before_y: Floats
+    stops: Bools
+    """[L, B]: whether averages of outer levels are not passed on beyond the level."""
+    fiber_key: Ints
+    """[3, B]: keys of fibers."""
+    crowd: Floats
+    """[L, 2, B]: sub-clusters of an instance with work along X and along Y, at most."""
+    instances: Floats
+    """[L, T, B]: instances with work, at most; likewise `average`."""
+    average: Floats
+    energy: Floats
+    """[L, T, B]: pJ of all instances."""
+    computing: Floats
+    """[B]: cycles of computing."""
+    operations: Floats
+    """[3, B]: actual, gated and skipped operations."""
     saved: Floats
     """[T, B]: share of the operations that actions on the tensor save."""
     stepped: Bools
@@ -220,15 +276,18 @@ def work_of(tables: SparseTables, scratch: Scratch) -> SparseScratch:
     conditions = max((int(option.last - option.first) for option in tables.option), default=1)
     rows, pairs = (slots + 2) * dims, (levels, tensors)
     numbers = {
-        "listed": (levels,), "rows": (levels,), "turn": (levels,), "ones_outside": (1,), "written": (dims,),
+        "listed": (levels,), "rows": (levels,), "turn": (levels,), "ones_outside": (1,), "reported": (1,), "written": (dims,),
     }  # fmt: skip
     of_lanes: dict[str, tuple[int, ...]] = {
         "absent": (tensors,), "saved": (tensors,), "key": (*pairs, 2 + 2 * ranks), "empty_key": (2,),
         "values": (*pairs, UNITS + 2 * ranks), "in_use": (memories,), "both": (conditions, dims),
+        "stated": (len(scratch.kept),), "refused_tiles": (2,), "narrowed": (len(tables.option),), "fiber_key": (3,),
+        "crowd": (levels, 2), "operations": (3,),
         **dict.fromkeys(("waiting", "missing", "good", "energy_pj", "cycles", "units", "first_tile"), ()),
-        **dict.fromkeys(("inner_words", "row", "wanted", "found"), ()),
-        **dict.fromkeys(("unrolled", "ends"), (levels,)),
-        **dict.fromkeys(("bit", "trips"), (levels, rows)),
+        **dict.fromkeys(("refused", "refused_level", "refused_tensor", "computing"), ()),
+        **dict.fromkeys(("inner_words", "row", "wanted", "found", "found_too"), ()),
+        **dict.fromkeys(("fans", "unrolled", "ends", "dense_x", "dense_y", "before_x", "before_y", "stops"), (levels,)),
+        **dict.fromkeys(("bit", "trips", "vertical"), (levels, rows)),
         **dict.fromkeys(("mold", "part"), (dims,)),
         **dict.fromkeys(("own_bit", "own_trips", "own_tile"), (levels * rows,)),
         **dict.fromkeys(("length", "rank_tile"), (*pairs, ranks)),
@@ -293,7 +352,7 @@ def sparse_tables(
     tensors, names = problem.tensors, problem.dimension_names
     slot_order = [int(slot["order"]) if slot["ordered"] else NOTHING for slot in dense.hardware.slot]
     rows = {(slot.entry, slot.spatial): number for number, slot in enumerate(slots)}
-    level_rows, unrolled, stepped, spatial = [], [], [], []
+    level_rows, unrolled, stepped, spatial, fanout_rows = [], [], [], [], []
     last = len(skeleton) - 1
     stop = last + 1
     for start, _ in levels:
@@ -302,11 +361,19 @@ def sparse_tables(
         step = rows.get((start + 1, False))
         slot, order = (NOTHING, NOTHING) if step is None else (step, slot_order[step])
         level_rows.append((start, slot, order, bool(fans)))
-        by_axis = sorted(reversed(fans), key=lambda at: fanouts[at].axis == "Y")
+        # as many units as exist along an axis may be in use, so one fanout may be exceeded
+        by_axis = sorted(reversed(fanouts), key=lambda at: fanouts[at].axis == "Y")
         unrolled.append([rows[at, True] for at in by_axis if (at, True) in rows])
         stepped.append([rows[at, False] for at in range(min(stop, last), start, -1) if (at, False) in rows])
-        spatial.append([slot_order[rows[at, True]] for at in fans] if placed else [])
+        spatial.append([(slot_order[rows[at, True]], at) for at in fans] if placed else [])
         stop = start
+    stop = len(architecture.clusters)
+    for _, cluster in levels:
+        here = [each.fanout for each in architecture.clusters[cluster:stop]]
+        fanout_rows.append(
+            [math.prod(fan.size for fan in here if (fan.axis == "Y") == vertical) for vertical in (False, True)]
+        )
+        stop = cluster
     formats = [[format_at(problem, architecture, cluster, t) for t in range(len(tensors))] for _, cluster in levels]
     format_rows, bits, taken = [], [], []
     most = max((len(each.ranks) for row in formats for each in row if each is not None), default=1)
@@ -323,7 +390,7 @@ def sparse_tables(
             bits.append([sparse.metadata.bits_of(rank) for rank in reversed(ranks)] + [(0, 0)] * (most - len(ranks)))
             taken.append([_groups(rank.flatten, names) for rank in ranks])
     shape = len(levels), len(tensors)
-    actions, options, conditions = _actions(problem, architecture, [cluster for _, cluster in levels])
+    actions, options, conditions, unit_actions = _actions(problem, architecture, [cluster for _, cluster in levels])
     weighs = any(last - first > 1 for _, _, first, last in actions)
     storage, prices, conversion = zip(*(_storage(memory) for memory in architecture.memories), strict=True)
     sparse_compute = architecture.compute.sparse
@@ -342,7 +409,18 @@ def sparse_tables(
         ),
         inside=for_kernel(np.array([len(slot_order), *dense.hardware.level["start"][::-1]], np.int64)),
         sizes=dense.rules.sizes,
-        spatial_order=_padded(spatial),
+        spatial_order=_padded([[row for row, _ in each] for each in spatial]),
+        spatial_entry=_padded([[entry for _, entry in each] for each in spatial]),
+        vertical=for_kernel(
+            np.array(
+                [
+                    slot.spatial and architecture.cluster(skeleton.entries[slot.entry].target).fanout.axis == "Y"
+                    for slot in slots
+                ],
+                np.bool_,
+            )
+        ),
+        fanout=for_kernel(np.array(fanout_rows, np.int64)),
         slot_order=for_kernel(np.array(slot_order, np.int64)),
         terms=dense.rules.terms,
         tensor=table(
@@ -380,7 +458,8 @@ def sparse_tables(
         ),
         bits=for_kernel(np.array(bits, np.float64).reshape(*shape, most, 2)),
         action=table(actions, level=int, skips=bool, first=int, last=int),
-        option=table(options, tensor=int, first=int, last=int),
+        option=table(options, tensor=int, first=int, last=int, place=int),
+        unit_action=table(unit_actions, level=int, tensor=int, condition=int, place=int),
         condition=for_kernel(np.array(conditions, np.int64)),
         weighs=weighs,
         memory=for_kernel(dense.hardware.memory_index[::-1]),
@@ -450,22 +529,33 @@ def _aligned(outer: TensorFormat | None, inner: TensorFormat | None) -> bool:
     return ours[: len(theirs)] == theirs
 
 
+Rows = list[tuple[int, ...]]
+
+
 def _actions(
     problem: Problem, architecture: Architecture, clusters: Sequence[int]
-) -> tuple[list[tuple[int, bool, int, int]], list[tuple[int, int, int]], list[int]]:
-    """Return rows of actions, of options, and conditions (see `SparseTables`)."""
+) -> tuple[Rows, Rows, list[int], Rows]:
+    """Return rows of actions, of options, conditions, and rows of actions that skip units (see `SparseTables`)."""
     number = {name: t for t, name in enumerate(problem.tensor_names)}
-    actions, options, conditions = [], list[tuple[int, int, int]](), list[int]()
-    for kind in ("gate", "skip"):
-        for level, saving in _savings(problem, architecture, clusters):
-            if saving.kind == kind:
-                first = len(options)
-                for option in saving.options:
-                    start = len(conditions)
-                    conditions += [number[name] for name in option.when_empty]
-                    options.append((number[option.tensor], start, len(conditions)))
-                actions.append((level, kind == "skip", first, len(options)))
-    return actions, options, conditions
+    rows: dict[str, Rows] = {"gate": [], "skip": [], "skip_units": []}
+    options, conditions = Rows(), list[int]()
+    savings = list(_savings(problem, architecture, clusters))
+    places = list(itertools.accumulate((len(saving.options) for _, saving in savings), initial=0))
+    for kind in rows:
+        for (level, saving), place in zip(savings, places, strict=False):
+            if saving.kind != kind:
+                continue
+            if kind == "skip_units":
+                (option,) = saving.options
+                rows[kind].append((level, number[option.tensor], number[option.when_empty[0]], place))
+                continue
+            first = len(options)
+            for at, option in enumerate(saving.options, place):
+                start = len(conditions)
+                conditions += [number[name] for name in option.when_empty]
+                options.append((number[option.tensor], start, len(conditions), at))
+            rows[kind].append((level, kind == "skip", first, len(options)))
+    return rows["gate"] + rows["skip"], options, conditions, rows["skip_units"]
 
 
 def _savings(problem: Problem, architecture: Architecture, clusters: Sequence[int]) -> Iterator[tuple[int, Saving]]:
@@ -483,7 +573,7 @@ def _storage(memory: Memory) -> tuple[tuple[float, ...], Floats, tuple[float, fl
     fit = math.floor(storage.depth * storage.width_bits / memory.multiple_buffering)
     row = (
         memory.read_energy_pj / memory.block_words,
-        storage.width_bits,
+        storage.width_bits or math.inf,
         math.inf if memory.usable_words is None else fit,
         memory.usable_slices,
         memory.word_bits,

@@ -1,4 +1,4 @@
-"""Accesses and operations of `LANES` mappings on sparse hardware; the kernel's form of `thinning`."""
+"""Accesses and operations of `LANES` mappings on sparse hardware: what formats omit, and what actions save."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from tilewright.compiled import LANES, kernel_call, kernel_part, lanes, splat16
 from tilewright.mapspace.batch import Bools, Floats
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.sparse.batch.memo import MemoTable, look_up
+from tilewright_costmodels.timeloop.sparse.batch.notes import (
+    CONDITIONS,
+    METADATA_NOT_SCALED,
+    METADATA_READS_LOST,
+    NEGATIVE_SAVING,
+    note,
+    refuse,
+)
 from tilewright_costmodels.timeloop.sparse.batch.tables import (
     BITS,
     EXISTS,
@@ -17,7 +25,7 @@ from tilewright_costmodels.timeloop.sparse.batch.tables import (
     SparseScratch,
     SparseTables,
 )
-from tilewright_costmodels.timeloop.sparse.thinning import FILL, READ, UPDATE
+from tilewright_costmodels.timeloop.sparse.operations import FILL, READ, UPDATE, State, perform, rounded, state_of
 
 
 @kernel_part
@@ -86,6 +94,10 @@ def count_accesses(tables: SparseTables, work: SparseScratch, counts: Counts, gr
             data[READ][:] = lanes(counts.reads[group, outer, t])
             data[FILL][:] = lanes(counts.fills[group, outer, t])
             data[UPDATE][:] = lanes(counts.updates[group, outer, t])
+            if not len(tables.unit_action):
+                instances = lanes(counts.instances[group, outer])
+                work.instances[level, t][:] = instances
+                work.average[level, t][:] = instances * lanes(work.values[level, t, EXISTS])
             if ranks > 0:
                 size = lanes(work.words[level, t])
                 omitted = 1.0 - lanes(work.values[level, t, HELD]) / size
@@ -108,6 +120,8 @@ def thin(tables: SparseTables, work: SparseScratch) -> Floats:
             kept, acts = lanes(work.kept[level, t]), lanes(work.kind[level, t]) > 0
             own, inside = tables.format[level, t].ranks, kept & within
             if np.any(inside):
+                if own > 0:
+                    note(work, level, t, METADATA_NOT_SCALED, inside & ~single & (share != 0.0))
                 for action in range(3):
                     _take_off(work.data[level, t, action], share, inside)
                 for kind in range(2 if own > 0 else 0):
@@ -124,15 +138,20 @@ def thin(tables: SparseTables, work: SparseScratch) -> Floats:
                             work.metadata[level, t, rank, kind, READ],
                             work.metadata[level, t, rank, kind, UPDATE],
                         )
+                        note(work, level, t, METADATA_READS_LOST, acts & within & (lanes(reads) != lanes(updates)))
                         reads[:] = np.where(acts & within, lanes(updates), lanes(reads))
-                good = good & ~(acts & (local < 0.0))
-                _save(tables, work, level, t, acts, local)
+                in_time = acts & ~lanes(work.in_space[level, t])
+                good = good & ~(in_time & (local < 0.0))
+                if work.reported[0]:
+                    place = splat16(len(tables.level) * (t + 1) - level)
+                    refuse(work, in_time & (local < 0.0), NEGATIVE_SAVING, place, splat16(0) + level, t)
+                _save(tables, work, level, t, in_time, local)
                 share, single = np.where(acts, lanes(work.share[level, t]), share), np.where(acts, own == 1, single)
                 within = within | acts
         saved = splat16(0.0)
         if not tables.tensor[t].is_output:
             operations = np.where(within, operations - np.floor(operations * share), operations)
-            saved = np.where(within, np.floor(share * 1e6 + 0.5) / 1e6, 0.0)  # `thinning.rounded`
+            saved = np.where(within, rounded(share), 0.0)
         work.saved[t][:] = saved
     return np.where(good, operations, -1.0)
 
@@ -166,27 +185,19 @@ def _save(tables: SparseTables, work: SparseScratch, level: int, t: int, acts: B
 
 
 @kernel_part
-def operate(tables: SparseTables, work: SparseScratch, operations: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return (actual, gated, skipped) operations, [B]; actual ones are -1 if actions save more than there are zeros."""
+def operate(tables: SparseTables, work: SparseScratch, operations: Floats) -> Bools:
+    """Write (actual, gated, skipped) operations. Return whether there are as many zeros as actions save, [B]."""
     compute = tables.compute[0]
-    a, a_zero, a_absent = _operand(tables, work, compute.first, compute.second)
-    b, b_zero, b_absent = _operand(tables, work, compute.second, compute.first)
-    # in Timeloop's order, so that sums round alike
-    zero, lone = operations * (a * b_zero + a_zero * b), operations * (a * b_absent + a_absent * b)
-    both, mixed = operations * (a_zero * b_zero), operations * (a_zero * b_absent + a_absent * b_zero)
-    gated = splat16(0.0)
-    if compute.gate:
-        gated = zero + both if compute.skip else zero + lone + both + mixed
-    gates, skips = np.floor(gated), np.floor(lone + mixed) if compute.skip else splat16(0.0)
-    nothing = np.floor(operations * (a_absent * b_absent))
-    return np.where((a < 0.0) | (b < 0.0), -1.0, operations - gates - skips - nothing), gates, skips
+    first, good = _operand(tables, work, compute.first, compute.second, 0)
+    second, also = _operand(tables, work, compute.second, compute.first, 1)
+    actual, gated, skipped = perform(operations, first, second, bool(compute.gate), bool(compute.skip))
+    work.operations[0][:], work.operations[1][:], work.operations[2][:] = actual, gated, skipped
+    return good & also
 
 
 @kernel_part
-def _operand(tables: SparseTables, work: SparseScratch, t: int, other: int) -> tuple[Floats, Floats, Floats]:
-    """Return the shares of an operand's values that are nonzero, zero, and absent; -1 first if there are none such."""
-    left, expected = 1.0 - lanes(work.saved[other]), tables.tensor[t].expected
-    nonzero = np.where(left > 0.0, expected / left, np.inf)
-    possible, nonzero = nonzero <= 1.0 + 1e-5, np.minimum(nonzero, 1.0)
-    zero, absent = 1.0 - nonzero, lanes(work.absent[t])
-    return np.where(possible, nonzero, -1.0), np.where(absent, 0.0, zero), np.where(absent, zero, 0.0)
+def _operand(tables: SparseTables, work: SparseScratch, t: int, other: int, place: int) -> tuple[State, Bools]:
+    """Return the shares of an operand's values that are nonzero, zero, and absent, and whether there are as many zeros."""
+    state, possible = state_of(tables.tensor[t].expected, lanes(work.saved[other]), lanes(work.absent[t]))
+    refuse(work, ~possible, CONDITIONS, splat16(place), splat16(0), t)
+    return state, possible
