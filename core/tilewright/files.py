@@ -18,6 +18,8 @@ from weakref import WeakValueDictionary
 
 from tilewright.errors import InputError, OutputError
 
+MAX_EXAMPLES = 2
+"""Maximum number of files of a folder that a message names."""
 MAX_BYTES = 2 * 2**20
 """Maximum size of a document in bytes; larger ones would take seconds to read."""
 MAX_TEXT = 10_000
@@ -102,7 +104,8 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
         if member is not None:
             message = f"{whole} is read as a whole: it has no layers, so '{member}' is not one"
             raise InputError(message, hint=f"give {whole}") from None
-        raise InputError(f"{path} is {'a folder' if os.path.isdir(path) else 'not a path'}; expected a file") from None
+        kind = "a folder" if os.path.isdir(path) else "not a path"
+        raise InputError(f"{path} is {kind}; expected a file{_examples(path)}") from None
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:  # the name contains a NUL
@@ -112,6 +115,15 @@ def read_bytes(path: str | os.PathLike[str], most: int = MAX_BYTES) -> bytes:
     if len(data) > most:
         raise InputError(f"{path} is too large: the limit is {most:,} bytes")
     return data
+
+
+def _examples(folder: str | os.PathLike[str]) -> str:
+    """Return `, such as 'a/b'` with the first files of a folder, or an empty text if it has none."""
+    try:
+        paths = sorted(entry.path for entry in os.scandir(folder) if entry.is_file())[:MAX_EXAMPLES]
+    except OSError:
+        paths = []
+    return f", such as {' or '.join(repr(path) for path in paths)}" if paths else ""
 
 
 def _kind(mode: int) -> str:

@@ -21,12 +21,13 @@ def test_every_fault_of_a_file_is_told() -> None:
     text = str(caught.value)
     for part in (
         "read_energy_pj",
-        "'write_energy_pj' is missing",
+        "'write_energy_pj' is missing; give it, or 'component'",
         "fanout.size",
         "fanout.axis",
         "'compute' is missing",
     ):
         assert part in text
+    assert "'compute' is missing;" not in text
 
 
 @pytest.mark.parametrize(

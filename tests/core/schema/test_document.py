@@ -213,6 +213,8 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
         read_document(tmp_path)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="is a folder; expected a file, such as '.*binary'"):
+        read_document(tmp_path)
     with pytest.raises(InputError, match="cannot read"):
         read_document(tmp_path / "binary")
     with (tmp_path / "huge").open("wb") as file:

@@ -291,7 +291,7 @@ def fuse_network(workload: Sources, arch: Sources, **settings: Unpack[MapSetting
         OutputError: The folder cannot be written to.
     """
     network, plan = _prepared(workload, arch, settings)
-    files = folder_of(settings, plan.workload, [("fusion", network.configuration)])
+    files = folder_of(settings, plan.workload, [("fusion", network.configuration)], fused=True)
     if files is not None:
         files.clear()
     gain = gain_of(network)

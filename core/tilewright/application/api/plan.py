@@ -345,7 +345,11 @@ def _mappable(workload: Workload) -> Workload:
 
 
 def folder_of(
-    settings: Settings, workload: Workload, points: Sequence[tuple[str, RunConfiguration | None]]
+    settings: Settings,
+    workload: Workload,
+    points: Sequence[tuple[str, RunConfiguration | None]],
+    *,
+    fused: bool = False,
 ) -> RunFolder | None:
     """Return the folder for the files of this run. `points` are names and configurations of its searches.
 
@@ -358,7 +362,7 @@ def folder_of(
     if settings["folder"] is None:
         return None
     folder = RunFolder(settings["folder"])
-    acquire(folder, workload, points, resume=settings["resume"], force=settings["force"])
+    acquire(folder, workload, points, fused=fused, resume=settings["resume"], force=settings["force"])
     return folder
 
 

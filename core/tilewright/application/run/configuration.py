@@ -147,14 +147,16 @@ def acquire(
     workload: Workload,
     points: Sequence[tuple[str, RunConfiguration | None]],
     *,
+    fused: bool = False,
     resume: bool = False,
     force: bool = False,
 ) -> None:
     """Acquire a folder for the run of these searches for each layer of the workload.
 
-    See `RunFolder.acquire`.
+    See `RunFolder.acquire`. A fused network is other work than its layers.
     """
-    content = of_data([(layer.name, layer.problem.content_key) for layer in workload.layers])
+    layers = [(layer.name, layer.problem.content_key) for layer in workload.layers]
+    content = of_data([layers, "fused"] if fused else layers)
     searches = [(name, None if point is None else point.data) for name, point in points]
     names = ", ".join(dict.fromkeys(name for name, _ in points))
     run = of_data([content, searches])

@@ -25,7 +25,7 @@ from tilewright.schema.document.reading import (
     parse_document,
     read_document,
 )
-from tilewright.schema.document.suggestions import suggestion, unknown_key
+from tilewright.schema.document.suggestions import missing_key, suggestion, unknown_key
 from tilewright.values import MisplacedError, Model, plainly
 
 __all__ = [
@@ -197,7 +197,7 @@ def _describe(fault: Any, model: type[BaseModel], document: Document) -> tuple[L
         context = fault["ctx"]
         message = f"{context['discriminator']}: expected one of {context['expected_tags']} (found '{context['tag']}')"
     elif kind == "missing":
-        message = f"'{fault['loc'][-1]}' is missing"
+        message = missing_key(fault["loc"][-1], path, model)
     elif kind in _SHAPES:
         value = fault["input"]
         shape = "a list" if isinstance(value, list) else "keys and values" if isinstance(value, dict) else repr(value)

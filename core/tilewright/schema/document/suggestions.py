@@ -52,6 +52,15 @@ def unknown_key(path: Path_, data: Any, model: type[BaseModel]) -> str:
     return f"unknown key '{key}'" + (near or (f"; expected one of {', '.join(rest)}" if rest else ""))
 
 
+def missing_key(key: str | int, path: Path_, model: type[BaseModel]) -> str:
+    """Return the message about a key that is missing at a path, and what may replace it.
+
+    Energies are estimated from a component.
+    """
+    estimated = "energy" in str(key) and any("component" in part for part in _parts_at(path, model))
+    return f"'{key}' is missing" + ("; give it, or 'component' with what the part is built from" if estimated else "")
+
+
 def _joined(names: list[str]) -> str:
     *others, last = [f"'{name}'" for name in names]
     return f"{', '.join(others)} or {last}" if others else last

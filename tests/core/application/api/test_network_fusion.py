@@ -9,7 +9,7 @@ import pytest
 import tilewright as tw
 from support.certificates import with_parts
 from support.products import products
-from tilewright.errors import CallError, NotConformableError
+from tilewright.errors import CallError, InputError, NotConformableError
 
 M, SIZES = 16, (8, 32, 8)
 
@@ -26,6 +26,17 @@ def test_a_result_that_fits_stays_and_the_saving_is_at_most_the_gain() -> None:
     assert report.energy_pj == pytest.approx(found.energy_pj, rel=1e-9)
     gain = tw.fusion_gain(products(M, SIZES), "eyeriss", objective="energy", progress=False)
     assert gain == found.gain and gain.rows()[0]["gain"] == gain.gain
+
+
+def test_a_folder_of_the_unfused_network_is_refused(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"progress": False, "folder": tmp_path, "objective": "energy"}
+    tw.map(products(M, SIZES), "eyeriss", mapper="random", evaluations=20, cache=False, **settings)
+    files = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(InputError, match="contains files of another run"):
+        tw.fuse_network(products(M, SIZES), "eyeriss", **settings)
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    tw.fuse_network(products(M, SIZES), "eyeriss", force=True, **settings)
+    assert (tmp_path / "network.json").exists() and not (tmp_path / "report.html").exists()
 
 
 def test_results_that_do_not_fit_go_out() -> None:
