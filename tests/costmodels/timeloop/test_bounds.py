@@ -88,6 +88,21 @@ def test_bounds_are_worth_having_and_tighten() -> None:
     assert share[0] > 0.3 and share[-1] == 1 and share == sorted(share)
 
 
+def test_bounds_are_in_the_unit_of_the_energies() -> None:
+    problem, data = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY).to_data()
+    found = list[list[float]]()
+    for factor in (1.0, 2.0**-20):
+        for each in [memory for cluster in data["clusters"] for memory in cluster["memories"]]:
+            each |= {name: each[name] * factor for name in ("read_energy_pj", "write_energy_pj")}
+        data["compute"]["energy_per_operation_pj"] *= factor
+        architecture = Architecture.model_validate(data)
+        batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 100).batch()
+        evaluator = TimeloopModel(TimeloopOptions()).dense(problem, architecture)
+        bounds = [evaluator.bound(batch, entries).energy_pj for entries in range(1, len(batch.skeleton) + 1)]
+        found.append((np.array(bounds) / factor).ravel().tolist())
+    assert found[0] == found[1]
+
+
 def test_no_completion_of_what_does_not_fit_is_valid() -> None:
     problem, architecture = Problem.from_yaml(GEMM), Architecture.from_yaml(ARRAY)
     batch = MapSpace.of(problem, architecture, rules=None).sample(np.random.default_rng(0), 500).batch()
