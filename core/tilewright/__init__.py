@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.mapper import Budget
     from tilewright.plugin.registry import Registry, installed
     from tilewright.plugin.result import Result
+    from tilewright.reports import Report
     from tilewright.schema.architecture import Architecture
     from tilewright.schema.constraints import Constraints
     from tilewright.schema.group import GroupMapping
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
     from tilewright.schema.mapping import Mapping
     from tilewright.schema.problem import Problem
-    from tilewright.schema.report import Report
     from tilewright.schema.workload import Workload
     from tilewright.version import __version__
 

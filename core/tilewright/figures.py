@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewright.tables import Cell, Column, Shown, quantity
+from tilewright.formats import quantity
+from tilewright.tables import Cell, Column, Shown
 
 
 @dataclass(frozen=True)

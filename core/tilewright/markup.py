@@ -19,6 +19,18 @@ def rendered(package: str, template: str, **contents: Any) -> str:
     return _environment(package).get_template(template).render(contents)
 
 
+def preformatted(text: str) -> str:
+    """Return a text as HTML that keeps its line breaks."""
+    return rendered("tilewright", "text.html.jinja", text=text)
+
+
+class Printed:
+    """Value whose text keeps its line breaks in notebooks."""
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
 @cache
 def _environment(package: str) -> jinja2.Environment:
     import jinja2  # most commands write no HTML

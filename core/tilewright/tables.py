@@ -21,16 +21,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tilewright.errors import InputError, printable
-from tilewright.markup import rendered
+from tilewright.formats import Form
+from tilewright.markup import preformatted, rendered
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Cell = str | int | float | None
 """Cell of a table: text, a number that its column formats, or None, shown as `-`."""
-PREFIXES = ("p", "n", "u", "m", "", "k", "M", "G", "T")
-SCALED = {"pJ": "J", "pJ x cycles": "J x cycles", "ps": "s"}
-"""Units that may get a prefix, with the base unit behind the prefix."""
 WRAPPED = 20
 """Minimum width of a wrapped column."""
 
@@ -113,7 +111,11 @@ class Table:
         """Return the unit of each column and the texts of each row."""
         forms = [self._form(index) for index in range(len(self.columns))]
         return [form.unit for form in forms], [
-            [form.text(cell) for form, cell in zip(forms, row, strict=True)] for row in self.rows
+            [
+                printable(cell) if isinstance(cell, str) else form.text(cell)
+                for form, cell in zip(forms, row, strict=True)
+            ]
+            for row in self.rows
         ]
 
     def lines(self, width: int | None, bold: Callable[[str], str] = str) -> list[str]:
@@ -185,7 +187,7 @@ class Table:
             lines.append("  ".join(padded).rstrip())
         return lines
 
-    def _form(self, index: int) -> _Form:
+    def _form(self, index: int) -> Form:
         column = self.columns[index]
         alike = [
             at for at, other in enumerate(self.columns) if at == index or (column.like and other.like == column.like)
@@ -196,62 +198,7 @@ class Table:
             for at in alike
             if isinstance(cell := row[at], int | float) and math.isfinite(cell)
         ]
-        return _Form.of(numbers, column.unit, column.decimals)
-
-
-@dataclass(frozen=True)
-class _Form:
-    """Number format: divide by `step`, and write with `unit` and `decimals`."""
-
-    step: float
-    unit: str
-    decimals: int
-
-    @classmethod
-    def of(cls, numbers: Sequence[int | float], unit: str, decimals: int | None = None) -> _Form:
-        sizes = [abs(number) for number in numbers if number]
-        least, most = min(sizes, default=1), max(sizes, default=1)
-        power = 0
-        if unit in SCALED:
-            while power < len(PREFIXES) - 1 and (least >= 1000 ** (power + 1) or most >= 1e9 * 1000**power):
-                power += 1
-            unit = PREFIXES[power] + SCALED[unit]
-        step = 1000.0**power
-        if decimals is None:
-            whole = power == 0 and all(number == int(number) for number in numbers)
-            decimals = 0 if whole else max(0, min(3, 3 - math.floor(math.log10(least) - 3 * power)))
-        return cls(step, unit, decimals)
-
-    def text(self, cell: Cell) -> str:
-        if isinstance(cell, str):
-            return printable(cell)
-        if cell is None or not math.isfinite(cell):
-            return "-"
-        value = cell if self.step == 1 else cell / self.step
-        text = f"{value:,.{self.decimals}f}"
-        return f"<{10.0**-self.decimals:.{self.decimals}f}" if value > 0 and not text.strip("0.") else text
-
-
-def common_unit(values: Sequence[int | float], unit: str) -> tuple[float, str]:
-    """Return the factor and name of the unit in which a column shows the values.
-
-    >>> common_unit([4.2e6, 1e9], "pJ")
-    (1000000.0, 'uJ')
-    """
-    form = _Form.of(values, unit)
-    return form.step, form.unit
-
-
-def quantity(value: float | None, unit: str) -> str:
-    """Return a number with its unit, for a line of text.
-
-    >>> quantity(210_300_000.0, "pJ"), quantity(221778, "cycles"), quantity(None, "pJ")
-    ('210.3 uJ', '221,778 cycles', '-')
-    """
-    if value is None or not math.isfinite(value):
-        return "-"
-    form = _Form.of([value], unit)
-    return f"{form.text(value)} {form.unit}".rstrip()
+        return Form.of(numbers, column.unit, column.decimals)
 
 
 class Tabular:
@@ -285,13 +232,6 @@ class Tabular:
         groups = itertools.groupby(self.tables(), lambda part: isinstance(part, str))
         parts = [["\n".join(map(str, group))] if lines else list(group) for lines, group in groups]
         return "\n".join(as_html(part) for group in parts for part in group if part)
-
-
-class Printed:
-    """Value whose text keeps its line breaks in notebooks."""
-
-    def _repr_html_(self) -> str:
-        return as_html(str(self))
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
@@ -340,7 +280,7 @@ def as_text(parts: Sequence[Table | str], width: int | None, bold: Callable[[str
 def as_html(part: Table | str) -> str:
     """Return one table or line as HTML."""
     if isinstance(part, str):
-        return rendered("tilewright", "text.html.jinja", text=part)
+        return preformatted(part)
     units, rows = part.written()
     return rendered(
         "tilewright",
@@ -349,16 +289,3 @@ def as_html(part: Table | str) -> str:
         columns=list(zip(part.columns, units, strict=True)),
         rows=rows,
     )
-
-
-def figure(value: float | None, digits: int = 4) -> str:
-    """Return a number for a line of text: in full if it is short, otherwise with an exponent.
-
-    >>> figure(12345), figure(0.25), figure(3.03128357e16), figure(None)
-    ('12,345', '0.25', '3.031e+16', '-')
-    """
-    if value is None or math.isinf(value) or math.isnan(value):
-        return "-"
-    if value == int(value) and abs(value) < 1e8:
-        return f"{int(value):,}"
-    return f"{value:.{digits}g}"

@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilewright.errors import InputError
-from tilewright.tables import SIZES, Cell, Column, Table, Tabular, csv_text, numbers, quantity
+from tilewright.tables import SIZES, Cell, Column, Table, Tabular, csv_text, numbers
 
 
 class Two(Tabular):
@@ -89,13 +88,6 @@ def test_sizes_are_wrapped_after_other_columns_are_omitted() -> None:
     assert "sizes" not in table.lines(20)[0]
 
 
-def test_numbers_in_lines() -> None:
-    assert [quantity(value, "pJ x cycles") for value in (12, 12_000, 3.2e16)] == [
-        "12 pJ x cycles", "12.00 nJ x cycles", "32.00 kJ x cycles",
-    ]  # fmt: skip
-    assert (quantity(0.25, ""), quantity(None, "pJ"), quantity(1234567, "cycles")) == ("0.250", "-", "1,234,567 cycles")
-
-
 CELLS = st.one_of(st.none(), st.integers(-(10**15), 10**15), st.floats(-1e22, 1e22), st.just("-"))
 
 
@@ -120,17 +112,6 @@ def test_narrow_terminals_lose_columns_and_nothing_else(rows: list[tuple[Cell, .
     for line, whole in zip(narrow, everything, strict=True):
         words = iter(whole.split())
         assert all(word in words for word in line.split())
-
-
-@given(st.floats(1e-3, 1e20), st.sampled_from(["", "pJ", "pJ x cycles"]))
-def test_a_number_is_read_back(value: float, unit: str) -> None:
-    text = quantity(value, unit)
-    found = re.fullmatch(r"([\d,]+(?:\.\d+)?)(?: ([pnumkMGT]?)J.*)?", text)
-
-    assert found is not None
-    step = {"p": 1.0, "n": 1e3, "u": 1e6, "m": 1e9, "": 1e12, "k": 1e15, "M": 1e18, "G": 1e21, "T": 1e24}
-    read = float(found[1].replace(",", "")) * (step[found[2]] if unit else 1.0)
-    assert read == pytest.approx(value, rel=5e-4, abs=5e-4)
 
 
 def test_long_texts_take_several_lines_in_a_terminal_and_one_in_a_pipe() -> None:

@@ -9,10 +9,10 @@ from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.attribute import attributes_of
 from tilewright.schema.density import Density
-from tilewright.schema.report import Report
 
 NAMES = sorted(registration.name for registration in installed().of_kind(CostModelSpec))
 DESCRIPTIONS = {"technology", "word_bits", "operands"}

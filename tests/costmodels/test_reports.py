@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support import fake_timeloop
 from support.maestro_mappings import cases as directive_cases
 from tilewright.application.run.evaluation import build_model, evaluate
+from tilewright.reports import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Limit, NetworkReport, Report, TensorCounts, overlapping
 from tilewright.tables import as_text
 from tilewright.testing.strategies import architectures, mappings, problems
 

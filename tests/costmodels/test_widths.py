@@ -10,11 +10,11 @@ from tilewright.application.run.evaluation import bind, build_model, evaluate
 from tilewright.errors import NotConformableError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 
 COUNTING = ("timeloop", "oracle")

@@ -18,10 +18,10 @@ from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, problems
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.model import OracleModel

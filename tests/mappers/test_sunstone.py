@@ -17,10 +17,10 @@ from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Result
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES, Sample
 from tilewright_mappers.sunstone.moves import choices_of_order
 from tilewright_mappers.sunstone.small_spaces import enumerate_small_space

@@ -22,7 +22,7 @@ from random import Random
 from support.ragged import Case, drawn
 from support.traits import Walk, used
 from tilewright.application.run.differences import Difference, differences
-from tilewright.schema.report import Report
+from tilewright.reports import Report
 from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.approximations import OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel

@@ -20,8 +20,8 @@ from support.tally import tally
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.errors import TilewrightError
 from tilewright.mapspace.group_legality import group_legality, is_padded, keeps_halo
+from tilewright.reports import Report
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Report
 
 TIMELOOP, ORACLE = build_model("timeloop", {"link_transfers": False}), build_model("oracle")
 

@@ -10,7 +10,7 @@ from support.command import Command
 from tilewright.application.conversion.conversion import write_files
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import Adapter, InputSet
-from tilewright.schema.report import Report
+from tilewright.reports import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 

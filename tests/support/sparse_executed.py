@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.sparse_triples import Triple, drawn
+from tilewright.reports import Report
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.oracle.result import Words, inside
 from tilewright_costmodels.oracle.sparse.execution import UPDATE, Executor, KeptTensor, Key, SparseRun

@@ -16,9 +16,9 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.looporders import Prefix, ordering_trie, reuse_maximal
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Report
 
 Extents = NDArray[np.float64]
 

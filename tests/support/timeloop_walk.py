@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 
+from tilewright.reports import Delivery, LevelReport, NetworkReport, Report, TensorCounts
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Delivery, LevelReport, NetworkReport, Report, TensorCounts
 
 Vector = tuple[int, ...]
 

@@ -18,8 +18,8 @@ import numpy as np
 from support.ragged import Case
 from tilewright.application.run.differences import Difference
 from tilewright.plugin.route import Route
+from tilewright.reports import Report
 from tilewright.schema.mapping import Loop
-from tilewright.schema.report import Report
 from tilewright_costmodels.oracle.trace import OperationTrace, trace_operations
 
 ROUNDING = 1

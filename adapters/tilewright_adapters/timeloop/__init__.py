@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from tilewright.errors import InputError, NotConformableError, Verdict
 from tilewright.plugin.adapter import InputSet, RecordedFigure
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, parse_document, validate
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_adapters import TimeloopFiles, sidecar
 from tilewright_adapters.timeloop.attributes import V3, V4
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown

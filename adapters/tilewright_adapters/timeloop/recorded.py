@@ -19,10 +19,10 @@ from tilewright.errors import InputError, Location, Reason
 from tilewright.files import read_text
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.prices import access_pj, charged, port_cycles, port_time, price_of, prices_of
+from tilewright.reports import LevelReport, NetworkReport, Report, SparseCounts, TensorCounts
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import LevelReport, NetworkReport, Report, SparseCounts, TensorCounts
 from tilewright_adapters.timeloop import sparse_causes
 from tilewright_adapters.timeloop.reading.clusters import dearest_energies
 from tilewright_adapters.timeloop.reading.sparse import ignored_groups

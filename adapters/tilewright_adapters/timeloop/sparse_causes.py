@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tilewright.errors import Reason
 from tilewright.prices.sparse import data_pj, data_prices, metadata_pj
+from tilewright.reports import AccessCounts, TensorCounts
 from tilewright.schema.architecture import Memory
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import AccessCounts, TensorCounts
 from tilewright.schema.sparse import SparseMemory
 
 ROUNDING = Reason(

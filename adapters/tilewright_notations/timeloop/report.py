@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping as MappingOf
 from typing import Any
 
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem
-from tilewright.schema.report import (
+from tilewright.reports import (
     AccessCounts,
     LevelReport,
     Limit,
@@ -23,6 +19,10 @@ from tilewright.schema.report import (
     TensorCounts,
     overlapping,
 )
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem
 from tilewright_notations.timeloop.stats import (
     Section,
     Stats,

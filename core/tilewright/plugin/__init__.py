@@ -68,17 +68,7 @@ if TYPE_CHECKING:
         tensor_pj,
         value_pj,
     )
-    from tilewright.schema.alternative import Alternative, Movement
-    from tilewright.schema.architecture import Cluster, Memory
-    from tilewright.schema.density import Density, Nonzeros
-    from tilewright.schema.frozen import FrozenDict
-    from tilewright.schema.group import GroupMapping
-    from tilewright.schema.mapping import Entry, Loop
-    from tilewright.schema.objective import Objective
-    from tilewright.schema.origin import Origin
-    from tilewright.schema.problem import Tensor
-    from tilewright.schema.read import Index, Read
-    from tilewright.schema.report import (
+    from tilewright.reports import (
         AccessCounts,
         Delivery,
         Execution,
@@ -92,6 +82,16 @@ if TYPE_CHECKING:
         TensorCounts,
         overlapping,
     )
+    from tilewright.schema.alternative import Alternative, Movement
+    from tilewright.schema.architecture import Cluster, Memory
+    from tilewright.schema.density import Density, Nonzeros
+    from tilewright.schema.frozen import FrozenDict
+    from tilewright.schema.group import GroupMapping
+    from tilewright.schema.mapping import Entry, Loop
+    from tilewright.schema.objective import Objective
+    from tilewright.schema.origin import Origin
+    from tilewright.schema.problem import Tensor
+    from tilewright.schema.read import Index, Read
     from tilewright.schema.sparse import (
         MetadataStorage,
         RankFormat,

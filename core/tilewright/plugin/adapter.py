@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 from tilewright.errors import Reason, Verdict
 from tilewright.plugin.edges import Edges
 from tilewright.plugin.program import Program
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.attribute import attributes_of
 from tilewright.schema.constraints import Constraints
@@ -18,7 +19,6 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 
 SIDECAR = "tilewright.yaml"
 """Name of the file that holds what the other tool's files cannot express."""

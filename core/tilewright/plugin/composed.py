@@ -18,10 +18,10 @@ from tilewright.plugin.counts import AccessBatch, CountingEvaluator
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.prices import more_leaked_pj
+from tilewright.reports import Limit, LimitAction, Report, overlapping
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Limit, LimitAction, Report, overlapping
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilewright.prices import leakage_pj
+from tilewright.reports import Accesses, InstanceCounts, LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Accesses, InstanceCounts, LevelReport, Limit, Report, TensorCounts, overlapping
 
 
 @dataclass(frozen=True)

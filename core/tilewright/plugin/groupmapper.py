@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from tilewright.reports import Report
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import ENERGY, Objective
-from tilewright.schema.report import Report
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from itertools import pairwise, product
 from operator import attrgetter
 from typing import Literal
 
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Loop, Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Report
 
 Action = Literal["reads", "fills", "updates"]
 ACTIONS: tuple[Action, ...] = ("reads", "fills", "updates")

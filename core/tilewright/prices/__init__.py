@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright.compiled import Records, kernel_part, table
+from tilewright.reports import Limit
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Limit
 
 Number = Any
 """A number, an array or lanes; a function returns what NumPy's operators return for its arguments."""

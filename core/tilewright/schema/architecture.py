@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import AfterValidator, Field, model_validator
 
 from tilewright.errors import InputError
+from tilewright.formats import figure
 from tilewright.schema import attribute
 from tilewright.schema.component import Component, Estimated, outdated
 from tilewright.schema.document import FileModel
@@ -25,7 +26,6 @@ from tilewright.schema.problem import Name, Problem, Role, Tensor
 from tilewright.schema.quantities import Area, Count, Energy, Rate, Words
 from tilewright.schema.replace import ValuePath, paths_below, replaced
 from tilewright.schema.sparse import SparseCompute, SparseMemory
-from tilewright.tables import figure
 from tilewright.values import MisplacedError, Model
 
 N = TypeVar("N", float, "Counter[int]")

@@ -16,7 +16,6 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Name, Problem
 from tilewright.schema.read import Read
-from tilewright.tables import Column, Table, numbers
 from tilewright.values import MisplacedError, Model
 
 if TYPE_CHECKING:
@@ -325,19 +324,3 @@ def costed_graph(workload: Workload, costs: Mapping[str, Any]) -> nx.DiGraph[str
         if cost is not None and cost.energy_pj is not None:
             graph.nodes[layer.name].update(energy_pj=cost.energy_pj * layer.count, cycles=cost.cycles * layer.count)
     return graph
-
-
-def graph_table(graph: nx.DiGraph[str]) -> Table:
-    """Return a table of a mapped network's layers in execution order, with energies and inputs."""
-    table = Table(
-        "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
-        numbers("energy", "pJ"), numbers("% of energy", decimals=1), numbers("cycles", rank=1), title=graph.name,
-    )  # fmt: skip
-    whole = graph.graph["content"] == "network"
-    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True)) if whole else None
-    for name, node in graph.nodes(data=True):
-        energy = node.get("energy_pj")
-        share = 100 * energy / total if energy and total else None
-        before = ", ".join(graph.predecessors(name)) or "-"
-        table.add_row(name, before, node["count"], node["macs"] * node["count"], energy, share, node.get("cycles"))
-    return table

@@ -11,10 +11,10 @@ from tilewright.mapspace.legality import legal, legality
 from tilewright.mapspace.rules.tables import rules_of
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Report
 
 
 class PlainModel:

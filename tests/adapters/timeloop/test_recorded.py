@@ -10,7 +10,7 @@ from support.recorded.timeloop import cases
 from support.timeloop_walk import Children, Flow, Piece, Temporal, Vector, Walker, minus, walk, whole_box, without
 from tilewright.errors import InputError
 from tilewright.plugin.adapter import InputSet, RecordedFigure
-from tilewright.schema.report import Report
+from tilewright.reports import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_adapters.timeloop.recorded import LINKS, _Comparison
 from tilewright_costmodels import TimeloopOptions

@@ -20,9 +20,9 @@ from support import DATA
 from support.recorded.exercises import Run
 from tilewright.errors import InputError, UnsupportedError
 from tilewright.plugin.adapter import InputSet, RecordedFigure
+from tilewright.reports import Report
 from tilewright.schema.density import Density
 from tilewright.schema.document import parse_document
-from tilewright.schema.report import Report
 from tilewright.schema.sparse import MetadataStorage, RankFormat, Saving, SparseCompute, TensorFormat
 from tilewright.testing.strategies import architectures, mappings, problems, sparse
 from tilewright_adapters import TimeloopFiles

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tilewright.errors import InputError
+from tilewright.reports import AccessCounts, LevelReport, Report, SparseCounts, TensorCounts
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.density import MAX_WORDS, Density
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import AccessCounts, LevelReport, Report, SparseCounts, TensorCounts
 from tilewright.schema.sparse import MetadataStorage, RankFormat, Saving
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.workload import Workload

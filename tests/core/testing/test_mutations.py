@@ -16,8 +16,8 @@ from tilewright.plugin.counts import AccessBatch
 from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright.plugin.registry import Registration
 from tilewright.plugin.specs import CostModelSpec, MapperSpec, PluginSpec
+from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Report
 from tilewright.testing import cases
 from tilewright.testing.reference import PlainEvaluator, PlainModel
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from support.maestro_mappings import Case, cases, layers
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions, OracleOptions
 from tilewright_costmodels.maestro.consistency import words_needed
 from tilewright_costmodels.maestro.model import MaestroModel

@@ -15,12 +15,12 @@ from support.profiles import scaled
 from tilewright.errors import InputError
 from tilewright.mapspace.group_legality import group_legality
 from tilewright.mapspace.legality import backing_warnings, legality
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import parse_document, validate
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.accelforge import AccelForgeAdapter
 from tilewright_costmodels import OracleOptions

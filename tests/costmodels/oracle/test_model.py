@@ -11,11 +11,11 @@ from tilewright.application.run.differences import cost_differences, differences
 from tilewright.application.run.evaluation import build_model
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.legality import legality
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.approximations import HOLES, OF_TIMELOOP

@@ -10,10 +10,10 @@ import pytest
 
 from support.recorded.timeloop import FOLDER, Case, Figures, Rejected, cases, rejected
 from tilewright.mapspace.batch import MappingBatch
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 

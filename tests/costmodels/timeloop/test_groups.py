@@ -13,8 +13,8 @@ from support.groups import compared, figures
 from support.profiles import scaled
 from tilewright.application.run.evaluation import build_model, evaluate_group
 from tilewright.mapspace.legality import backing_warnings, legality
+from tilewright.reports import Report
 from tilewright.schema.group import GroupMapping
-from tilewright.schema.report import Report
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.accelforge import AccelForgeAdapter
 

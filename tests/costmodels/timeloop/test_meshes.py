@@ -16,10 +16,10 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 
 COSTS = {"read_energy_pj": 1.0, "write_energy_pj": 2.0}
 

@@ -10,10 +10,10 @@ import pytest
 
 from support.recorded.timeloop import recorded_remainders
 from tilewright.application.run.differences import differences
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.approximations import OF_TIMELOOP
 from tilewright_costmodels.oracle.model import OracleModel

@@ -20,12 +20,12 @@ from tilewright.errors import NotConformableError
 from tilewright.mapspace.batch import MappingBatch
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet
+from tilewright.reports import AccessCounts, Report, TensorCounts
 from tilewright.schema.density import Density
 from tilewright.schema.document import parse_document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import AccessCounts, Report, TensorCounts
 from tilewright_adapters.timeloop import TimeloopAdapter
 from tilewright_costmodels import OracleOptions, TimeloopOptions
 from tilewright_costmodels.oracle.model import OracleModel

@@ -6,7 +6,7 @@ import pytest
 
 from support.recorded.timeloop import Case, Figures, cases, rejected
 from support.timeloop_walk import walk
-from tilewright.schema.report import NetworkReport, Report
+from tilewright.reports import NetworkReport, Report
 
 pytestmark = pytest.mark.exhaustive
 

@@ -17,7 +17,7 @@ from support.recorded.timeloop import Case, cases
 from tilewright.errors import PluginError
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.schema.report import Report
+from tilewright.reports import Report
 from tilewright_costmodels import TimeloopBinaryOptions, TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
 from tilewright_costmodels.timeloop_binary.model import TimeloopBinaryModel

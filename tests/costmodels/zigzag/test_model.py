@@ -22,10 +22,10 @@ from tilewright.application.run.evaluation import build_model, evaluate
 from tilewright.child import ChildFailed, shared_child
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report, TensorCounts
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report, TensorCounts
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings
 from tilewright_costmodels import ZigZagOptions

@@ -8,10 +8,10 @@ import pytest
 from support.recorded.maestro import load
 from tilewright.errors import NotConformableError
 from tilewright.mapspace.space import MapSpace
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.model import MaestroModel
 from tilewright_notations.directives.plan import plan_of

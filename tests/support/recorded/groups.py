@@ -26,9 +26,9 @@ from unittest.mock import patch
 from support.group_searches import search_group
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group
 from tilewright.errors import TilewrightError
+from tilewright.reports import Report
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
-from tilewright.schema.report import Report
 from tilewright_adapters.accelforge import AccelForgeAdapter
 from tilewright_mappers.fused import tree as fused_tree
 

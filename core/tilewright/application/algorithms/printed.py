@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tilewright.application.algorithms.totals import Choice
-from tilewright.schema.report.costs import COSTS
+from tilewright.reports.costs import COSTS
 from tilewright.tables import Column, Table, numbers
 
 

@@ -21,10 +21,10 @@ from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, Sweep
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
 from tilewright.plugin.mapper import Budget
+from tilewright.reports import Report
+from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import Objective
-from tilewright.schema.report import Report
-from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload

@@ -26,11 +26,11 @@ from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
 from tilewright.plugin.route import ACTIONS
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
+from tilewright.reports import Report
+from tilewright.reports.costs import COSTS
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Report
-from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unmatched import unmatched
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
 

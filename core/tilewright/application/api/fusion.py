@@ -27,12 +27,12 @@ from tilewright.plugin.groupmapper import GroupResult, GroupTask
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report
+from tilewright.reports.costs import COSTS
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.certificate import Certificate, GroupClaim
 from tilewright.schema.objective import Objective
-from tilewright.schema.report import Report
-from tilewright.schema.report.costs import COSTS
 from tilewright.tables import Shown, Table, Tabular, numbers
 
 

@@ -34,21 +34,22 @@ from tilewright.application.run.network import MappedLayer
 from tilewright.application.run.searched import SEARCHES, Searched
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
+from tilewright.formats import quantity
 from tilewright.interrupts import stop_requested
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.result import percent
+from tilewright.reports.costs import COSTS
+from tilewright.reports.printed import summary
 from tilewright.schema.constraints import Cutting
 from tilewright.schema.divisors import sizes_with_few_divisors
 from tilewright.schema.document import suggestion
 from tilewright.schema.mapped import AlternativeRecord
 from tilewright.schema.mapped.certificate import Certificate, LayerClaim, told_space
 from tilewright.schema.operands import operand_warnings
-from tilewright.schema.report.costs import COSTS
-from tilewright.schema.report.printed import summary
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import JudgedRule, covers_files, judged, statement
 from tilewright.schema.workload import Workload, costed_graph
-from tilewright.tables import SIZES, Column, Shown, Table, Tabular, numbers, quantity
+from tilewright.tables import SIZES, Column, Shown, Table, Tabular, numbers
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -604,3 +605,19 @@ class MappingReport(Tabular):
 
 def _origin(layer: MappedLayer) -> str:
     return layer.distinct.origin.short if layer.distinct.origin else "-"
+
+
+def graph_table(graph: nx.DiGraph[str]) -> Table:
+    """Return a table of a mapped network's layers in execution order, with energies and inputs."""
+    table = Table(
+        "layer", Column("reads results of", wrapped=True), numbers("count", rank=2), numbers("MACs", rank=3),
+        numbers("energy", "pJ"), numbers("% of energy", decimals=1), numbers("cycles", rank=1), title=graph.name,
+    )  # fmt: skip
+    whole = graph.graph["content"] == "network"
+    total = sum(node.get("energy_pj", 0.0) for _, node in graph.nodes(data=True)) if whole else None
+    for name, node in graph.nodes(data=True):
+        energy = node.get("energy_pj")
+        share = 100 * energy / total if energy and total else None
+        before = ", ".join(graph.predecessors(name)) or "-"
+        table.add_row(name, before, node["count"], node["macs"] * node["count"], energy, share, node.get("cycles"))
+    return table

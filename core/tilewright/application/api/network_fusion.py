@@ -19,13 +19,13 @@ from tilewright.application.run.network import LayerSearch, MappedLayer, map_sea
 from tilewright.application.run.resident import Intermediate, LayerCost, ResidentNetwork, group_of
 from tilewright.errors import CallError, InputError, NotConformableError, OutputError, Reason
 from tilewright.plugin.result import PROOF_TOLERANCE, gap_of, proof
+from tilewright.reports.costs import COSTS
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, NetworkClaim
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
-from tilewright.schema.report.costs import COSTS
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.formats import common_unit
+from tilewright.reports.costs import COSTS
+from tilewright.reports.parts import Limit
 from tilewright.schema.objective import Objective
-from tilewright.schema.report.costs import COSTS
-from tilewright.schema.report.parts import Limit
-from tilewright.tables import common_unit
 
 Rows = Sequence[Mapping[str, Any]]
 

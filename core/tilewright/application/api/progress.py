@@ -17,11 +17,11 @@ from tilewright.application.run.network import Watch
 from tilewright.application.run.sweep import SweepPoint
 from tilewright.compiled import functions_compiled
 from tilewright.errors import InputError, printable
+from tilewright.formats import quantity
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress
 from tilewright.schema.objective import Objective
 from tilewright.schema.workload import DistinctProblem, Workload
-from tilewright.tables import quantity
 
 SECONDS = 5.0
 """Seconds between two lines."""

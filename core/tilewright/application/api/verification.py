@@ -17,17 +17,18 @@ from tilewright.application.api.load import Source, load_mapping
 from tilewright.application.run.differences import CostDifference, Difference, compared, cost_differences, differences
 from tilewright.application.run.evaluation import FAILED, bind, build_model, evaluate, executing_model, explain
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason
+from tilewright.formats import figure, quantity
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet, RecordedFigure
 from tilewright.plugin.guard.notations import GuardedAdapter
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import AlternativeRecord, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
-from tilewright.tables import Column, Table, Tabular, figure, numbers, quantity
+from tilewright.tables import Column, Table, Tabular, numbers
 
 TOO_LARGE = "too_large"
 """Code of the reason against a problem that is too large to execute."""

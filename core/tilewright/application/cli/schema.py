@@ -26,8 +26,8 @@ def schema_command(
     from tilewright.application.api.load.kinds import SCHEMAS
     from tilewright.application.cli.common import print_json
     from tilewright.application.exploration.space import ArchitectureSpace
+    from tilewright.reports import Report
     from tilewright.schema.mapped.certificate import Certificate
-    from tilewright.schema.report import Report
 
     others: dict[str, type[BaseModel]] = {"space": ArchitectureSpace, "certificate": Certificate, "report": Report}
     print_json((SCHEMAS | others)[one_of("kind", kind, KINDS)].model_json_schema())

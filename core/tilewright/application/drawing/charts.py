@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tilewright.application.drawing.drawing import COLOURS, INK, PALE, Drawing, blank, styled
 from tilewright.errors import InputError, printable
-from tilewright.tables import common_unit
+from tilewright.formats import common_unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,11 +8,11 @@ from tilewright.application.drawing.charts import convergence
 from tilewright.application.drawing.drawing import COLOURS, PALE, Drawing
 from tilewright.application.drawing.pictures import Box, Line, Row, picture
 from tilewright.errors import InputError
+from tilewright.formats import figure
 from tilewright.plugin.result import Result
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping.levels import MemoryUse, levels_of
-from tilewright.tables import figure
 
 
 def draw(

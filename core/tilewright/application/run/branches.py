@@ -30,12 +30,12 @@ from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
 from tilewright.plugin.group_report import Row, group_report
 from tilewright.prices import charged, port_limits, prices_of, tensor_pj
+from tilewright.reports import Accesses, InstanceCounts, Limit, Report, TensorCounts
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping, Path, Place
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Accesses, InstanceCounts, Limit, Report, TensorCounts
 
 Bind = Callable[[Problem, Architecture], Evaluator]
 

@@ -11,10 +11,10 @@ from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.guard.figures import RELATIVE_TOLERANCE
 from tilewright.plugin.route import ACTIONS, Action, Route
 from tilewright.plugin.specs import Approximation
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.values import Model
 
 

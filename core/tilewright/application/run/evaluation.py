@@ -30,13 +30,13 @@ from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 
 FAILED = "plugin_failed"
 """Code of the reason if a plugin crashed or could not be built."""

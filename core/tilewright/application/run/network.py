@@ -20,10 +20,12 @@ from tilewright.application.run.union import search_union
 from tilewright.child import is_child
 from tilewright.digests import of_search
 from tilewright.errors import InputError, NotConformableError, OutputError, PluginError, Reason, TilewrightError
+from tilewright.formats import quantity
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.mapspace.arrangements import arrangements
 from tilewright.mapspace.legality import legality
 from tilewright.mapspace.space import MapSpace
+from tilewright.markup import Printed
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.guard.mappers import guarded_mapper
@@ -31,13 +33,12 @@ from tilewright.plugin.guard.time_limits import limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Variant
 from tilewright.schema.mapped import BoundMapping, PluginRecord
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem, Workload
-from tilewright.tables import Printed, quantity
 
 Watch = Callable[[DistinctProblem, Progress], None]
 

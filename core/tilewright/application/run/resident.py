@@ -27,13 +27,13 @@ from tilewright.mapspace.legality import legality
 from tilewright.mapspace.room import slices_of_each
 from tilewright.plugin.result import PROOF_TOLERANCE
 from tilewright.prices import least_cycles, price_of
+from tilewright.reports import Limit, Report
 from tilewright.schema.architecture import Architecture, Memory, Network
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.read import shape_of
-from tilewright.schema.report import Limit, Report
 from tilewright.schema.workload import DistinctProblem, Layer, Workload
 
 Item = TypeVar("Item")

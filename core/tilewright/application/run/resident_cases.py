@@ -10,9 +10,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from tilewright.prices import more_leaked_pj, port_limits
+from tilewright.reports import Limit, Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Limit, Report
 
 HOME = "_resident"
 """Suffix of the copy of the home that keeps resident tensors while one layer is mapped."""

@@ -17,8 +17,8 @@ from tilewright.application.run.searched import Searched
 from tilewright.errors import Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
+from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Report
 from tilewright.schema.workload import Workload
 
 

@@ -11,9 +11,9 @@ from tilewright.mapspace.batch import Floats
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.counts import AccessBatch
 from tilewright.plugin.guard.calls import described
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 
 COLUMNS = (("valid", np.bool_), ("energy_pj", np.float64), ("cycles", np.float64))
 RELATIVE_TOLERANCE = 1e-6

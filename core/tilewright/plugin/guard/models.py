@@ -25,11 +25,11 @@ from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_counts, fault_of_report, least_cycles
 from tilewright.plugin.guard.time_limits import checked_answer, limited
 from tilewright.plugin.program import Program
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 
 
 class GuardedModel:

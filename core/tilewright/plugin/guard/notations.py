@@ -15,13 +15,13 @@ from tilewright.plugin.frontend import Frontend
 from tilewright.plugin.guard.calls import Owner, described
 from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.plugin.program import Program
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.schema.workload import Layer, Workload
 
 Part = TypeVar("Part")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tilewright.markup import Printed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.density import check_data
 from tilewright.schema.document import FileModel, commented, suggestion
@@ -19,7 +20,6 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import MAX_PARTS, DimensionName, Name, Problem, Size
-from tilewright.tables import Printed
 from tilewright.values import MisplacedError, Model
 
 MAX_DEPTH = 20

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, PrivateAttr
 
 from tilewright.errors import InputError
+from tilewright.markup import Printed
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import Document, FileModel, commented, read_document, validate
@@ -16,7 +17,6 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.mapping.levels import Level, levels_of
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
-from tilewright.tables import Printed
 from tilewright.values import Model
 
 

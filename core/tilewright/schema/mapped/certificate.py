@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from tilewright.digests import of_data
+from tilewright.markup import Printed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Cutting, Variant
 from tilewright.schema.document import FileModel, commented
@@ -21,7 +22,6 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.unsearched import JudgedRule, judged, statement
 from tilewright.schema.workload import Workload
-from tilewright.tables import Printed
 from tilewright.values import Model
 
 SPACE = "with spatial order as the problem lists its dimensions"

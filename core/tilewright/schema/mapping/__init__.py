@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from tilewright.markup import Printed
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import FileModel, commented, suggestion
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping.entries import completed, shortened
 from tilewright.schema.problem import DimensionName, Name, Problem, Tensor
-from tilewright.tables import Printed
 from tilewright.values import MisplacedError, Model
 
 TensorName = Annotated[str, Field(min_length=1)]

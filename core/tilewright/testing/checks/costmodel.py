@@ -23,7 +23,7 @@ from tilewright.plugin.guard.figures import (
     least_cycles,
 )
 from tilewright.plugin.specs import CostModelSpec
-from tilewright.schema.report import Report
+from tilewright.reports import Report
 from tilewright.testing.corpus import Sample, content, cramped
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 from tilewright.testing.reference import least_energy

@@ -16,10 +16,10 @@ from tilewright.mapspace.exact import overflow
 from tilewright.mapspace.legality import legal, legality
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.plugin.program import Program
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import MaestroOptions
 from tilewright_costmodels.maestro.analysis import EXACT, analyse, empty_result
 from tilewright_costmodels.maestro.figures import figures_of

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilewright.errors import Reason
+from tilewright.reports import LevelReport, Limit, LimitAction, Report, TensorCounts
 from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.report import LevelReport, Limit, LimitAction, Report, TensorCounts
 from tilewright_costmodels.maestro.consistency import bandwidth_warnings, consistency_warnings
 from tilewright_costmodels.maestro.figures import Figures
 from tilewright_costmodels.maestro.machine import UNLIMITED, Machine

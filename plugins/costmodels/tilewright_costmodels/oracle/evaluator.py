@@ -9,10 +9,10 @@ import numpy as np
 from tilewright.errors import Reason
 from tilewright.mapspace.legality import backing_warnings, legality
 from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.reports import Limit, Report, overlapping
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Limit, Report, overlapping
 from tilewright_costmodels.oracle.report import TensorResidency, levels, limits, run
 from tilewright_costmodels.oracle.result import Words, examine, inside
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace, TooManyOperationsError, trace_operations

@@ -25,11 +25,11 @@ from tilewright.mapspace.group_legality import (
 )
 from tilewright.plugin.group_report import Row, group_report
 from tilewright.prices import prices_of
+from tilewright.reports import Execution, Limit, Report
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import Edge, GroupMapping, Path, Place
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Tensor
-from tilewright.schema.report import Execution, Limit, Report
 from tilewright_costmodels.oracle.memories import MemoryTraffic, Uses, compute, largest_tile, move
 from tilewright_costmodels.oracle.report import TensorResidency, limits, sharing
 from tilewright_costmodels.oracle.result import Words, examine, inside

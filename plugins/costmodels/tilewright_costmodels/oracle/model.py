@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.errors import NotConformableError, Reason
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import OracleOptions
 from tilewright_costmodels.oracle.evaluator import OracleEvaluator
 from tilewright_costmodels.oracle.group import explain_group

@@ -10,11 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilewright.prices import Price, charged, leakage_pj, port_limits, prices_of, tensor_pj
-from tilewright.schema.architecture import Architecture, Cluster, Memory
-from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import (
+from tilewright.reports import (
     Accesses,
     InstanceCounts,
     LevelReport,
@@ -23,6 +19,10 @@ from tilewright.schema.report import (
     Served,
     TensorCounts,
 )
+from tilewright.schema.architecture import Architecture, Cluster, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.mapping import Mapping
+from tilewright.schema.problem import Problem, Tensor
 from tilewright_costmodels.oracle.memories import MemoryTraffic, execute
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace, SpatialLoop
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import Reason
+from tilewright.reports import Execution
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Execution
 from tilewright_costmodels.oracle.trace import Ints, OperationTrace
 
 

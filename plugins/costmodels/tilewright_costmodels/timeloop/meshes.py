@@ -13,11 +13,11 @@ from tilewright.errors import NotConformableError, Reason
 from tilewright.plugin.composed import slowed
 from tilewright.plugin.costmodel import Evaluator, ScalarEvaluator
 from tilewright.prices import transfer_cycles
+from tilewright.reports import Limit, MeshReport, NetworkReport, Report
 from tilewright.schema.architecture import Architecture, Cluster, Mesh
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Loop, Mapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Limit, MeshReport, NetworkReport, Report
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopEvaluator, TimeloopModel
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from tilewright.plugin.costmodel import Costs
 from tilewright.prices import throttling_limits
+from tilewright.reports import Delivery, LevelReport, Limit, NetworkReport, TensorCounts, overlapping
 from tilewright.schema.architecture import Architecture, Cluster, Memory
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Delivery, LevelReport, Limit, NetworkReport, TensorCounts, overlapping
 from tilewright_costmodels.timeloop.costs import Counts
 from tilewright_costmodels.timeloop.multicast import Deliveries
 from tilewright_costmodels.timeloop.tables import Tables

@@ -12,10 +12,10 @@ from tilewright.plugin.adapter import SIDECAR, Adapter, InputSet
 from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels import TimeloopBinaryOptions
 from tilewright_costmodels.timeloop_binary.program import run
 from tilewright_notations.timeloop.report import report_of

@@ -13,11 +13,11 @@ from tilewright.child import ChildFailed, shared_child
 from tilewright.errors import NotConformableError, Reason
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import ScalarEvaluator
+from tilewright.reports import LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright_costmodels import ZigZagOptions
 from tilewright_costmodels.zigzag.request import request
 from tilewright_costmodels.zigzag.worker import answer_request

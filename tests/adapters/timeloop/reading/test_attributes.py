@@ -7,8 +7,8 @@ import pytest
 
 import tilewright as tw
 from tilewright.errors import InputError
+from tilewright.reports import Report
 from tilewright.schema.objective import CYCLES, EDP, ENERGY
-from tilewright.schema.report import Report
 from tilewright_adapters.timeloop import TimeloopAdapter
 
 MATMUL = """

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import tilewright as tw
+from tilewright.reports import LevelReport, Report
 from tilewright.schema.document import parse_document
-from tilewright.schema.report import LevelReport, Report
 from tilewright_adapters.timeloop.cursor import Cursor
 from tilewright_adapters.timeloop.reading.clusters import ESTIMATED, dearest_energies
 from tilewright_adapters.timeloop.reading.energies import READ, UPDATE, WRITE, Energies, pick, read_energies

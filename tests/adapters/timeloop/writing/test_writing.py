@@ -13,12 +13,12 @@ from tilewright import library
 from tilewright.errors import InputError, NotConformableError
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.adapter import InputSet
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.document import parse_document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.strategies import architectures, mappings, problems
 from tilewright_adapters.timeloop import TimeloopAdapter

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tilewright.application.api.front.points import Front, front_of
 from tilewright.application.run.network import MappedLayer
 from tilewright.plugin.result import Result
+from tilewright.reports import Report
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
-from tilewright.schema.report import Report
 from tilewright.schema.workload import DistinctProblem
 from tilewright.testing.corpus import SAMPLES
 

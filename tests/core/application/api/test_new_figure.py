@@ -11,7 +11,7 @@ import tilewright as tw
 from support.products import products
 from tilewright.application.api.page.exploration import exploration_page
 from tilewright.figures import Figure
-from tilewright.schema.report.costs import COSTS
+from tilewright.reports.costs import COSTS
 from tilewright.tables import as_text, numbers
 
 QUICK: dict[str, Any] = {"evaluations": 60, "cache": False, "progress": False}

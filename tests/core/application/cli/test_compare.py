@@ -14,8 +14,8 @@ from tilewright.plugin.costmodel import ScalarEvaluator
 from tilewright.plugin.mapper import Proposals, Run, Task
 from tilewright.plugin.registry import Registry, installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
+from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Report
 
 pytestmark = pytest.mark.process
 

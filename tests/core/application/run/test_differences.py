@@ -3,11 +3,11 @@
 from tilewright.application.run.differences import cost_differences, differences
 from tilewright.plugin.route import Route
 from tilewright.plugin.specs import Approximation
+from tilewright.reports import LevelReport, Report, TensorCounts
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Report, TensorCounts
 
 PROBLEM = Problem.from_yaml(
     """

@@ -14,8 +14,8 @@ from tilewright.mapspace.batch import MappingBatch
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
 from tilewright.plugin.mapper import Budget, Proposals, Run, Task
 from tilewright.plugin.result import Result
+from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
-from tilewright.schema.report import Report
 from tilewright.testing.corpus import SAMPLES, cramped
 from tilewright.testing.reference import PlainModel
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_report, least_cycles
+from tilewright.reports import LevelReport, Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import LevelReport, Report
 
 figures = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, 10.0, 1e300, math.inf]))
 rows = st.lists(st.tuples(st.booleans(), figures, figures), max_size=8)

@@ -15,7 +15,7 @@ from typing import Any
 from tilewright.application.api.front.points import Front, FrontPoint
 from tilewright.errors import InputError
 from tilewright.plugin.result import gap_of, proof
-from tilewright.schema.report.costs import COSTS
+from tilewright.reports.costs import COSTS
 from tilewright.tables import SIZES, Shown, Table, Tabular, numbers
 
 Corner = tuple[float, float]

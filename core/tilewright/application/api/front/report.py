@@ -24,9 +24,9 @@ from tilewright.application.run.artifacts.summaries import (
 from tilewright.application.run.configuration import RunConfiguration, acquire
 from tilewright.errors import InputError, OutputError
 from tilewright.files import RunFolder, file_name
+from tilewright.reports.costs import COSTS
 from tilewright.schema.objective import ENERGY
 from tilewright.schema.operands import operand_warnings
-from tilewright.schema.report.costs import COSTS
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
 from tilewright.tables import SIZES, Shown, Table, Tabular, numbers

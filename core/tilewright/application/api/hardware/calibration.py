@@ -30,6 +30,7 @@ from tilewright.application.run.calibration import (
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate
 from tilewright.errors import InputError
 from tilewright.files import file_and_member, is_file, read_text, write_text
+from tilewright.formats import figure
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.plugin.costmodel import CostModel
 from tilewright.plugin.registry import installed
@@ -37,7 +38,7 @@ from tilewright.plugin.specs import CostModelSpec
 from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright.schema.document import suggestion
 from tilewright.schema.problem import Problem
-from tilewright.tables import Table, Tabular, figure, numbers
+from tilewright.tables import Table, Tabular, numbers
 
 NEUTRAL: dict[str, object] = {
     **Memory.model_fields["timing"].default.model_dump(),

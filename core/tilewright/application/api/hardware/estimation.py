@@ -10,8 +10,9 @@ from typing import Any
 from tilewright.application.api.call_arguments import checked
 from tilewright.errors import InputError, NotEstimatedError, Reason
 from tilewright.estimation.asking import Answer, Estimators, Question, current, using
+from tilewright.formats import figure
 from tilewright.plugin.estimator import COMPONENTS, Attribute
-from tilewright.tables import Column, Table, Tabular, figure, numbers
+from tilewright.tables import Column, Table, Tabular, numbers
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,7 @@ from tilewright.application.api.plots import ExplorationPlots
 from tilewright.application.exploration.records import ExplorationRecord, ExploredPoint, front
 from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
-from tilewright.schema.report.costs import COSTS
+from tilewright.reports.costs import COSTS
 from tilewright.tables import Shown, Table, Tabular, csv_text
 
 FORMATS = (".csv", ".parquet")

@@ -12,8 +12,8 @@ from tilewright import library
 from tilewright.application.api.call_arguments import checked
 from tilewright.application.exploration.space import ArchitectureSpace, Choice, Point
 from tilewright.errors import UnknownNameError
+from tilewright.reports.costs import COSTS
 from tilewright.schema.document import Document, read_document, suggestion, validate
-from tilewright.schema.report.costs import COSTS
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
 
 Row = TypeVar("Row")

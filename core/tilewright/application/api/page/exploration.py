@@ -16,9 +16,10 @@ from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord
 from tilewright.application.exploration.store import Store
 from tilewright.errors import InputError
+from tilewright.formats import common_unit, quantity
+from tilewright.reports.costs import COSTS
 from tilewright.schema.mapped import BoundMapping
-from tilewright.schema.report.costs import COSTS
-from tilewright.tables import SIZES, Shown, Table, common_unit, numbers, quantity
+from tilewright.tables import SIZES, Shown, Table, numbers
 from tilewright.version import __version__
 
 DETAILED = 20

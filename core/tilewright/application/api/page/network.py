@@ -15,13 +15,14 @@ from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.figures import Figure
+from tilewright.formats import common_unit, quantity
 from tilewright.plugin.result import proof
+from tilewright.reports.costs import COSTS
+from tilewright.reports.parts import Limit
 from tilewright.schema.mapped import MappedProblem, read_mapping
 from tilewright.schema.mapping.levels import Level
 from tilewright.schema.origin import Origin
-from tilewright.schema.report.costs import COSTS
-from tilewright.schema.report.parts import Limit
-from tilewright.tables import SIZES, Column, Shown, Table, common_unit, numbers, quantity
+from tilewright.tables import SIZES, Column, Shown, Table, numbers
 from tilewright.version import __version__
 
 Layer = Mapping[str, Any]

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels.oracle.evaluator import OperationCounts, OracleEvaluator
 from tilewright_costmodels.oracle.report import run
 from tilewright_costmodels.oracle.sparse.execution import Executor, SparseRun

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tilewright.errors import Reason
 from tilewright.prices import Price, charged
 from tilewright.prices.sparse import data_prices, metadata_prices
+from tilewright.reports import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import AccessCounts, MetadataCounts, RankCounts, SparseCounts, TensorCounts
 from tilewright.schema.sparse import SparseMemory
 from tilewright_costmodels.oracle.report import TensorResidency
 from tilewright_costmodels.oracle.sparse.execution import (

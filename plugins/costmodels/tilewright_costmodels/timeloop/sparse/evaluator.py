@@ -15,10 +15,10 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin import Relaxation
 from tilewright.plugin.costmodel import BatchEvaluator, Costs
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import Report
 from tilewright_costmodels.sparse_refusals import RefusedError, refuse
 from tilewright_costmodels.timeloop.sparse.batch.evaluator import DenseEvaluator, SparseBatches
 from tilewright_costmodels.timeloop.sparse.densities import Actual, Banded, Distribution, Structured, Uniform

@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Floats
 from tilewright.prices import leakage_pj, memory_speed, prices_of, slowed_cycles, throttling_limits
-from tilewright.schema.architecture import Architecture, Memory
-from tilewright.schema.frozen import FrozenDict
-from tilewright.schema.problem import Problem, Tensor
-from tilewright.schema.report import (
+from tilewright.reports import (
     AccessCounts,
     LevelReport,
     Limit,
@@ -23,6 +20,9 @@ from tilewright.schema.report import (
     TensorCounts,
     overlapping,
 )
+from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.frozen import FrozenDict
+from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.sparse import TensorFormat
 from tilewright_costmodels.timeloop.sparse.batch import notes
 from tilewright_costmodels.timeloop.sparse.batch.tables import EXISTS, HELD, SparseScratch, SparseTables, box_of

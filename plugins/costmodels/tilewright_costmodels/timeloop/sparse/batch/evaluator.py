@@ -14,10 +14,10 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.rules.scratch import scratch_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
 from tilewright.plugin.costmodel import Costs, Relaxation
+from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.mapping import Mapping as TileMapping
 from tilewright.schema.problem import Problem
-from tilewright.schema.report import Report
 from tilewright_costmodels.timeloop.costs import Counts, counts_of
 from tilewright_costmodels.timeloop.sparse.batch.kernel import evaluate_sparse
 from tilewright_costmodels.timeloop.sparse.batch.memo import Memo

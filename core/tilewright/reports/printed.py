@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tilewright.schema.report.content import EnergyPart, ReportContent
-from tilewright.schema.report.costs import COSTS
-from tilewright.schema.report.parts import Limit, TensorCounts
-from tilewright.tables import Column, Table, figure, numbers, quantity
+from tilewright.formats import figure, quantity
+from tilewright.reports.content import EnergyPart, ReportContent
+from tilewright.reports.costs import COSTS
+from tilewright.reports.parts import Limit, TensorCounts
+from tilewright.tables import Column, Table, numbers
 
 SHOWN = 3
 """Maximum number of limits in a summary."""

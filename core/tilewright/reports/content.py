@@ -10,10 +10,7 @@ from typing import Any, Self
 from pydantic import model_validator
 
 from tilewright.errors import Reason
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.objective import Objective
-from tilewright.schema.problem import Problem
-from tilewright.schema.report.parts import (
+from tilewright.reports.parts import (
     Accesses,
     Execution,
     LevelReport,
@@ -22,6 +19,9 @@ from tilewright.schema.report.parts import (
     NetworkReport,
     TensorCounts,
 )
+from tilewright.schema.architecture import Architecture
+from tilewright.schema.objective import Objective
+from tilewright.schema.problem import Problem
 from tilewright.values import Model
 
 LEAKAGE = "leakage"

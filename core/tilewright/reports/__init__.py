@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tilewright.schema.report.content import ReportContent
-from tilewright.schema.report.parts import (
+from tilewright.reports.content import ReportContent
+from tilewright.reports.parts import (
     AccessCounts,
     Accesses,
     Delivery,
@@ -24,7 +24,7 @@ from tilewright.schema.report.parts import (
     TensorCounts,
     overlapping,
 )
-from tilewright.schema.report.printed import explanation, rows, summary
+from tilewright.reports.printed import explanation, rows, summary
 from tilewright.tables import Table, Tabular
 
 __all__ = [
