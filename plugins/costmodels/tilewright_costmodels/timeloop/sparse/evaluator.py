@@ -112,7 +112,7 @@ class SparseEvaluator(BatchEvaluator):
 
     def _sizes_of(self, batch: MappingBatch) -> Ints:
         """Return how many sub-clusters of each cluster mappings need, at least those that exist, [n, cluster]."""
-        trips = (-(-batch.temporal // batch.spatial)).prod(axis=2)
+        trips = (-(-batch.temporal // np.maximum(batch.spatial, 1))).prod(axis=2)
         needed = np.ones((len(batch), len(self.sizes)), np.int64)
         for number, entry in enumerate(batch.skeleton.entries):
             if entry.target in self.architecture.cluster_index:

@@ -180,7 +180,7 @@ class SparseKernel:
             stated: [n, E] entries that state the problem's order of unrolled loops; empty if none does.
             reported: note what a report needs of the last mappings, and count those that do not fit, too.
         """
-        self.work.ones_outside[0], self.work.reported[0] = sound is None, reported
+        self.work.ones_outside[0], self.work.reported[0], self.work.stated[:] = sound is None, reported, False
         costs = self.dense.evaluate(mappings, self.batches.dense.link_transfers, sound, self.counts)
         waiting, empties, fibers = costs.valid.copy(), self.batches.empties, self.batches.fibers
         done = False

@@ -65,9 +65,9 @@ def evaluate_sparse(
             continue
         to_lanes(mappings.trips, first, scratch.trips)
         to_lanes(mappings.order, first, scratch.order)
-        for entry in range(work.stated.shape[0]):
-            for b in range(LANES):
-                work.stated[entry, b] = len(stated) > 0 and b < count and stated[first + b, entry]
+        for entry in range(work.stated.shape[0] if len(stated) else 0):
+            for b in range(count):
+                work.stated[entry, b] = stated[first + b, entry]
         clear_notes(work)
         lay_out(tables.sizes, scratch)
         relate(tables, work)

@@ -32,7 +32,7 @@ RANK_SHIFT, FLATTENED_SUBTILE, METADATA_NOT_SCALED, METADATA_READS_LOST = 1, 2, 
 """Bits of `SparseScratch.quirks`; `report.QUIRKS` has the texts."""
 
 
-@kernel_call
+@kernel_part
 def refuse(work: SparseScratch, where: Bools, kind: int, place: Ints, level: Ints, tensor: int) -> Bools:
     """Note a refusal in some lanes, for a report. Return where it is the first one, [B].
 
@@ -41,10 +41,15 @@ def refuse(work: SparseScratch, where: Bools, kind: int, place: Ints, level: Int
         place: [B]; of several refusals of one stage, the one with the least place is named; of one place, the least kind.
         level: [B]; where it is.
     """
-    if not work.reported[0]:
-        return splat16(False)
+    if work.reported[0]:
+        return _refuse(work, where, kind, place, level, tensor)
+    return splat16(False)
+
+
+@kernel_call
+def _refuse(work: SparseScratch, where: Bools, kind: int, place: Ints, level: Ints, tensor: int) -> Bools:
     number = (place + (_STAGE[kind] << 32)) * _KINDS + kind
-    first = where & (lanes(work.refused) > number)
+    first: Bools = where & (lanes(work.refused) > number)
     work.refused[:] = np.where(first, number, lanes(work.refused))
     work.refused_level[:] = np.where(first, level, lanes(work.refused_level))
     work.refused_tensor[:] = np.where(first, tensor, lanes(work.refused_tensor))
