@@ -132,11 +132,11 @@ class Energy:
             averaged: Timeloop prints how many instances have work on average, and counts those.
         """
         assert self.ours.sparse is not None and self.theirs.sparse is not None
-        found = self._priced(self.ours.sparse.average_instances)
-        if found is None and not averaged:
-            found = self._priced(self.theirs.sparse.average_instances)
-            return None if found is None else (AVERAGE, *found)
-        return found
+        priced = self._priced(self.ours.sparse.average_instances)
+        if priced is None and not averaged:
+            priced = self._priced(self.theirs.sparse.average_instances)
+            return None if priced is None else (AVERAGE, *priced)
+        return priced
 
     def _priced(self, average: float) -> tuple[Reason, ...] | None:
         """Return why the energies differ, if `average` instances have work."""
@@ -168,7 +168,7 @@ class Energy:
         idle = float((np.array(_data(theirs)[1:]) * free).sum()) * instances  # accesses that take no energy
         most = max(memory.read_energy_pj, memory.write_energy_pj) * 1.000001
         if close(theirs.energy_pj, dear, 3) or any(
-            0 < theirs.energy_pj - each <= most * idle for each in (today, dear)
+            0 < theirs.energy_pj - price <= most * idle for price in (today, dear)
         ):
             return (FALLBACKS,)
         return None
@@ -206,19 +206,19 @@ def _costs(memory: Memory, tensor: Tensor, counts: TensorCounts, dear: bool = Fa
 def _data(counts: TensorCounts) -> NDArray[np.int64]:
     """Return accesses, [kind, action]."""
     assert counts.sparse is not None
-    return np.array([_row(each) for each in (counts, counts.sparse.gated, counts.sparse.skipped)])
+    return np.array([_row(count) for count in (counts, counts.sparse.gated, counts.sparse.skipped)])
 
 
 def _bits(memory: Memory, tensor: Tensor, counts: TensorCounts) -> NDArray[np.int64]:
     """Return bits of metadata, [kind, action]."""
-    found = np.zeros((3, 3), np.int64)
+    bits_moved = np.zeros((3, 3), np.int64)
     spec = None if memory.sparse is None else memory.sparse.format_of(tensor)
     if spec is None or counts.sparse is None or memory.sparse is None or not counts.sparse.metadata:
-        return found  # without ranks: of version 2, whose metadata take no bandwidth
+        return bits_moved  # without ranks: of version 2, whose metadata take no bandwidth
     for rank, own in zip(counts.sparse.metadata, spec.ranks, strict=True):
         for pieces, bits in zip((rank.metadata, rank.payload), memory.sparse.metadata.bits_of(own), strict=True):
-            found += bits * np.array([_row(each) for each in (pieces.actual, pieces.gated, pieces.skipped)])
-    return found
+            bits_moved += bits * np.array([_row(count) for count in (pieces.actual, pieces.gated, pieces.skipped)])
+    return bits_moved
 
 
 def _row(counts: AccessCounts | TensorCounts) -> tuple[int, int, int]:

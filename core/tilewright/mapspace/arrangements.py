@@ -50,7 +50,7 @@ def arrangements(space: MapSpace) -> tuple[MapSpace, ...]:
         )
     orders = itertools.product(*(itertools.permutations(pair) for pair in pairs.values()))
     spaces = [_arranged(space, dict(zip(pairs, order, strict=True))) for order in orders]
-    return tuple(each for each in spaces if each.factorizations) or tuple(spaces[:1])
+    return tuple(candidate for candidate in spaces if candidate.factorizations) or tuple(spaces[:1])
 
 
 def count_uneven(space: MapSpace) -> int:

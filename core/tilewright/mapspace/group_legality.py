@@ -38,10 +38,10 @@ def group_legality(group: GroupMapping) -> Verdict:
         if problem.name not in group.paths
     ]
     for name, path in group.paths.items():
-        found = legality(path.problem, group.architecture, path.mapping).reasons
+        broken = legality(path.problem, group.architecture, path.mapping).reasons
         reasons += [
             reason.model_copy(update={"where": f"{name}, {reason.where}"})
-            for reason in found
+            for reason in broken
             if reason.code not in REPLACED
         ]
     if reasons:

@@ -138,12 +138,12 @@ class PaddedUse:
         relevant = set(self.tensor.dimensions)
         # each sub-cluster, each visit, and each operation of compute moves all its words
         places = [
-            each
-            for each in loops
-            if (each.spatial and outer <= each.entry < last and each.dimension in relevant)
-            or (not each.spatial and (each.entry < cut or entry is None))
+            candidate
+            for candidate in loops
+            if (candidate.spatial and outer <= candidate.entry < last and candidate.dimension in relevant)
+            or (not candidate.spatial and (candidate.entry < cut or entry is None))
         ]
-        steps = [each for each in loops if not each.spatial and each not in places]
+        steps = [candidate for candidate in loops if not candidate.spatial and candidate not in places]
         axes = self._axes(tile, clip)
         total = self._new_words(axes, places, None, [], relevant)
         for number, loop in enumerate(steps):
@@ -154,7 +154,7 @@ class PaddedUse:
         self, axes: list[_Axis], outside: list[Loop], loop: Loop | None, inside: list[Loop], relevant: set[str]
     ) -> int:
         """Return the words that are new in all steps of a loop but its first; without a loop, all words of the first."""
-        times = math.prod(each.trips for each in outside if each.dimension not in relevant)
+        times = math.prod(outer.trips for outer in outside if outer.dimension not in relevant)
         if loop is not None and loop.dimension not in relevant:
             times *= loop.trips - 1
         words, kept = 1, 0 if loop is None else 1
@@ -163,7 +163,7 @@ class PaddedUse:
             if loop is None:
                 words *= int(axis.counts(starts).sum())
                 continue
-            back = sum(axis.shift(each) * (each.trips - 1) for each in inside)
+            back = sum(axis.shift(inner) * (inner.trips - 1) for inner in inside)
             by = axis.shift(loop)
             if loop.dimension in axis.terms:
                 starts = (starts[:, None] + by * np.arange(1, loop.trips)).ravel()

@@ -109,8 +109,8 @@ class Saving(Model):
     def _one_action(self) -> Self:
         given = [name for name in ("gate", "skip", "skip_units", "best_of") if getattr(self, name)]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"expected one of 'gate', 'skip', 'skip_units' and 'best_of' (found {found})")
+            stated = " and ".join(given) or "none"
+            raise ValueError(f"expected one of 'gate', 'skip', 'skip_units' and 'best_of' (found {stated})")
         if bool(self.best_of) == bool(self.when_empty):
             wrong = "has no 'when_empty' of its own" if self.best_of else "needs 'when_empty', a list of tensors"
             raise ValueError(f"'{given[0]}' {wrong}")
@@ -130,10 +130,10 @@ class Saving(Model):
     @property
     def tensor(self) -> str:
         """Name or role of the tensor whose accesses are saved. Raises ValueError for `best_of`."""
-        found = self.gate or self.skip or self.skip_units
-        if found is None:
+        tensor = self.gate or self.skip or self.skip_units
+        if tensor is None:
             raise ValueError("alternatives have a tensor each")
-        return found
+        return tensor
 
     @property
     def options(self) -> tuple[Saving, ...]:
@@ -143,8 +143,8 @@ class Saving(Model):
     @property
     def names(self) -> tuple[str, ...]:
         """Names and roles of all tensors in it, each once."""
-        found = [name for option in self.options for name in (option.tensor, *option.when_empty)]
-        return tuple(dict.fromkeys(found))
+        names = [name for option in self.options for name in (option.tensor, *option.when_empty)]
+        return tuple(dict.fromkeys(names))
 
     def on(self, tensors: Sequence[Tensor]) -> Iterator[Saving]:
         """Yield the action for each tensor that it means, with names instead of roles.
@@ -153,9 +153,9 @@ class Saving(Model):
         has no effect.
         """
         if self.best_of:
-            found = tuple(option for saving in self.best_of for option in saving.on(tensors))
-            if found:
-                yield Saving(best_of=found)
+            options = tuple(option for saving in self.best_of for option in saving.on(tensors))
+            if options:
+                yield Saving(best_of=options)
             return
         for target in _meant(self.tensor, tensors):
             conditions = [
@@ -200,15 +200,15 @@ class MetadataStorage(Model):
 
     def _fitting(self, given: int | None) -> int:
         if given is None:
-            found = self.default_bits
+            width = self.default_bits
         else:
             fitting = (bits for bits in range(given, 2 * given) if self.width_bits % bits == 0)
-            found = next(fitting, 2 * given)
-        if found > self.width_bits:
+            width = next(fitting, 2 * given)
+        if width > self.width_bits:
             raise ValueError(
-                f"{given or found} bits of metadata or payload do not fit in accesses of {self.width_bits} bits"
+                f"{given or width} bits of metadata or payload do not fit in accesses of {self.width_bits} bits"
             )
-        return found
+        return width
 
 
 class SparseMemory(Model):
@@ -229,8 +229,8 @@ class SparseMemory(Model):
 
     @model_validator(mode="after")
     def _accesses_wide_enough(self) -> Self:
-        for name, found in self.formats.items():
-            for number, rank in enumerate(found.ranks):
+        for name, tensor_format in self.formats.items():
+            for number, rank in enumerate(tensor_format.ranks):
                 try:
                     self.metadata.bits_of(rank)
                 except ValueError as error:

@@ -55,13 +55,13 @@ def _names_of_actions() -> Iterator[tuple[SparseAction, tuple[str, ...]]]:
     for about in ("", "metadata_"):
         for kind in ("read", "fill", "update"):
             same: tuple[str, ...] = (kind,) if kind == "read" else (kind, "write")
-            gated = tuple(f"gated_{about}{each}" for each in same)
-            skipped = tuple(f"skipped_{about}{each}" for each in same)
+            gated = tuple(f"gated_{about}{action}" for action in same)
+            skipped = tuple(f"skipped_{about}{action}" for action in same)
             yield f"gated_{about}{kind}", gated  # type: ignore[misc]
             yield f"skipped_{about}{kind}", skipped + gated  # type: ignore[misc]
             if about:
-                plain = tuple(f"{about}{each}" for each in same)
-                yield f"{about}{kind}", tuple(f"random_{each}" for each in plain) + plain  # type: ignore[misc]
+                plain = tuple(f"{about}{action}" for action in same)
+                yield f"{about}{kind}", tuple(f"random_{action}" for action in plain) + plain  # type: ignore[misc]
     yield "decompression", ("decompression_count",)
     yield "compression", ("compression_count",)
 
@@ -175,9 +175,9 @@ def with_sparse(
         level, target = memories[memory.name], targets.get(memory.name, _Target())
         table = {} if "vector_access_energy" in level.fields else tables.get(level.name, {})
         with level.where.checked():
-            found = _memory(level, target, table)
-        sections.warnings.extend(_told(level, found))
-        return memory.model_copy(update={"sparse": None if found == SparseMemory() else found})
+            sparse_part = _memory(level, target, table)
+        sections.warnings.extend(_told(level, sparse_part))
+        return memory.model_copy(update={"sparse": None if sparse_part == SparseMemory() else sparse_part})
 
     unit = architecture.compute
     saved = targets.get(unit.name, _Target()).compute
@@ -189,13 +189,13 @@ def with_sparse(
                 "they take as much as others, as in Timeloop"
             )
         with levels.compute.where.checked():
-            found = SparseCompute(
+            sparse_part = SparseCompute(
                 gate="gate" in saved,
                 skip="skip" in saved,
                 gated_pj=pick(table, _GATED_COMPUTE + COMPUTE[2:]) or 0.0,
                 skipped_pj=pick(table, _SKIPPED_COMPUTE + COMPUTE[2:]) or 0.0,
             )
-        unit = unit.model_copy(update={"sparse": found})
+        unit = unit.model_copy(update={"sparse": sparse_part})
     return architecture.with_memories(sparse).model_copy(update={"compute": unit})
 
 
@@ -222,8 +222,8 @@ def _flag(level: Component, name: str) -> bool:
 
 def _told(level: Component, memory: SparseMemory) -> Iterator[str]:
     """Yield warnings about bits that are increased, and about energies that are missing."""
-    for name, found in memory.formats.items():
-        for rank in found.ranks:
+    for name, tensor_format in memory.formats.items():
+        for rank in tensor_format.ranks:
             for given, taken in zip(
                 (rank.metadata_bits, rank.payload_bits), memory.metadata.bits_of(rank), strict=True
             ):
@@ -289,14 +289,14 @@ class _Reader:
                 raise given["representation_format"].error(f"formats of {name} are given twice; Timeloop aborts")
             target.formats = self._formats(given["representation_format"])
         if "action_optimization" in given:
-            found: dict[str, list[Saving]] = {}
+            savings: dict[str, list[Saving]] = {}
             for kind, saving in self._actions(given["action_optimization"]):
-                found.setdefault(kind, []).append(saving)
-            for kind in target.actions.keys() & found.keys():
+                savings.setdefault(kind, []).append(saving)
+            for kind in target.actions.keys() & savings.keys():
                 place = given["action_optimization"].document.locate(given["action_optimization"].path)
                 self.sections.warnings.append(f"{place}: actions of {name} replace those given before, as in Timeloop")
                 del target.actions[kind]
-            target.actions |= found
+            target.actions |= savings
         if "compute_optimization" in given:
             target.compute = set(self._computes(given["compute_optimization"]))
 
@@ -333,7 +333,7 @@ class _Reader:
             if (
                 value.get("payload_word_bits") == value["payload-word-bits"]
             ):  # written for Timeloop 3.0.3 and later ones
-                rank = rank.with_value({key: each for key, each in value.items() if key != "payload-word-bits"})
+                rank = rank.with_value({key: item for key, item in value.items() if key != "payload-word-bits"})
             else:
                 self.sections.warnings.append(
                     f"{rank.document.locate(rank.path)}: Timeloop after 3.0.3 does not know 'payload-word-bits', only "

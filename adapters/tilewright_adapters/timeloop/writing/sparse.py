@@ -30,7 +30,7 @@ def refuse_sparse(plan: Outline) -> None:
         if roles:
             text = f"formats or savings of the roles {', '.join(roles)}; Timeloop has names, which need a problem"
             plan.refuse("sparse", storage.name, text)
-        if any(rank.flatten == "all" for found in sparse.formats.values() for rank in found.ranks):
+        if any(rank.flatten == "all" for tensor_format in sparse.formats.values() for rank in tensor_format.ranks):
             plan.refuse("sparse", storage.name, "flattens all dimensions; Timeloop names them, which needs a problem")
 
 
@@ -38,7 +38,7 @@ def refuse_sparse_v4(plan: Outline) -> None:
     """Add reasons why v4 cannot express sparse hardware that v0.3 can."""
     for storage in plan.storage:
         sparse = storage.memory.sparse or SparseMemory()
-        kinds = {rank.format for found in sparse.formats.values() for rank in found.ranks}
+        kinds = {rank.format for tensor_format in sparse.formats.values() for rank in tensor_format.ranks}
         for kind in sorted(kinds.difference(_FORMATS_OF_V4)):
             plan.refuse("sparse", storage.name, f"the format {kind}; v4 has {', '.join(_FORMATS_OF_V4)}")
         if any(action.kind == "skip_units" for action in sparse.actions):
@@ -50,13 +50,13 @@ def sparse_attributes(memory: Memory) -> dict[str, Any]:
     sparse = memory.sparse
     if sparse is None:
         return {}
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     if sparse.metadata != MetadataStorage():
-        found["metadata_datawidth"] = sparse.metadata.default_bits
-        found["metadata_storage_width"] = sparse.metadata.width_bits
-        found["metadata_storage_depth"] = sparse.metadata.depth
+        attributes["metadata_datawidth"] = sparse.metadata.default_bits
+        attributes["metadata_storage_width"] = sparse.metadata.width_bits
+        attributes["metadata_storage_depth"] = sparse.metadata.depth
     given = {"decompression_supported": sparse.decompresses, "compression_supported": sparse.compresses}
-    return found | {name: value for name, value in given.items() if value}
+    return attributes | {name: value for name, value in given.items() if value}
 
 
 def sparse_energies(memory: Memory) -> dict[str, float]:
@@ -78,14 +78,14 @@ def sparse_memory(memory: Memory, plan: Outline, h: str) -> dict[str, Any]:
     """Return a memory's part of `sparse_optimizations`; `h` joins the words of a keyword."""
     if memory.sparse is None:
         return {}
-    found: dict[str, Any] = {}
-    formats = [_format(name, each, plan, h) for name, each in _formats(memory.sparse, plan)]
+    attributes: dict[str, Any] = {}
+    formats = [_format(name, tensor_format, plan, h) for name, tensor_format in _formats(memory.sparse, plan)]
     if formats:
-        found[f"representation{h}format"] = {f"data{h}spaces": formats}
+        attributes[f"representation{h}format"] = {f"data{h}spaces": formats}
     actions = memory.sparse.actions if plan.problem is None else memory.sparse.actions_on(plan.problem.tensors)
     if actions:
-        found[f"action{h}optimization"] = [_action(action, h) for action in actions]
-    return found
+        attributes[f"action{h}optimization"] = [_action(action, h) for action in actions]
+    return attributes
 
 
 def sparse_compute(compute: Compute, h: str) -> dict[str, Any]:
@@ -114,16 +114,16 @@ def _formats(sparse: SparseMemory, plan: Outline) -> Iterator[tuple[str, TensorF
         yield from sparse.formats.items()
         return
     for tensor in plan.problem.tensors:
-        found = sparse.format_of(tensor)
-        if found is not None:
-            yield tensor.name, found
+        tensor_format = sparse.format_of(tensor)
+        if tensor_format is not None:
+            yield tensor.name, tensor_format
 
 
-def _format(name: str, found: TensorFormat, plan: Outline, h: str) -> dict[str, Any]:
+def _format(name: str, tensor_format: TensorFormat, plan: Outline, h: str) -> dict[str, Any]:
     data: dict[str, Any] = {"name": name}
-    if found.fill == "inner":
+    if tensor_format.fill == "inner":
         data[f"rank{h}application{h}order"] = f"inner{h}to{h}outer"
-    return data | {"ranks": [_rank(rank, plan, h) for rank in found.ranks]}
+    return data | {"ranks": [_rank(rank, plan, h) for rank in tensor_format.ranks]}
 
 
 def _rank(rank: RankFormat, plan: Outline, h: str) -> dict[str, Any]:

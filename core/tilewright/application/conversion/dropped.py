@@ -154,11 +154,11 @@ def _shares(problem: Problem, architecture: Architecture, entry: Entry) -> list[
     if entry.target not in architecture.cluster_index or not set(entry.keep or ()) <= set(problem.tensor_names):
         return []
     kept = [problem.tensor(name) for name in entry.keep or ()]
-    found = [
+    shares = [
         tuple(tensor.name for tensor in kept if memory.may_hold(tensor))
         for memory in architecture.cluster(entry.target).memories
     ]
-    return [share for share in found if share] if sum(map(len, found)) == len(kept) else []
+    return [share for share in shares if share] if sum(map(len, shares)) == len(kept) else []
 
 
 def _whole(part: str) -> Simplification:

@@ -369,16 +369,16 @@ class ResidentNetwork:
             return
         mapping, space = other.result.best, space_of(other.distinct, self._search(case))[0]
         report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
-        found = self._counted(space.problem, report)
-        if found is None:
+        costs = self._counted(space.problem, report)
+        if costs is None:
             return
-        value = self.configuration.objective.value(*found)
-        if (value, *found) < (cost.value, cost.energy_pj, cost.cycles):
+        value = self.configuration.objective.value(*costs)
+        if (value, *costs) < (cost.value, cost.energy_pj, cost.cycles):
             result = dataclasses.replace(
                 cost.layer.result, best=mapping, value=report.of(self.configuration.objective) or value
             )
             layer = dataclasses.replace(cost.layer, result=result, report=report)
-            self.costs[case] = LayerCost(value, min(cost.bound, value), *found, layer)
+            self.costs[case] = LayerCost(value, min(cost.bound, value), *costs, layer)
 
     def _architecture(self, case: Case) -> Architecture | None:
         """Return the architecture on which a case is searched; None if it has no mapping."""
@@ -412,14 +412,14 @@ class ResidentNetwork:
     def _cost(self, layer: MappedLayer) -> LayerCost:
         """Return the cost of a mapped layer."""
         report, result = layer.report, layer.result
-        found = None if report is None else self._counted(layer.problem, report)
-        if result is None or found is None:
+        costs = None if report is None else self._counted(layer.problem, report)
+        if result is None or costs is None:
             return LayerCost(
                 math.inf, 0.0 if result is None or result.lower_bound is None else result.lower_bound, layer=layer
             )
-        value = self.configuration.objective.value(*found)
+        value = self.configuration.objective.value(*costs)
         bound = 0.0 if result.lower_bound is None else min(result.lower_bound, value)
-        return LayerCost(value, bound, *found, layer)
+        return LayerCost(value, bound, *costs, layer)
 
     def _counted(self, problem: Problem, report: Report) -> tuple[float, float] | None:
         return counted(None if self.home is None else self._home_for(problem), problem, report)
@@ -461,10 +461,10 @@ class ResidentNetwork:
         space, _ = space_of(distinct, self.configuration.on_architecture(architecture))
         verdict = legality(space.problem, space.architecture, mapping) + space.contains(mapping)
         report = evaluate(self.configuration.model, space.problem, space.architecture, mapping)
-        found = self._counted(space.problem, report)
-        if not verdict or found is None:
+        costs = self._counted(space.problem, report)
+        if not verdict or costs is None:
             raise NotConformableError(f"layer {self.workload.layers[number].name}", (*verdict.reasons, *report.reasons))
-        return found
+        return costs
 
     @property
     def _limit(self) -> float:

@@ -532,9 +532,9 @@ def _linalg_convolution(operation: Operation, shapes: Shapes, name: str) -> Prod
     }
 
     convolved = _Convolved(
-        data=[(named[each],) for each in of_data],
-        weight=[(named[each],) for each in of_weight],
-        result=[(named[each],) for each in of_result],
+        data=[(named[place],) for place in of_data],
+        weight=[(named[place],) for place in of_weight],
+        result=[(named[place],) for place in of_result],
         sizes={"N": data.get("n", 1), "G": groups, "K": outward, "C": inward},
         picture=tuple(data[axis] for axis in axes),
         window=window,

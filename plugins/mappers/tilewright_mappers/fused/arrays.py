@@ -207,8 +207,8 @@ class ArrayLayer(FusedLayer):
                 loop, last = segments[-1][number], segments[-1]
                 longer = tuple(trip * loop[2] if at in left else trip for at, trip in enumerate(trips))
                 rest = (*segments[:-1], last[:number] + last[number + 1 :])
-                for loops, found in self._ordered(rest, longer, left):
-                    yield (*loops, loop), found
+                for loops, trips_left in self._ordered(rest, longer, left):
+                    yield (*loops, loop), trips_left
 
     def _choices(self, tile: Sizes, in_buffer: tuple[bool, ...], trips: Sizes, objective: Objective) -> list[Choice]:
         key = tile, in_buffer, trips, objective

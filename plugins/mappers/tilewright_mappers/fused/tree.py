@@ -247,7 +247,7 @@ class TreeSearch:
 
     def _whole(self, first: int, last: int, others: int) -> Span:
         """Return some layers with whole tiles; the tensors of other layers, too, have one state."""
-        states = [[FAR] * len(each.widths) for each in self.layers]
+        states = [[FAR] * len(member.widths) for member in self.layers]
         for tensor in self.shared:
             inside = first <= tensor.first and tensor.last <= last
             for layer, own in tensor.users.items():
