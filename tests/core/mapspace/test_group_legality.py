@@ -101,3 +101,27 @@ def test_coordinates_are_one_if_no_offset_parts_them(
     edge["offsets"] = {reader: offsets}
     group = GroupMapping.model_validate(data)
     assert joined_dimensions(group, edge["tensor"], maker, reader) == (plain, windows)
+
+
+@pytest.mark.parametrize(
+    ("keep", "code"),
+    [(["up.Weights", "down.Weights", "up.Inputs"], None), (["up.Weights", "down.Weights"], "home")],
+    ids=["whole outside of all branches", "in one branch"],
+)
+def test_an_input_is_in_the_outermost_memory_or_whole_in_its_home(keep: list[str], code: str | None) -> None:
+    data: dict[str, Any] = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
+    entries = data["tree"]["entries"]
+    entries[0]["keep"].remove("up.Inputs")
+    entries[1]["keep"] = keep
+    if code is None:
+        del data["tree"]["branches"][0]["entries"][0]
+    assert [reason.code for reason in group_legality(GroupMapping.model_validate(data)).reasons] == [code] * bool(code)
+
+
+def test_all_layers_keep_a_tensor_in_one_memory_of_a_cluster() -> None:
+    data: dict[str, Any] = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
+    (buffer,) = data["architecture"]["clusters"][1]["memories"]
+    parts = [{"holds": ["input", "weight"]}, {"name": "Sums", "holds": ["output"]}]
+    data["architecture"]["clusters"][1]["memories"] = [buffer | part for part in parts]
+    (reason,) = group_legality(GroupMapping.model_validate(data)).reasons
+    assert reason.code == "home" and "its layers keep it in different memories there: Buffer, Sums" in reason.message

@@ -185,6 +185,14 @@ def test_a_tile_has_one_memory_in_its_cluster(holds: list[str], said: str) -> No
     assert legal(problem, hardware, MappingBatch.pack(problem, [SMALL])).tolist() == [False]
 
 
+@pytest.mark.parametrize("kind", ["temporal", "spatial"])
+def test_a_tile_is_not_larger_than_the_one_around_it(kind: str) -> None:
+    problem, hardware = small()
+    entry = SMALL.entries[2].model_copy(update={f"{kind}_tile_sizes": {"M": 8, "K": 4}})
+    reasons = legality(problem, hardware, Mapping(entries=(*SMALL.entries[:2], entry))).reasons
+    assert f"{kind} tile of 8 exceeds the enclosing tile of 4" in {reason.message for reason in reasons}
+
+
 def test_parts_of_words_are_told() -> None:
     """Tiles of 12 and 3 values of 8 bits are 7.5 words of 16."""
     problem, hardware = small()
