@@ -103,19 +103,19 @@ def test_coordinates_are_one_if_no_offset_parts_them(
     assert joined_dimensions(group, edge["tensor"], maker, reader) == (plain, windows)
 
 
-@pytest.mark.parametrize(
-    ("keep", "code"),
-    [(["up.Weights", "down.Weights", "up.Inputs"], None), (["up.Weights", "down.Weights"], "home")],
-    ids=["whole outside of all branches", "in one branch"],
-)
-def test_an_input_is_in_the_outermost_memory_or_whole_in_its_home(keep: list[str], code: str | None) -> None:
+@pytest.mark.parametrize(("tensor", "branch"), [("up.Inputs", 0), ("down.Outputs", 1)])
+@pytest.mark.parametrize("whole", [True, False])
+def test_inputs_and_results_are_in_the_outermost_memory_or_whole_in_their_home(
+    tensor: str, branch: int, whole: bool
+) -> None:
     data: dict[str, Any] = GroupMapping.from_file(EXAMPLE_FILES / "two_products.yaml").to_data()
     entries = data["tree"]["entries"]
-    entries[0]["keep"].remove("up.Inputs")
-    entries[1]["keep"] = keep
-    if code is None:
-        del data["tree"]["branches"][0]["entries"][0]
-    assert [reason.code for reason in group_legality(GroupMapping.model_validate(data)).reasons] == [code] * bool(code)
+    entries[0]["keep"].remove(tensor)
+    if whole:  # outside of all branches
+        entries[1]["keep"].append(tensor)
+        del data["tree"]["branches"][branch]["entries"][0]
+    codes = [reason.code for reason in group_legality(GroupMapping.model_validate(data)).reasons]
+    assert codes == ([] if whole else ["home"])
 
 
 def test_all_layers_keep_a_tensor_in_one_memory_of_a_cluster() -> None:

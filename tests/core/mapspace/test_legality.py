@@ -193,6 +193,20 @@ def test_a_tile_is_not_larger_than_the_one_around_it(kind: str) -> None:
     assert f"{kind} tile of 8 exceeds the enclosing tile of 4" in {reason.message for reason in reasons}
 
 
+def test_tiles_cover_the_problem() -> None:
+    """The outermost tile is the whole dimension, and the innermost one has one iteration."""
+    problem, hardware = small()
+    larger = Problem.model_validate(problem.to_data() | {"dimensions": {"M": 5, "K": 4}})
+    last = SMALL.entries[2].model_copy(update={"spatial_tile_sizes": {"M": 2, "K": 1}})
+    for size, mapping, said in (
+        (larger, SMALL, "the tiles cover 4 iterations, the problem has 5"),
+        (problem, Mapping(entries=(*SMALL.entries[:2], last)), "the innermost tile has 2 iterations; expected 1"),
+    ):
+        (reason,) = legality(size, hardware, mapping).reasons
+        assert (reason.code, reason.message) == ("coverage", said)
+        assert legal(size, hardware, MappingBatch.pack(size, [mapping])).tolist() == [False]
+
+
 def test_parts_of_words_are_told() -> None:
     """Tiles of 12 and 3 values of 8 bits are 7.5 words of 16."""
     problem, hardware = small()
