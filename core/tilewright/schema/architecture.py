@@ -285,7 +285,10 @@ class Memory(Model):
     @model_validator(mode="after")
     def _one_port_each(self) -> Self:
         moves = [
-            f"{action} of {tensor}" for port in self.ports for tensor, found in port.moves.items() for action in found
+            f"{action} of {tensor}"
+            for port in self.ports
+            for tensor, actions in port.moves.items()
+            for action in actions
         ]
         repeated = sorted({move for move in moves if moves.count(move) > 1})
         if repeated:
@@ -536,7 +539,7 @@ class Architecture(FileModel):
             KeyError: there is none.
         """
         for cluster in self.clusters:
-            if any(each.name == memory for each in cluster.memories):
+            if any(candidate.name == memory for candidate in cluster.memories):
                 return cluster
         raise KeyError(memory)
 
@@ -565,9 +568,11 @@ class Architecture(FileModel):
             KeyError: there is no such memory.
         """
         exist = {
-            each.name: self.instances[index] for index, cluster in enumerate(self.clusters) for each in cluster.memories
+            storage.name: self.instances[index]
+            for index, cluster in enumerate(self.clusters)
+            for storage in cluster.memories
         }
-        gates = {each.name: each.power_gated_at or each.name for each in self.memories}
+        gates = {storage.name: storage.power_gated_at or storage.name for storage in self.memories}
         shared = exist[memory] / exist[gates[memory]]
         return (gates[memory], shared) if shared > 1 else (memory, 1.0)
 
@@ -581,30 +586,30 @@ class Architecture(FileModel):
             InputError: a path does not exist, a value is invalid, or an estimated part changes
                 size. Its energies would remain those of the old size.
         """
-        found = replaced(self, changes, self._paths(), "architecture")
+        changed = replaced(self, changes, self._paths(), "architecture")
         parts: list[tuple[str, Memory | Compute, Memory | Compute]] = [
-            (old.name, old, new) for old, new in zip(self.memories, found.memories, strict=True)
+            (old.name, old, new) for old, new in zip(self.memories, changed.memories, strict=True)
         ]
-        for name, old, new in (*parts, ("compute", self.compute, found.compute)):
-            stale = outdated(old, new, found.technology_nm != self.technology_nm)
+        for name, old, new in (*parts, ("compute", self.compute, changed.compute)):
+            stale = outdated(old, new, changed.technology_nm != self.technology_nm)
             if stale:
                 raise InputError(
                     f"{', '.join(stale)} of {name} were estimated for the part before the change",
                     hint="change the file and load it again, or give these values as well",
                 )
-        return found
+        return changed
 
     def values(self) -> dict[str, Any]:
         """Return the values that `replace` may change, by path. Values of parts with equal names are left out."""
-        data, found = self.model_dump(mode="json"), dict[str, Any]()
+        data, values = self.model_dump(mode="json"), dict[str, Any]()
         counts = Counter(path for path, _ in self._paths())
         for path, place in self._paths():
             value: Any = data
             for step in place:
                 value = value[step]
             if counts[path] == 1:
-                found[path] = value
-        return found
+                values[path] = value
+        return values
 
     def _paths(self) -> Iterator[tuple[str, ValuePath]]:
         data = self.model_dump(mode="json", exclude={"schema_version", "kind"})

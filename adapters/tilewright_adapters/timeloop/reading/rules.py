@@ -312,42 +312,42 @@ def _maximize(loops: Mapping[tuple[str, str], _Loops], problem: Problem, tree: N
         InputError: a dimension is unknown, or there is no capacity.
     """
     left = dict(problem.dimensions)
-    for found in loops.values():
-        for name, trips in found.fixed().items():
+    for level_loops in loops.values():
+        for name, trips in level_loops.fixed().items():
             left[name] = -(-left[name] // trips)
     names = tree.levels.names
     for kind, index in ((kind, index) for kind in ("spatial", "temporal") for index in reversed(range(len(names)))):
-        found = loops.get((names[index], kind), _Loops())
-        if found.maximize is None:
+        level_loops = loops.get((names[index], kind), _Loops())
+        if level_loops.maximize is None:
             continue
         x, y = tree.levels.fanout(index)
-        capacity = found.capacity if found.capacity is not None or kind == "temporal" else x * y
+        capacity = level_loops.capacity if level_loops.capacity is not None or kind == "temporal" else x * y
         if capacity is None:
-            raise found.maximize.error("maximize_dims of temporal loops needs a maximize_dims_capacity")
-        for group in _groups(found.maximize, problem):
+            raise level_loops.maximize.error("maximize_dims of temporal loops needs a maximize_dims_capacity")
+        for group in _groups(level_loops.maximize, problem):
             room = capacity
-            for bounds in found.trips.values():
+            for bounds in level_loops.trips.values():
                 room //= bounds.min
-            told = ", ".join(name for name in group if name in found.trips)
+            told = ", ".join(name for name in group if name in level_loops.trips)
             if told:  # Timeloop refuses that
                 why = f"maximize_dims of {names[index]} is ignored, because {told} has a factor"
-                notes.leave(found.maximize, "maximize_dims", why)
+                notes.leave(level_loops.maximize, "maximize_dims", why)
                 continue
             factors = maximal(left, group, room)
             if factors is None:
                 why = f"{', '.join(group)} of {names[index]} have too many divisors to compare"
-                notes.leave(found.maximize, "maximize_dims", why)
+                notes.leave(level_loops.maximize, "maximize_dims", why)
                 continue
             odd = {name: trips for name, trips in factors.items() if left[name] % trips}
             for name in group:
                 trips = factors[name]
                 left[name] = -(-left[name] // trips)
                 if name not in odd:
-                    found.trips[name] = TripRange(min=trips, max=trips)
+                    level_loops.trips[name] = TripRange(min=trips, max=trips)
             if odd:
                 told = ", ".join(f"{name}={trips}" for name, trips in odd.items())
                 why = f"{told} at {names[index]} would not divide; it is free here"
-                notes.leave(found.maximize, "maximize_dims", why, missing=True)
+                notes.leave(level_loops.maximize, "maximize_dims", why, missing=True)
 
 
 def _groups(cursor: Cursor, problem: Problem) -> list[tuple[str, ...]]:
