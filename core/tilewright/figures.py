@@ -76,6 +76,10 @@ class Sheet:
         figures = [(self.figures[key], int(rank or 0)) for key, rank in pairs]
         return {figure.key: replace(figure, column=replace(figure.column, rank=rank)) for figure, rank in figures}
 
+    def columns(self, name: str) -> list[Column]:
+        """Return the columns of a view, for the cells that `data` returns."""
+        return [figure.column for figure in self.view(name).values()]
+
     def data(self, name: str, subject: Any) -> dict[str, Any]:
         """Return the values of a view by key, for JSON, CSV and data frames."""
         return {key: figure.value(subject) for key, figure in self.view(name).items()}

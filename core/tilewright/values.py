@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic_core import PydanticSerializationError
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 class Model(BaseModel):
@@ -81,3 +84,24 @@ def _interruptible() -> Iterator[None]:
         if ": KeyboardInterrupt:" in str(error):
             raise KeyboardInterrupt from None
         raise
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of each key, in the order of the pairs.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def attributes(subject: Any, names: str) -> dict[str, Any]:
+    """Return some attributes by name, for JSON.
+
+    >>> attributes(1j, "real imag")
+    {'real': 0.0, 'imag': 1.0}
+    """
+    return {name: getattr(subject, name) for name in names.split()}

@@ -22,7 +22,7 @@ from tilewright.reports.parts import (
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
-from tilewright.values import Model
+from tilewright.values import Model, attributes
 
 LEAKAGE = "leakage"
 """Label that replaces the tensor's name for leakage."""
@@ -124,8 +124,7 @@ class ReportContent(Model):
                 "levels": tuple(levels),
                 "compute_units": architecture.compute_instances,
                 "architecture": architecture.name,
-                "clock_ghz": architecture.clock_ghz,
-                "area_um2": architecture.area_um2,
+                **attributes(architecture, "clock_ghz area_um2"),
             }
         )
 

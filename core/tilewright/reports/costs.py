@@ -10,7 +10,7 @@ from tilewright.tables import Column, numbers
 COSTS = Sheet(
     Figure("macs", numbers("MACs")),
     Figure("energy_pj", numbers("energy", "pJ", like="energy")),
-    Figure("cycles", numbers("cycles")),
+    Figure("cycles", numbers("cycles", like="cycles")),
     Figure("edp", numbers("EDP", "pJ x cycles")),
     Figure("utilization", numbers("utilization"), has_total=False),
     Figure("area_um2", numbers("area", "mm2", decimals=4), factor=1e-6, digits=4, is_optional=True),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
+from tilewright.figures import Figure, Sheet
 from tilewright.formats import figure, quantity
 from tilewright.reports.content import EnergyPart, ReportContent
 from tilewright.reports.costs import COSTS
-from tilewright.reports.parts import Limit, TensorCounts
-from tilewright.tables import Column, Table, numbers
+from tilewright.reports.parts import AccessCounts, Limit, TensorCounts
+from tilewright.tables import Column, Shown, Table, numbers
+from tilewright.values import grouped
 
+ACCESSES = tuple(AccessCounts.model_fields)
+"""Kinds of accesses."""
 SHOWN = 3
 """Maximum number of limits in a summary."""
 
@@ -28,15 +34,12 @@ def explanation(report: ReportContent) -> list[Table | str]:
     """Return the long form: all limits, energies, counts and memories."""
     if not report.valid:
         return _head(report)
+    tables = _energies(report), _counts(report), _saved(report), _formats(report), _meshes(report)
     return [
         *_head(report),
         *_limits(report, report.slowest),
         *_shares(report),
-        *_energies(report),
-        *_counts(report),
-        *_saved(report),
-        *_formats(report),
-        *_meshes(report),
+        *(table for table in tables if table.rows),
     ]
 
 
@@ -45,11 +48,7 @@ def rows(report: ReportContent) -> list[dict[str, Any]]:
     return [
         {"level": part.place, "tensor": part.tensor}
         | ({} if part.counts is None else _flat(part.counts))
-        | {
-            "energy_pj": part.energy_pj,
-            "share": _of(part.energy_pj, report),
-            "pj_per_mac": part.energy_pj / report.macs,
-        }
+        | PARTS.data("rows", _Share(part.energy_pj, report))
         for part in report.energy_parts()
     ]
 
@@ -63,6 +62,31 @@ def _flat(counts: TensorCounts) -> dict[str, Any]:
     return found
 
 
+@dataclass(frozen=True)
+class _Share:
+    """Part of the energy of a report."""
+
+    energy_pj: float
+    report: ReportContent
+
+    @property
+    def share(self) -> float:
+        """Fraction of the total energy, 0 to 1."""
+        return self.energy_pj / self.report.energy_pj if self.report.energy_pj else 0.0
+
+    @property
+    def pj_per_mac(self) -> float:
+        return self.energy_pj / self.report.macs
+
+
+PARTS = Sheet(
+    Figure("energy_pj", numbers("energy", "pJ")),
+    Figure("share", numbers("share", "%", decimals=2), factor=100),
+    Figure("pj_per_mac", numbers("energy", "pJ/MAC", decimals=4)),
+    views={"rows": "energy_pj share pj_per_mac"},
+)
+
+
 def _head(report: ReportContent, *title: str) -> list[Table | str]:
     where = f" on {report.architecture}" if report.architecture else ""
     lines: list[Table | str] = [*title] or [f"{report.problem}{where} by {report.model}: {report.macs:,} MACs"]
@@ -71,7 +95,7 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
         return [*lines, "  not valid:", *(f"  - {reason}" for reason in report.reasons)]
     energies = _by_place(report)
     most = max(energies, key=lambda place: sum(part.energy_pj for part in energies[place]), default=None)
-    share = f", {100 * _sum(energies[most], report):.1f} % of it in {most}" if most else ""
+    share = f", {100 * _share(energies[most], report).share:.1f} % of it in {most}" if most else ""
     lines.append(f"  energy  {quantity(report.energy_pj, 'pJ')}, {figure(report.pj_per_mac)} pJ per MAC{share}")
     used = "" if report.utilization is None else f", utilization {100 * report.utilization:.3g} %"
     lines.append(f"  cycles  {quantity(report.cycles, '')}{_bound(report)}{used}")
@@ -148,60 +172,54 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
 def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> list[float | str]:
     """Return percentages by tensor and in total, and pJ per MAC."""
     mine = {name: [part for part in parts if part.tensor == name] for name in tensors}
-    shares: list[float | str] = [100 * _sum(each, report) if each else "" for each in mine.values()]
-    return [*shares, 100 * _sum(parts, report), sum(part.energy_pj for part in parts) / report.macs]
+    shares: list[float | str] = [100 * _share(each, report).share if each else "" for each in mine.values()]
+    whole = _share(parts, report)
+    return [*shares, 100 * whole.share, whole.pj_per_mac]
 
 
-def _energies(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of every energy part, with a sum for each component that has several."""
-    table = Table(
-        "place", "tensor", numbers("energy", "pJ"), numbers("share", "%", decimals=2),
-        numbers("energy", "pJ/MAC", decimals=4), title="energy, over all instances",
-    )  # fmt: skip
+def _energies(report: ReportContent) -> Table:
+    """Return a table of every energy part, with a sum for each component that has several."""
+    rows: list[tuple[str, str, float]] = []
     for place, parts in _by_place(report).items():
-        for index, part in enumerate(parts):
-            figures = (part.energy_pj, 100 * _of(part.energy_pj, report), part.energy_pj / report.macs)
-            table.add_row("" if index else place, part.tensor or "", *figures)
-        if len(parts) > 1:
-            total = sum(part.energy_pj for part in parts)
-            table.add_row("", "all", total, 100 * _of(total, report), total / report.macs)
-    table.add_row("total", "", report.energy_pj, 100.0, report.pj_per_mac)
-    if len(table.rows) > 1:
-        yield table
+        rows += [("" if index else place, part.tensor or "", part.energy_pj) for index, part in enumerate(parts)]
+        rows += [("", "all", sum(part.energy_pj for part in parts))] if len(parts) > 1 else []
+    rows += [("total", "", report.energy_pj or 0.0)] if rows else []
+    columns: list[Shown[tuple[str, str, float]]] = [
+        Shown("place", itemgetter(0)),
+        Shown("tensor", itemgetter(1)),
+        *PARTS.shown("rows", lambda row: _Share(row[2], report)),
+    ]
+    return Table.of(columns, rows, "energy, over all instances")
 
 
-def _counts(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of words moved and kept, per instance."""
+def _counts(report: ReportContent) -> Table:
+    """Return a table of words moved and kept, per instance."""
     table = Table(
-        "memory", "tensor", numbers("instances", rank=1), numbers("reads"), numbers("fills"), numbers("updates"),
-        numbers("holds"), numbers("of"), title="words per instance",
+        "memory", "tensor", numbers("instances", rank=1), *map(numbers, ACCESSES), numbers("holds"), numbers("of"),
+        title="words per instance",
     )  # fmt: skip
     for level in report.levels:
         capacity = "unlimited" if level.capacity_words is None else level.capacity_words
         tiles = [tensor.stored_words for tensor in level.tensors.values()]
         alone = len(tiles) == 1 and level.used_words in (None, *tiles)
         for index, (name, tensor) in enumerate(level.tensors.items()):
-            counts = (tensor.instances, tensor.reads, tensor.fills, tensor.updates, tensor.stored_words)
+            counts = (getattr(tensor, kind) for kind in ("instances", *ACCESSES, "stored_words"))
             table.add_row("" if index else level.name, name, *counts, capacity if alone else "")
         if not alone:
             name, used = ("", level.used_words) if level.tensors else (level.name, 0)
-            table.add_row(name, "all", level.instances, "", "", "", used, capacity)
-    if table.rows:
-        yield table
+            table.add_row(name, "all", level.instances, *("" for _ in ACCESSES), used, capacity)
+    return table
 
 
-def _saved(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of executed, gated and skipped accesses; those in no column do not exist."""
+def _saved(report: ReportContent) -> Table:
+    """Return a table of executed, gated and skipped accesses; those in no column do not exist."""
     table = Table(
         "memory", "tensor", "accesses", numbers("dense"), numbers("executed"), numbers("gated"), numbers("skipped"),
         numbers("metadata"), title="sparse accesses per instance",
     )  # fmt: skip
     for level in report.levels:
         for name, tensor in level.tensors.items():
-            kinds = [
-                kind for kind in ("reads", "fills", "updates") if tensor.sparse and getattr(tensor.sparse.dense, kind)
-            ]
-            for kind in kinds:
+            for kind in [kind for kind in ACCESSES if tensor.sparse and getattr(tensor.sparse.dense, kind)]:
                 assert tensor.sparse is not None
                 pieces = [piece for rank in tensor.sparse.metadata for piece in (rank.metadata, rank.payload)]
                 counts = [
@@ -210,12 +228,11 @@ def _saved(report: ReportContent) -> Iterator[Table]:
                 ]
                 moved = sum(getattr(piece.actual, kind) for piece in pieces)
                 table.add_row(level.name, name, kind, *counts, moved if pieces else "")
-    if table.rows:
-        yield table
+    return table
 
 
-def _formats(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of the ranks of compressed tiles, outermost first."""
+def _formats(report: ReportContent) -> Table:
+    """Return a table of the ranks of compressed tiles, outermost first."""
     table = Table(
         "memory", "tensor", "rank", numbers("metadata"), numbers("payloads"), numbers("metadata", "bits"),
         title="metadata of the fullest tiles",
@@ -227,12 +244,11 @@ def _formats(report: ReportContent) -> Iterator[Table]:
                 assert tensor.sparse is not None
                 bits = tensor.sparse.metadata_bits if index == 0 else ""
                 table.add_row(level.name, name, rank.format, rank.metadata.stored, rank.payload.stored, bits)
-    if table.rows:
-        yield table
+    return table
 
 
-def _meshes(report: ReportContent) -> Iterator[Table]:
-    """Yield a table of meshes: the busiest link, and the words over all links, per instance."""
+def _meshes(report: ReportContent) -> Table:
+    """Return a table of meshes: the busiest link, and the words over all links, per instance."""
     table = Table(
         "mesh", "tensors", Column("busiest link"), numbers("words"), numbers("links in use"), numbers("word-hops"),
         title="meshes",
@@ -240,21 +256,12 @@ def _meshes(report: ReportContent) -> Iterator[Table]:
     for mesh in report.meshes:
         link, words = next(iter(mesh.loads.items()), ("-", 0))
         table.add_row(mesh.name, ", ".join(mesh.tensors), link, words, len(mesh.loads), sum(mesh.loads.values()))
-    if table.rows:
-        yield table
+    return table
 
 
 def _by_place(report: ReportContent) -> dict[str, list[EnergyPart]]:
-    places: dict[str, list[EnergyPart]] = {}
-    for part in report.energy_parts():
-        places.setdefault(part.place, []).append(part)
-    return places
+    return grouped((part.place, part) for part in report.energy_parts())
 
 
-def _of(energy_pj: float, report: ReportContent) -> float:
-    """Return the fraction of the total energy, 0 to 1."""
-    return energy_pj / report.energy_pj if report.energy_pj else 0.0
-
-
-def _sum(parts: list[EnergyPart], report: ReportContent) -> float:
-    return _of(sum(part.energy_pj for part in parts), report)
+def _share(parts: list[EnergyPart], report: ReportContent) -> _Share:
+    return _Share(sum(part.energy_pj for part in parts), report)

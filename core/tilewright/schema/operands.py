@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.problem import Problem
+from tilewright.values import grouped
 
 
 def operand_warnings(problems: Sequence[Problem], architecture: Architecture) -> tuple[str, ...]:
@@ -13,10 +14,8 @@ def operand_warnings(problems: Sequence[Problem], architecture: Architecture) ->
 
     Their energy of compute is that of an operation with fewer operands.
     """
-    unit, needing = architecture.compute, dict[int, list[str]]()
-    for problem in problems:
-        if problem.operand_count > unit.operands:
-            needing.setdefault(problem.operand_count, []).append(problem.name)
+    unit, few = architecture.compute, architecture.compute.operands
+    needing = grouped((each.operand_count, each.name) for each in problems if each.operand_count > few)
     return tuple(
         f"{', '.join(dict.fromkeys(names))}: {count} operands are multiplied, and an operation of {unit.name} of "
         f"{architecture.name} multiplies {unit.operands}, so the energy of compute is that of another operation; "

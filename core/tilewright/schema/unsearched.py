@@ -14,6 +14,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints, JointRule, UnsearchedRule, Variant
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
+from tilewright.values import attributes
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,7 @@ class JudgedRule:
 
     def data(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        rule = self.rule
-        return {"name": rule.name, "where": rule.where, "why": rule.why, "missing": rule.missing} | {
-            "satisfied": self.satisfied,
-            "fault": self.fault,
-        }
+        return attributes(self.rule, "name where why missing") | attributes(self, "satisfied fault")
 
     def __str__(self) -> str:
         return f"{self.rule}; the mapping has {self.fault}" if self.fault else str(self.rule)

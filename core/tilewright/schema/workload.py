@@ -16,7 +16,7 @@ from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Name, Problem
 from tilewright.schema.read import Read
-from tilewright.values import MisplacedError, Model
+from tilewright.values import MisplacedError, Model, grouped
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -296,9 +296,7 @@ class Workload(FileModel):
 
     def distinct(self) -> tuple[DistinctProblem, ...]:
         """Return each different problem once, in order of first appearance, with its layers."""
-        groups: dict[str, list[Layer]] = {}
-        for layer in self.layers:
-            groups.setdefault(layer.problem.content_key, []).append(layer)
+        groups = grouped((layer.problem.content_key, layer) for layer in self.layers)
         return tuple(
             DistinctProblem(
                 group[0].problem,

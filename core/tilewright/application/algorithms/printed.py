@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from tilewright.application.algorithms.totals import Choice
+from tilewright.figures import Figure, Sheet
 from tilewright.reports.costs import COSTS
-from tilewright.tables import Column, Table, numbers
+from tilewright.tables import Column, Shown, Table, numbers
+
+
+def _part(name: str, key: str) -> Callable[[Choice], Any]:
+    """Return the getter of a figure of a part; None without the part."""
+    return lambda choice: getattr(getattr(choice, name), key, None)
+
+
+OFFERS = Sheet(
+    Figure("energy_of_steps_pj", numbers("energy of steps", "pJ", like="energy"), _part("steps", "energy_pj")),
+    Figure("cycles_of_steps", numbers("cycles of steps", like="cycles"), _part("steps", "cycles")),
+    Figure("energy_moved_pj", numbers("moved", "pJ", like="energy"), _part("moved", "energy_pj")),
+    Figure("cycles_moved", numbers("moved", "cycles", like="cycles"), _part("moved", "cycles")),
+    views={
+        "json": "energy_of_steps_pj cycles_of_steps energy_moved_pj cycles_moved",
+        "energies": "energy_of_steps_pj:3 energy_moved_pj:2",
+        "cycles": "cycles_of_steps:5 cycles_moved:4",
+    },
+)
 
 
 def offer_table(choices: Sequence[Choice], movements: bool) -> Table:
     """Return a table with one row per alternative; costs are for one occurrence of the layer."""
-    table = Table(
-        "layer", "algorithm", numbers("energy of steps", "pJ", rank=3, like="pJ"), numbers("moved", "pJ", rank=2, like="pJ"),
-        numbers("energy", "pJ", like="pJ"), numbers("cycles of steps", rank=5, like="cycles"),
-        numbers("moved", "cycles", rank=4, like="cycles"), numbers("cycles", like="cycles"), numbers("EDP", "pJ x cycles"),
-        Column("", wrapped=True),
-        title="for one occurrence of a layer" + ("" if movements else "; movements are not counted"),
-    )  # fmt: skip
-    for choice in choices:
-        note = _note(choice)
-        if choice.steps is None or choice.total is None:
-            table.add_row(choice.offer.distinct.problem.name, choice.offer.name, *[None] * 7, note)
-            continue
-        energy = (choice.steps.energy_pj, choice.moved.energy_pj, choice.total.energy_pj)
-        cycles = (choice.steps.cycles, choice.moved.cycles, choice.total.cycles)
-        table.add_row(choice.offer.distinct.problem.name, choice.offer.name, *energy, *cycles, choice.total.edp, note)
-    return table
+
+    def mapped(choice: Choice) -> Choice | None:
+        return None if choice.total is None else choice
+
+    energy, *others = COSTS.shown("steps", lambda choice: choice.total)
+    columns: list[Shown[Choice]] = [
+        Shown("layer", attrgetter("offer.distinct.problem.name")),
+        Shown("algorithm", attrgetter("offer.name")),
+        *OFFERS.shown("energies", mapped),
+        energy,
+        *OFFERS.shown("cycles", mapped),
+        *others,
+        Shown(Column("", wrapped=True), _note),
+    ]
+    return Table.of(
+        columns, choices, "for one occurrence of a layer" + ("" if movements else "; movements are not counted")
+    )
 
 
 def _note(choice: Choice) -> str:
@@ -48,7 +69,7 @@ def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     """Return one dictionary per alternative, with its steps, dimensions and costs."""
     rows = []
     for choice in choices:
-        alternative, steps, total = choice.offer.alternative, choice.steps, choice.total
+        alternative = choice.offer.alternative
         rows.append(
             {
                 "layer": choice.offer.distinct.problem.name,
@@ -63,11 +84,8 @@ def offer_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
                 "movements": [] if alternative is None else [one.model_dump() for one in alternative.movements],
                 "exact": None if alternative is None else alternative.exact,
                 "remark": None if alternative is None else alternative.remark,
-                "energy_of_steps_pj": None if steps is None else steps.energy_pj,
-                "cycles_of_steps": None if steps is None else steps.cycles,
-                "energy_moved_pj": choice.moved.energy_pj,
-                "cycles_moved": choice.moved.cycles,
-                **COSTS.data("steps", total),
+                **OFFERS.data("json", choice),
+                **COSTS.data("steps", choice.total),
                 "reasons": [reason.model_dump(mode="json") for reason in choice.offer.reasons],
             }
         )

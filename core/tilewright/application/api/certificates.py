@@ -18,6 +18,7 @@ from tilewright.errors import InputError
 from tilewright.schema.document import Document, FileModel, read_document, validate
 from tilewright.schema.mapped.certificate import Certificate, GroupClaim, LayerClaim, NetworkClaim
 from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 SAMPLES, FUSED_SAMPLES = 100_000, 300
 LIMIT, FUSED_LIMIT = 1_000_000, 1_000
@@ -58,9 +59,7 @@ class CertificateVerification(Tabular):
             "problem": subject,
             "arch": arch,
             "objective": it.objective.name,
-            "value": it.value,
-            "bound": it.bound,
-            "gap": it.gap,
+            **attributes(it, "value bound gap"),
             "mappings": it.claim.space.mappings if isinstance(it.claim, LayerClaim) else None,
             "warnings": list(self.warnings),
             "checks": self.rows(),

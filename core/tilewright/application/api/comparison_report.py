@@ -16,7 +16,7 @@ from tilewright.application.run.artifacts.layers import mapping_file
 from tilewright.application.run.artifacts.summaries import folder_message, interrupted_message, save_summary
 from tilewright.application.run.configuration import acquire, limit_message
 from tilewright.application.run.evaluation import BuiltModel
-from tilewright.application.run.searched import SEARCHES
+from tilewright.application.run.searched import PROBLEMS, SEARCHES
 from tilewright.application.run.sweep import Distance, Proofs, SweepPoint, SweepRow
 from tilewright.errors import OutputError, Reason
 from tilewright.files import RunFolder, file_name
@@ -89,8 +89,8 @@ class ComparisonReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         columns = (
-            *("layer", "sizes", "count", "macs", "mapper", "guide", "model", "valid", *COSTS.view("csv")),
-            *("distance", "optimum_proved", *SEARCHES.view("compare, csv"), "mapping_file", "reason"),
+            *(*PROBLEMS.view("compare, csv"), "mapper", "guide", "model", "valid", *COSTS.view("csv"), "distance"),
+            *("optimum_proved", *SEARCHES.view("compare, csv"), "mapping_file", "reason"),
         )
         save_summary(folder, "compare", saved.data(), columns, saved.rows())
         return replace(saved, unwritten=folder.failure)
@@ -100,8 +100,8 @@ class ComparisonReport(Tabular):
         found = []
         keys = ("model", "valid", *COSTS.view("csv"), "distance", "optimum_proved")
         for search, row in zip(self.searches, self.data()["rows"], strict=True):
-            shared = {"layer": row["layer"], "sizes": search.layer.problem.long_dimensions}
-            shared |= {key: row[key] for key in ("count", "macs", "mapper", "guide", "mapping_file")}
+            shared = PROBLEMS.data("compare, csv", search.layer.distinct)
+            shared |= {key: row[key] for key in ("mapper", "guide", "mapping_file")}
             shared |= SEARCHES.data("compare, csv", row["search"])
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
@@ -126,12 +126,7 @@ class ComparisonReport(Tabular):
     def _row(self, number: int, row: SweepRow) -> dict[str, Any]:
         written = self.folder is not None and row.layer.report is not None
         return {
-            "layer": row.layer.name,
-            "layers": list(row.layer.distinct.layers),
-            "origins": row.layer.distinct.origins_data(),
-            "count": row.layer.count,
-            "macs": row.layer.problem.macs,
-            "dimensions": dict(row.layer.problem.dimensions),
+            **PROBLEMS.data("compare", row.layer.distinct),
             "mapper": row.point.mapper,
             "guide": row.point.model,
             "valid": bool(row.reports),

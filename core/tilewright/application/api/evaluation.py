@@ -118,16 +118,7 @@ class EvaluationReport(Tabular):
     def plot(self) -> NetworkPlots:
         """Charts with a row per model or layer, such as `plot.energy()`; refused mappings have no row."""
         several = len({report.problem for report in self.reports}) > 1
-        return report_plots(
-            [
-                {
-                    "name": report.problem if several else report.model,
-                    "report": report.model_dump(),
-                    "energy": report.rows(),
-                }
-                for report in self.reports
-            ]
-        )
+        return report_plots((report.problem if several else report.model, report) for report in self.reports)
 
     def tables(self) -> Sequence[Table | str]:
         several = len(self.reports) > 1

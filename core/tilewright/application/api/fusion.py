@@ -8,7 +8,6 @@ from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,8 @@ from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapped.certificate import Certificate, GroupClaim
 from tilewright.schema.objective import Objective
-from tilewright.tables import Shown, Table, Tabular, numbers
+from tilewright.tables import Table, Tabular, numbers
+from tilewright.values import attributes
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,10 +96,7 @@ class FusionReport(Tabular):
             "proved": self.proved,
             "space": self.space,
             "mapper": self.mapper.model_dump(mode="json"),
-            "gap": self.gap,
-            "bound": self.bound,
-            "unfused_proved": self.unfused_proved,
-            "saved_words": self.saved_words,
+            **attributes(self, "gap bound unfused_proved saved_words"),
             "mapping": self.mapping.to_data(),
             "fused": self.fused.model_dump(mode="json"),
             "unfused": self.unfused.model_dump(mode="json"),
@@ -117,15 +114,12 @@ class FusionReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         memories = [memory.name for memory in self.mapping.architecture.memories]
-        peak = f"{memories[1]}_peak_words"
-        columns: list[Shown[dict[str, Any]]] = [
-            Shown("mapping", itemgetter("mapping")),
-            *COSTS.shown("fuse", lambda row: row),
-            Shown(numbers(f"{memories[0]} words"), itemgetter("outermost_words")),
-            Shown(numbers(f"{memories[1]} peak words"), lambda row: row.get(peak, 0)),  # one that is empty has no level
-        ]
+        words = numbers(f"{memories[0]} words"), numbers(f"{memories[1]} peak words")
         title = f"{self.mapping.name} on {self.mapping.architecture.name} by {self.fused.model}"
-        table = Table.of(columns, self.rows(), title)
+        table = Table("mapping", *COSTS.columns("fuse"), *words, title=title)
+        for row in self.rows():
+            peak = row.get(f"{memories[1]}_peak_words", 0)  # a memory that holds nothing has no level
+            table.add_row(row["mapping"], *COSTS.data("fuse", row).values(), row["outermost_words"], peak)
         builtin = self.mapper.distribution == BUILTIN
         claim = "proved" if builtin else f"claimed by {self.mapper.long_name} to be"
         proof = (

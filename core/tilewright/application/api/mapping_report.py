@@ -31,7 +31,7 @@ from tilewright.application.run.artifacts.summaries import (
 )
 from tilewright.application.run.configuration import RunConfiguration, acquire, limit_message
 from tilewright.application.run.network import MappedLayer
-from tilewright.application.run.searched import SEARCHES, Searched
+from tilewright.application.run.searched import PROBLEMS, SEARCHES, Searched
 from tilewright.errors import OutputError
 from tilewright.files import RunFolder
 from tilewright.formats import quantity
@@ -49,7 +49,8 @@ from tilewright.schema.operands import operand_warnings
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import JudgedRule, covers_files, judged, statement
 from tilewright.schema.workload import Workload, costed_graph
-from tilewright.tables import SIZES, Column, Shown, Table, Tabular, numbers
+from tilewright.tables import Column, Shown, Table, Tabular, numbers
+from tilewright.values import attributes, grouped
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -222,17 +223,9 @@ class MappingReport(Tabular):
             return self
         saved = replace(self, folder=folder.path)
         data = saved.data()
-        columns = (
-            "layer",
-            "origin",
-            "sizes",
-            "count",
-            "macs",
-            "valid",
-            *COSTS.view("csv"),
-            *SEARCHES.view("map, csv"),
-        )
-        save_summary(folder, "summary", data, (*columns, "mapping_file"), saved.rows())
+        costs, searches = COSTS.view("csv"), SEARCHES.view("map, csv")
+        columns = (*PROBLEMS.view("map, csv"), "valid", *costs, *searches, "mapping_file")
+        save_summary(folder, "summary", data, columns, saved.rows())
         if not stop_requested():  # after Ctrl-C the program ends within two seconds; charts would take one
             folder.write(PAGE, network_page(data, folder.path))
         return replace(saved, unwritten=folder.failure)
@@ -240,8 +233,8 @@ class MappingReport(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per distinct problem. `sizes` are those of dimensions longer than 1, as text."""
         return [
-            {"layer": row["name"], "origin": str(layer.distinct.origin or ""), "sizes": layer.problem.long_dimensions}
-            | {"count": row["count"], "macs": row["macs"], "valid": row["best"]["valid"]}
+            PROBLEMS.data("map, csv", layer.distinct)
+            | {"valid": row["best"]["valid"]}
             | COSTS.data("csv", row["best"])
             | SEARCHES.data("map, csv", row["search"])
             | {"mapping_file": row["best"]["mapping_file"]}
@@ -258,12 +251,7 @@ class MappingReport(Tabular):
             "warnings": list(self.warnings),
             "layers": [self._layer(number, layer) for number, layer in enumerate(self.layers, start=1)],
             "unmapped": [
-                {
-                    "name": unmapped.name,
-                    "operator": unmapped.operator,
-                    "reason": unmapped.reason,
-                    "operations": unmapped.operations,
-                }
+                attributes(unmapped, "name operator reason operations")
                 | {"origin": None if unmapped.origin is None else unmapped.origin.model_dump(exclude_none=True)}
                 for unmapped in self.workload.unmapped
             ],
@@ -276,12 +264,7 @@ class MappingReport(Tabular):
     def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
         written = self.folder is not None and layer.report is not None
         return {
-            "name": layer.name,
-            "layers": list(layer.distinct.layers),
-            "origins": layer.distinct.origins_data(),
-            "count": layer.count,
-            "macs": layer.problem.macs,
-            "dimensions": dict(layer.problem.dimensions),
+            **PROBLEMS.data("map", layer.distinct),
             "best": {"valid": layer.report is not None}
             | COSTS.data("json", layer.report)
             | {
@@ -312,10 +295,10 @@ class MappingReport(Tabular):
 
     def _wider(self) -> list[str]:
         """Return how the searched spaces relate to the rules of the files, once for layers with equal statements."""
-        told: dict[tuple[str, ...], list[str]] = {}
-        for layer in self.layers:
-            proved = layer.result is not None and layer.result.proved == "yes"
-            told.setdefault(statement(self.unsearched(layer), proved), []).append(layer.name)
+        told = grouped(
+            (statement(self.unsearched(layer), layer.result is not None and layer.result.proved == "yes"), layer.name)
+            for layer in self.layers
+        )
         told.pop((), None)
         return [
             f"{'' if len(names) == len(self.layers) else ', '.join(names) + ': '}{lines[0]}\n" + "\n".join(lines[1:])
@@ -325,12 +308,15 @@ class MappingReport(Tabular):
     def _letters(self) -> list[str]:
         """Return a message where constraints that the user wrote call a dimension as the problem calls another one."""
         constraints = self.configuration.constraints
-        told: dict[str, list[str]] = {}
-        for distinct in () if constraints.default else self.workload.distinct():
-            letters = constraints.swapped_letters(distinct.problem)
-            if letters:
-                words = ", ".join(f"{letter} is {name}" for letter, name in sorted(letters.items()))
-                told.setdefault(words, []).append(distinct.problem.name)
+        letters = [
+            (constraints.swapped_letters(distinct.problem), distinct.problem.name)
+            for distinct in (() if constraints.default else self.workload.distinct())
+        ]
+        told = grouped(
+            (", ".join(f"{letter} is {dimension}" for letter, dimension in sorted(swapped.items())), name)
+            for swapped, name in letters
+            if swapped
+        )
         return [
             f"letters in constraints '{constraints.name}' for {', '.join(names)}: {words}"
             for words, names in told.items()
@@ -385,12 +371,8 @@ class MappingReport(Tabular):
         found += self._indivisible()
         found += self._uncounted_bits()
         found += fallback_message(self.configuration, self.layers)
-        failed: dict[str, list[str]] = {}
-        for layer in self.layers:
-            if layer.error is not None:
-                failed.setdefault(str(layer.error), []).append(layer.name)
-        for text, names in failed.items():
-            found.append(f"error: {', '.join(names)}: {text}")
+        failed = grouped((str(layer.error), layer.name) for layer in self.layers if layer.error is not None)
+        found += [f"error: {', '.join(names)}: {text}" for text, names in failed.items()]
         for layer in self.layers:
             if layer.error is None and layer.report is None and layer.result is not None:
                 found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
@@ -468,20 +450,21 @@ class MappingReport(Tabular):
         def share(layer: MappedLayer) -> float | None:
             return 100 * (layer.energy_pj or 0.0) * layer.count / whole if whole else None
 
+        count = sum(layer.count for layer in self.layers)
+        total = {"layer": "total", "sizes": "", "count": count, "macs": self.macs}
+        name, *sizes = PROBLEMS.shown("map, table", lambda layer: layer.distinct, total)
         columns: list[Shown[MappedLayer]] = [
-            Shown("layer", lambda layer: layer.name, "total"),
+            name,
             *([Shown(Column("origin", rank=8, wrapped=True), _origin)] if self._renamed else []),
-            Shown(SIZES, lambda layer: layer.problem.long_dimensions),
-            Shown(numbers("count", rank=5), lambda layer: layer.count, sum(layer.count for layer in self.layers)),
-            Shown(numbers("MACs", rank=7), lambda layer: layer.problem.macs, self.macs),
+            *sizes,
             *COSTS.shown("map", lambda layer: layer.report, self),
             *([] if self.workload.is_list else [Shown(numbers("% of energy", rank=6, decimals=1), share)]),
             *COSTS.shown("map, end", lambda layer: layer.report),
             *([Shown("densities", lambda layer: self._densities.get(layer.name, ""))] if self._densities else []),
             *([Shown("proved", lambda layer: self._proofs.get(layer.name, "no"))] if self._proofs else []),
         ]
-        total = self.expansion is None and not self.workload.is_list
-        return Table.of(columns, self.layers, self._title, "--json or -o", total)
+        has_total = self.expansion is None and not self.workload.is_list
+        return Table.of(columns, self.layers, self._title, "--json or -o", has_total)
 
     @cached_property
     def _renamed(self) -> bool:
@@ -525,9 +508,7 @@ class MappingReport(Tabular):
         """Return the unmapped operators by kind, with their fraction of all scalar operations."""
         if not self.workload.unmapped:
             return []
-        groups: dict[tuple[str, str], list[int | None]] = {}
-        for unmapped in self.workload.unmapped:
-            groups.setdefault((unmapped.operator, unmapped.reason), []).append(unmapped.operations)
+        groups = grouped(((each.operator, each.reason), each.operations) for each in self.workload.unmapped)
         known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
         work = sum(known.values()) + self.workload.macs
         columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
@@ -547,9 +528,10 @@ class MappingReport(Tabular):
         found = [(layer, figures) for layer, figures in found if all(name in figures for name in names)]
         if not names or not found:
             return []
-        table = Table("layer", SIZES, *(numbers(name, decimals=2) for name in names), title=f"figures of {mapper.name}")
+        columns = (*PROBLEMS.columns("table"), *(numbers(name, decimals=2) for name in names))
+        table = Table(*columns, title=f"figures of {mapper.name}")
         for layer, figures in found:
-            table.add_row(layer.name, layer.problem.long_dimensions, *(figures[name] for name in names))
+            table.add_row(*PROBLEMS.data("table", layer.distinct).values(), *(figures[name] for name in names))
         return [table]
 
     def _searched(self) -> list[Table | str]:
@@ -574,15 +556,13 @@ class MappingReport(Tabular):
 
     def _proved(self) -> list[str]:
         """Return what is proved of one layer, and why gaps are left."""
-        reasons: dict[str, list[str]] = {}
-        for layer in self.layers:
-            if layer.result is not None and layer.result.proved not in (None, "yes"):
-                reasons.setdefault(self._search(layer).gap_reason or "its mapper does not tell why", []).append(
-                    layer.name
-                )
+        reasons = grouped(
+            (self._search(layer).gap_reason or "its mapper does not tell why", layer.name)
+            for layer in self.layers
+            if layer.result is not None and layer.result.proved not in (None, "yes")
+        )
         if not self.is_one:
-            told = [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
-            return told
+            return [f"not proved, because {reason}: {', '.join(names)}" for reason, names in reasons.items()]
         if reasons and (gap := self.layers[0].result and self.layers[0].result.gap):
             better = f"a mapping of this space may be up to {percent(gap)} better"
             return [f"not proved: {better}, because {reason}" for reason in reasons]
@@ -592,14 +572,12 @@ class MappingReport(Tabular):
 
     def _limited(self) -> list[str]:
         """Return which limits ended searches before the mapper did."""
-        limits: dict[str, list[str]] = {}
-        for layer in self.layers:
-            limit = self._search(layer).stopped_by
-            if limit is not None:
-                limits.setdefault(limit, []).append(layer.name)
+        limits = grouped((self._search(layer).stopped_by, layer.name) for layer in self.layers)
         every = len(self.layers)
         return [
-            limit_message(limit, "" if len(names) == every else ", ".join(names)) for limit, names in limits.items()
+            limit_message(limit, "" if len(names) == every else ", ".join(names))
+            for limit, names in limits.items()
+            if limit is not None
         ]
 
 

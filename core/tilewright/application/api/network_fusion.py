@@ -28,6 +28,7 @@ from tilewright.schema.mapping import Mapping
 from tilewright.schema.objective import Objective
 from tilewright.schema.workload import Workload
 from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 UNUSED = ("algorithms", "algorithm_options", "movement", "cluster", "resume", "uneven")
 """Settings of `map` that fused networks do not take."""
@@ -75,10 +76,7 @@ class FusionGain(Tabular):
             "workload": self.network,
             "architecture": self.architecture,
             "objective": self.objective.name,
-            "unfused": self.unfused,
-            "least": self.least,
-            "gain": self.gain,
-            "home": self.home,
+            **attributes(self, "unfused least gain home"),
             "may_stay": list(self.may_stay),
             "unknown": list(self.unknown),
         }
@@ -189,12 +187,7 @@ class NetworkFusion(Tabular):
         """Return the JSON document of `map NET --fuse --json`."""
         return self.gain.data() | {
             "fused": self.value,
-            "saved": self.saved,
-            "energy_pj": self.energy_pj,
-            "cycles": self.cycles,
-            "bound": self.bound,
-            "gap": self.gap,
-            "proved": self.proved,
+            **attributes(self, "saved energy_pj cycles bound gap proved"),
             "residents": [
                 {"maker": resident.maker, "readers": list(resident.operands), "words": resident.words}
                 for resident in self.residents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.formats import common_unit
+from tilewright.reports import Report
 from tilewright.reports.costs import COSTS
 from tilewright.reports.parts import Limit
 from tilewright.schema.objective import Objective
@@ -196,21 +197,11 @@ class ExplorationPlots:
         return pareto("Pareto front of the exploration", panels, "Pareto-optimal in all quantities at once")
 
 
-def report_plots(rows: Rows) -> ReportPlots:
-    """Return the charts of evaluated reports.
-
-    Args:
-        rows: `name`, and the `report` as a dict with its energy rows.
-    """
+def report_plots(reports: Iterable[tuple[str, Report]]) -> ReportPlots:
+    """Return the charts of evaluated reports, each with a name."""
     layers = [
-        {
-            "name": row["name"],
-            "count": 1,
-            "macs": row["report"]["macs"],
-            "best": {"valid": row["report"]["valid"]} | COSTS.data("json", row["report"]),
-            "energy": row["energy"],
-            "limits": row["report"]["limits"],
-        }
-        for row in rows
+        {"name": name, "count": 1, "macs": report.macs, "best": {"valid": report.valid} | COSTS.data("json", report)}
+        | {"energy": report.rows(), "limits": [limit.model_dump() for limit in report.limits]}
+        for name, report in reports
     ]
     return ReportPlots({"layers": layers})

@@ -29,6 +29,7 @@ from tilewright.schema.mapped import AlternativeRecord, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.problem import Problem
 from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 TOO_LARGE = "too_large"
 """Code of the reason against a problem that is too large to execute."""
@@ -121,10 +122,9 @@ class Verification(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per count that differs from the execution."""
-        keys = ("level", "tensor", "action", "executed", "counted")
         return [
             {"model": model.report.model}
-            | {key: getattr(difference, key) for key in keys}
+            | attributes(difference, "level tensor action executed counted")
             | {"causes": ", ".join(cause.code for cause in difference.causes)}
             for model in self.models
             for difference in model.differences
@@ -135,10 +135,7 @@ class Verification(Tabular):
         keys = {"model", "valid", "reasons", "warnings", "cycles", "energy_pj"}
         return {
             "schema_version": 1,
-            "right": self.right,
-            "legal": self.legal,
-            "complete": self.complete,
-            "result": self.result,
+            **attributes(self, "right legal complete result"),
             "reasons": [reason.model_dump(mode="json") for reason in self.executed.reasons],
             "executed": self.executed.model_dump(mode="json"),
             "alternatives": [
@@ -202,9 +199,7 @@ def _counts_beside(other: ModelVerification) -> list[Table | str]:
     for difference in other.differences:
         causes = "; ".join(cause.message for cause in difference.causes)
         because = causes or "unexplained: the model declares no such approximation"
-        table.add_row(
-            difference.level, difference.tensor, difference.action, difference.executed, difference.counted, because
-        )
+        table.add_row(*attributes(difference, "level tensor action executed counted").values(), because)
     return [
         *lines,
         f"{report.model}: {len(other.differences)} of {other.compared} counts differ; {figures}",
@@ -367,24 +362,12 @@ class RecordedReport(Tabular):
         """Return the differing values, and a line for each cause."""
         if not self.differences:
             return []
-        table = Table(
-            "level",
-            "tensor",
-            "figure",
-            numbers("recorded"),
-            numbers(self.report.model),
-            Column("because", wrapped=True),
-        )
+        columns = numbers("recorded"), numbers(self.report.model), Column("because", wrapped=True)
+        table = Table("level", "tensor", "figure", *columns)
         for difference in self.differences:
             codes = ", ".join(cause.code for cause in difference.causes) or "?"
-            table.add_row(
-                difference.level,
-                difference.tensor or "",
-                difference.figure,
-                difference.recorded,
-                difference.ours,
-                codes,
-            )
+            values = attributes(difference, "level tensor figure recorded ours") | {"tensor": difference.tensor or ""}
+            table.add_row(*values.values(), codes)
         lines = [f"{cause.code}: in {cause.where} {cause.message}" for cause in self.causes]
         unexplained = [f"?: {len(self.unexplained)} values differ for an unknown reason"] if self.unexplained else []
         return ["", table, *lines, *unexplained]

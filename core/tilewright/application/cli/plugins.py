@@ -230,6 +230,7 @@ def _check(registrations: list[Registration], options: dict[str, Any], sources: 
     from tilewright.application.cli.common import print_json, print_tables
     from tilewright.tables import Column, Table
     from tilewright.testing import check_plugin
+    from tilewright.values import attributes
 
     outcomes = [
         (registration.spec.kind, outcome)
@@ -238,16 +239,7 @@ def _check(registrations: list[Registration], options: dict[str, Any], sources: 
     ]
     broken = sum(not outcome.ok for _, outcome in outcomes)
     if json:
-        rows = [
-            {
-                "kind": kind,
-                "plugin": outcome.plugin,
-                "check": outcome.check,
-                "status": outcome.status,
-                "message": outcome.message,
-            }
-            for kind, outcome in outcomes
-        ]
+        rows = [{"kind": kind} | attributes(outcome, "plugin check status message") for kind, outcome in outcomes]
         print_json({"schema_version": 1, "checks": rows})
     else:
         table = Table(Column("plugin", rank=1), "check", "status", Column("why", wrapped=True))

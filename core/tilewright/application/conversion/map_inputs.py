@@ -22,6 +22,7 @@ from tilewright.schema.constraints import Constraints
 from tilewright.schema.origin import Origin
 from tilewright.schema.problem import Problem
 from tilewright.schema.workload import Layer, Unmapped, Workload
+from tilewright.values import grouped
 
 _PLACE = re.compile(r"^[^\s:]++(?::\d++){1,2}: ")
 
@@ -327,9 +328,7 @@ def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | Non
 
 def _once(warnings: Sequence[str]) -> tuple[str, ...]:
     """Merge warnings that differ only in their location, and append how many were merged."""
-    found: dict[str, list[str]] = {}
-    for text in warnings:
-        found.setdefault(_PLACE.sub("", text), []).append(text)
+    found = grouped((_PLACE.sub("", text), text) for text in warnings)
     return tuple(
         each[0] if len(set(each)) == 1 else f"{each[0]} (and in {len(set(each)) - 1} other places)"
         for each in found.values()

@@ -22,7 +22,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Mapping as MappingOfLoops
 from tilewright.schema.objective import EDP, Objective
-from tilewright.values import Model
+from tilewright.values import Model, attributes
 
 Figure = Annotated[float, Field(ge=-1e100, le=1e100, allow_inf_nan=False)]
 """Figure of one layer, bounded so that sums and products over a workload stay finite."""
@@ -73,9 +73,7 @@ class FoundLayer(Model):
             places[part.place] = places.get(part.place, 0.0) + part.energy_pj
         bound = result.lower_bound
         return cls(
-            energy_pj=report.energy_pj,
-            cycles=report.cycles,
-            utilization=report.utilization,
+            **attributes(report, "energy_pj cycles utilization"),
             lower_bound=bound if bound is not None and math.isfinite(bound) else None,
             stop=result.stop,
             evaluated=result.evaluated,

@@ -12,7 +12,7 @@ from tilewright.digests import of_data
 from tilewright.files import RunFolder
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.mapper import Budget, Mapper
-from tilewright.plugin.result import Result, Stop
+from tilewright.plugin.result import Stop
 from tilewright.plugin.specs import MapperSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
@@ -45,20 +45,6 @@ def limit_of(stop: Stop, budget: Budget) -> str | None:
         case "patience" if budget.patience is not None:
             return f"--patience {budget.patience}"
     return None
-
-
-def gap_reason(result: Result, mapper: MapperSpec | None, budget: Budget) -> str | None:
-    """Return why a proof leaves a gap, as a clause after "because"; None without a gap, and if nothing tells."""
-    if result.proved in (None, "yes"):
-        return None
-    told = {} if mapper is None else mapper.gap_reasons
-    causes = [name for name in told if name in result.figures]
-    if causes:
-        return told[max(causes, key=lambda name: result.figures[name])]
-    if result.stop == "cancelled":
-        return "the search was interrupted"
-    limit = limit_of(result.stop, budget)
-    return None if limit is None else f"the search was {limit_message(limit, '')}"
 
 
 def limit_message(limit: str, which: str) -> str:

@@ -37,6 +37,7 @@ from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
+from tilewright.values import attributes
 
 FAILED = "plugin_failed"
 """Code of the reason if a plugin crashed or could not be built."""
@@ -116,14 +117,8 @@ def record_of(registration: Registration, options: MappingOf[str, Any]) -> Plugi
     checked = check_options(registration, options)
     with calling(registration.owner, "its options"):
         dumped = checked.model_dump(mode="json")
-    return PluginRecord.model_validate(
-        {
-            "name": registration.spec.name,
-            "distribution": registration.distribution,
-            "version": registration.version,
-            "options": dumped,
-        }
-    )
+    named = {"name": registration.spec.name, "options": dumped}
+    return PluginRecord.model_validate(named | attributes(registration, "distribution version"))
 
 
 def bind(model: BuiltModel, problem: Problem, architecture: Architecture) -> Evaluator:

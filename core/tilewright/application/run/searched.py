@@ -1,4 +1,4 @@
-"""Figures of searches, as JSON and CSV show them."""
+"""Figures of layers and of their searches, as JSON, CSV and tables show them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,35 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from tilewright.application.run.artifacts.layers import spec_of
-from tilewright.application.run.configuration import RunConfiguration, gap_reason, limit_of
+from tilewright.application.run.configuration import RunConfiguration, limit_message, limit_of
 from tilewright.application.run.network import MappedLayer
 from tilewright.figures import Figure, Sheet
 from tilewright.plugin.result import Result
+from tilewright.tables import SIZES, Column, numbers
 
+PROBLEMS = Sheet(
+    Figure("name", of=attrgetter("problem.name")),
+    Figure("layer", Column("layer"), attrgetter("problem.name")),
+    Figure("layers", of=lambda distinct: list(distinct.layers)),
+    Figure("origins", of=lambda distinct: distinct.origins_data()),
+    Figure("origin", of=lambda distinct: str(distinct.origin or "")),
+    Figure("sizes", SIZES, attrgetter("problem.long_dimensions")),
+    Figure("count", numbers("count")),
+    Figure("macs", numbers("MACs"), attrgetter("problem.macs")),
+    Figure("dimensions", of=lambda distinct: dict(distinct.problem.dimensions)),
+    views={
+        "map": "name layers origins count macs dimensions",
+        "map, csv": "layer origin sizes count macs",
+        "map, table": "layer sizes:1 count:5 macs:7",
+        "compare": "layer layers origins count macs dimensions",
+        "compare, csv": "layer sizes count macs",
+        "front": "name layers origins dimensions count",
+        "front, csv": "layer sizes count",
+        "table": "layer sizes:1",
+        "page": "count macs",
+    },
+)
+"""Figures of distinct problems."""
 NOTHING = Result(None, math.inf, 0, 0, 0, "failed", 0.0, 0.0, 0)
 """Result of a search that did not begin."""
 
@@ -45,10 +69,18 @@ class Searched:
 
     @property
     def gap_reason(self) -> str | None:
-        """Why the proof leaves a gap, as a clause; None without a gap, and if nothing tells."""
-        if self.configuration is None:
+        """Why the proof leaves a gap, as a clause after "because"; None without a gap, and if nothing tells."""
+        result = self.result
+        if self.configuration is None or result.proved in (None, "yes"):
             return None
-        return gap_reason(self.result, spec_of(self.configuration.mapper_record), self.configuration.budget)
+        spec = spec_of(self.configuration.mapper_record)
+        told = {} if spec is None else spec.gap_reasons
+        causes = [name for name in told if name in result.figures]
+        if causes:
+            return told[max(causes, key=lambda name: result.figures[name])]
+        if result.stop == "cancelled":
+            return "the search was interrupted"
+        return None if self.stopped_by is None else f"the search was {limit_message(self.stopped_by, '')}"
 
 
 SEARCHES = Sheet(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any
 
 from tilewright.application.api.front.points import Front, FrontPoint
 from tilewright.errors import InputError
 from tilewright.plugin.result import gap_of, proof
 from tilewright.reports.costs import COSTS
-from tilewright.tables import SIZES, Shown, Table, Tabular, numbers
+from tilewright.tables import SIZES, Table, Tabular, numbers
+from tilewright.values import attributes
 
 Corner = tuple[float, float]
 """Cycles and pJ."""
@@ -69,24 +69,16 @@ class BudgetedNetwork(Tabular):
         return {
             "schema_version": 1,
             "workload": self.network,
-            "architecture": self.architecture,
-            "most_cycles": self.most_cycles,
-            "energy_pj": self.energy_pj,
-            "cycles": self.cycles,
-            "bound": self.bound,
-            "gap": self.gap,
+            **attributes(self, "architecture most_cycles energy_pj cycles bound gap"),
             "layers": layers,
         }
 
     def tables(self) -> Sequence[Table | str]:
         title = f"least energy of {self.network} on {self.architecture} within {self.most_cycles:,.0f} cycles"
-        columns: list[Shown[dict[str, Any]]] = [
-            Shown("layer", itemgetter("layer"), "all"),
-            Shown(SIZES, itemgetter("dimensions")),
-            Shown(numbers("layers"), itemgetter("count"), sum(row["count"] for row in self.rows())),
-            *COSTS.shown("budget", lambda row: row, self),
-        ]
-        table = Table.of(columns, self.rows(), title, total=True)
+        table = Table("layer", SIZES, numbers("layers"), *COSTS.columns("budget"), title=title)
+        for row in self.rows():
+            table.add_row(*row.values())
+        table.add_row("all", "", sum(row["count"] for row in self.rows()), *COSTS.data("budget", self).values())
         return [table, f"proved: {proof(self.gap)}"]
 
 

@@ -22,6 +22,7 @@ from tilewright.application.run.artifacts.summaries import (
     title_of,
 )
 from tilewright.application.run.configuration import RunConfiguration, acquire
+from tilewright.application.run.searched import PROBLEMS
 from tilewright.errors import InputError, OutputError
 from tilewright.files import RunFolder, file_name
 from tilewright.reports.costs import COSTS
@@ -29,11 +30,10 @@ from tilewright.schema.objective import ENERGY
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
-from tilewright.tables import SIZES, Shown, Table, Tabular, numbers
+from tilewright.tables import Shown, Table, Tabular, numbers
 
-NAMED = ("layer", "sizes", "count")
 ENDS = ("most_cycles", "gap", "whole", "mapping_file", "certificate_file")
-"""Keys of a point before and after its costs."""
+"""Keys of a point after its costs."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,9 +113,8 @@ class FrontReport(Tabular):
             name = None if self.folder is None else point_file(number, front, place)
             most = None if point.most_cycles == math.inf else int(point.most_cycles)
             proof = None if name is None or point.gap is None else certificate_beside(name)
-            problem = front.distinct.problem
             found.append(
-                dict(zip(NAMED, (problem.name, problem.long_dimensions, front.distinct.count), strict=True))
+                PROBLEMS.data("front, csv", front.distinct)
                 | COSTS.data("front", point.layer.report)
                 | dict(zip(ENDS, (most, point.gap, front.whole, name, proof), strict=True))
             )
@@ -130,14 +129,14 @@ class FrontReport(Tabular):
             "warnings": list(self.warnings),
             "layers": [
                 {
-                    "name": front.distinct.problem.name,
-                    "layers": list(front.distinct.layers),
-                    "origins": front.distinct.origins_data(),
-                    "dimensions": dict(front.distinct.problem.dimensions),
-                    "count": front.distinct.count,
+                    **PROBLEMS.data("front", front.distinct),
                     "whole": front.whole,
                     "points": [
-                        {name: value for name, value in row.items() if name not in (*NAMED, "whole")}
+                        {
+                            name: value
+                            for name, value in row.items()
+                            if name not in (*PROBLEMS.view("front, csv"), "whole")
+                        }
                         | {"mapping": None if point.layer.mapping is None else point.layer.mapping.to_data()}
                         for row, point in zip(self._rows(number, front), front.points, strict=True)
                     ],
@@ -154,8 +153,7 @@ class FrontReport(Tabular):
 
     def tables(self) -> Sequence[Table | str]:
         columns: list[Shown[tuple[Front, FrontPoint]]] = [
-            Shown("layer", lambda row: row[0].distinct.problem.name),
-            Shown(SIZES, lambda row: row[0].distinct.problem.long_dimensions),
+            *PROBLEMS.shown("table", lambda row: row[0].distinct),
             *COSTS.shown("front", lambda row: row[1].layer.report),
             Shown(numbers("least up to, cycles", rank=4), _most),
             Shown("proved", lambda row: row[1].proved),
@@ -210,7 +208,9 @@ class FrontReport(Tabular):
         if folder is None:
             return self
         saved = replace(self, folder=folder.path)
-        save_summary(folder, "front", saved.data(), (*NAMED, *COSTS.view("front"), *ENDS), saved.rows())
+        save_summary(
+            folder, "front", saved.data(), (*PROBLEMS.view("front, csv"), *COSTS.view("front"), *ENDS), saved.rows()
+        )
         return replace(saved, unwritten=folder.failure)
 
 

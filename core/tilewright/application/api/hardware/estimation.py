@@ -13,6 +13,7 @@ from tilewright.estimation.asking import Answer, Estimators, Question, current, 
 from tilewright.formats import figure
 from tilewright.plugin.estimator import COMPONENTS, Attribute
 from tilewright.tables import Column, Table, Tabular, numbers
+from tilewright.values import attributes
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,12 +51,8 @@ class ComponentReport(Tabular):
             {
                 "component": self.component,
                 "action": action,
-                "energy_pj": answer.estimate.energy_pj,
-                "bits": answer.estimate.bits,
-                "area_um2": answer.estimate.area_um2,
-                "leakage_w": answer.estimate.leakage_w,
-                "estimator": answer.estimator,
-                "version": answer.version,
+                **attributes(answer.estimate, "energy_pj bits area_um2 leakage_w"),
+                **attributes(answer, "estimator version"),
                 **answer.estimate.accuracy.model_dump(),
             }
             for action, answer in self.answers.items()

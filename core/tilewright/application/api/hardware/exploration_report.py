@@ -16,6 +16,7 @@ from tilewright.errors import InputError, OutputError, TilewrightError
 from tilewright.files import write_text
 from tilewright.reports.costs import COSTS
 from tilewright.tables import Shown, Table, Tabular, csv_text
+from tilewright.values import attributes
 
 FORMATS = (".csv", ".parquet")
 FAULTS = 3
@@ -66,18 +67,15 @@ class ExplorationReport(Tabular):
 
     def layer_rows(self) -> list[dict[str, Any]]:
         """Return one dict per point and layer, with the values of one execution and its search."""
-        names = ("lower_bound", "stop", "evaluated", "cpu_seconds", "binds", "reason")
         return [
             {
                 "point": point.index,
                 **point.values,
                 "layer": layer.name,
-                "sizes": layer.sizes,
-                "count": layer.count,
-                "macs": layer.macs,
+                **attributes(layer, "sizes count macs"),
             }
             | COSTS.data("explore, layers", found)
-            | {name: getattr(found, name) for name in names}
+            | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
             | {f"{place}_pj": energy for place, energy in found.places.items()}
             for point in self.points
             for layer, found in point.layers
@@ -90,9 +88,7 @@ class ExplorationReport(Tabular):
             "exploration": self.record.key,
             "workload": self.record.workload,
             "space": self.record.space["name"],
-            "size": self.record.size,
-            "strategy": self.record.strategy,
-            "asked": self.record.asked,
+            **attributes(self.record, "size strategy asked"),
             "objective": self.record.objective.name,
             "points": self.rows(),
         } | ({} if self.failure is None else {"error": self.failure.data()})

@@ -12,6 +12,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.problem import Problem
 from tilewright.tables import Column, Table
+from tilewright.values import grouped
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,7 @@ def fit_table(shown: Sequence[Fit], fits: Sequence[Fit], title: str) -> Table:
     table = Table(
         "model", "fits", "problems", Column("reason", wrapped=True), Column("what to do", wrapped=True), title=title
     )
-    groups: dict[tuple[str, ...], list[Fit]] = {}
-    for fit in shown:
-        groups.setdefault(fit.alike, []).append(fit)
+    groups = grouped((fit.alike, fit) for fit in shown)
     problems = {fit.problem for fit in fits}
     for group in groups.values():
         first, names = group[0], [fit.problem for fit in group]

@@ -18,6 +18,7 @@ from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.workload import Workload
 from tilewright.tables import Table, Tabular
+from tilewright.values import attributes
 
 COMMON = Workload.model_validate(
     {
@@ -74,9 +75,7 @@ class FitReport(Tabular):
         """Return one dict per model and problem."""
         return [
             {
-                "model": each.model,
-                "problem": each.problem,
-                "fits": each.fits,
+                **attributes(each, "model problem fits"),
                 "reasons": [reason.model_dump(mode="json") for reason in each.reasons],
                 "hint": advice(each, self.fits) or None,
             }

@@ -15,6 +15,7 @@ from tilewright.errors import UnknownNameError
 from tilewright.reports.costs import COSTS
 from tilewright.schema.document import Document, read_document, suggestion, validate
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
+from tilewright.values import grouped
 
 Row = TypeVar("Row")
 
@@ -104,10 +105,11 @@ class SpaceReport(Tabular):
             *COSTS.shown("space", lambda point: point.architecture),
         ]
         table = Table.of(columns, [point for point in self.points if point.architecture is not None])
-        why: dict[str, list[int]] = {}
-        for point in self.points:
-            if point.reasons and point.reasons[0].code != "limit":
-                why.setdefault("; ".join(map(str, point.reasons)), []).append(point.index)
+        why = grouped(
+            ("; ".join(map(str, point.reasons)), point.index)
+            for point in self.points
+            if point.reasons and point.reasons[0].code != "limit"
+        )
         reasons = Table(numbers("points"), "such as", Column("refused because", wrapped=True))
         for told, points in sorted(why.items(), key=lambda each: -len(each[1])):
             reasons.add_row(len(points), str(points[0]), told)

@@ -14,6 +14,7 @@ from tilewright.application.api.page.parts import chart, document, facts, nest, 
 from tilewright.application.api.plots import NetworkPlots
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
+from tilewright.application.run.searched import PROBLEMS
 from tilewright.figures import Figure
 from tilewright.formats import common_unit, quantity
 from tilewright.plugin.result import proof
@@ -115,8 +116,7 @@ def _layer_table(data: Mapping[str, Any]) -> Table:
         Shown("layer", itemgetter("name")),
         *([Shown("origin", _origin)] if any(layer.get("origins") for layer in data["layers"]) else []),
         Shown(SIZES, _shape),
-        Shown(numbers("count"), itemgetter("count")),
-        Shown(numbers("MACs"), itemgetter("macs")),
+        *PROBLEMS.shown("page", lambda layer: layer),
         energy,
         Shown(
             numbers("energy x count", "pJ", like="energy"),
