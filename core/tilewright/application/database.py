@@ -357,6 +357,17 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
+def is_of_another_program(path: Path, schema: Schema) -> bool:
+    """Return whether a file is an SQLite file with another application_id. Raises OSError."""
+    header = _header(path) if path.is_file() else b""
+    return header.startswith(_HEADER) and int.from_bytes(header[68:72]) != schema.application
+
+
+def _header(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(100)
+
+
 def _check_file(path: Path, schema: Schema, write: bool) -> None:
     """Raises InputError: the path names no such file, by its header; SQLite has not touched the file then."""
     text = str(path)
@@ -373,8 +384,7 @@ def _check_file(path: Path, schema: Schema, write: bool) -> None:
             raise InputError(f"there is no store {path}", hint=schema.made)
         if not path.is_file():
             raise InputError(f"store {path} is no regular file", hint="give a path such as results.sqlite")
-        with open(path, "rb") as file:
-            header = file.read(100)
+        header = _header(path)
     except OSError as error:
         raise InputError(f"cannot read store {path}: {error.strerror}") from None
     if not header and write:
@@ -382,9 +392,9 @@ def _check_file(path: Path, schema: Schema, write: bool) -> None:
     if len(header) < 100 or not header.startswith(_HEADER):
         what = "is empty" if not header else "is not a database"
         raise InputError(f"store {path} {what}", hint=schema.made)
-    application, version = (int.from_bytes(header[at : at + 4]) for at in (68, 60))
-    if application != schema.application:
+    if is_of_another_program(path, schema):
         raise InputError(f"{path} is no {schema.noun}", hint=schema.made)
+    version = int.from_bytes(header[60:64])
     if version != schema.version:
         raise InputError(
             f"{path} is a store of version {version}; this program reads version {schema.version}, whose rows have checksums",

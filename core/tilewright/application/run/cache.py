@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from tilewright.application.database import LOGS, Database, Schema, Table
+from tilewright.application.database import LOGS, Database, Schema, Table, is_of_another_program
 from tilewright.errors import InputError, OutputError
 from tilewright.files import MAX_NAME
 from tilewright.plugin.guard.figures import may_bound
@@ -118,7 +118,9 @@ class ResultCache:
             raise ValueError(f"{self.path} is damaged: {reasons}") from None
 
     def keep(self, key: str, result: Result) -> None:
-        """Store the result of a complete search that found a mapping. A damaged file is replaced by a new one.
+        """Store the result of a complete search that found a mapping.
+
+        A damaged file is replaced by a new one, and an SQLite file of another program is left as it is.
 
         Raises:
             OutputError: The folder cannot be written to, or the result cannot be stored.
@@ -149,10 +151,13 @@ class ResultCache:
     def _remove(self) -> None:
         """Remove a damaged file, its logs first: SQLite would restore their pages in a new file."""
         try:
-            for name in (*(f"{FILE}-{end}" for end in LOGS), FILE):
+            foreign = is_of_another_program(self.path, SCHEMA)
+            for name in () if foreign else (*(f"{FILE}-{end}" for end in LOGS), FILE):
                 self.folder.joinpath(name).unlink(missing_ok=True)
         except (OSError, ValueError) as error:
             raise OutputError(f"cannot replace {self.path}: {getattr(error, 'strerror', error)}") from None
+        if foreign:
+            raise OutputError(f"{self.path} is no {SCHEMA.noun}, and stays as it is")
 
     @contextmanager
     def _opened(self, *, write: bool) -> Iterator[Database]:
