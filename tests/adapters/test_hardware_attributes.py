@@ -15,6 +15,7 @@ from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.schema.architecture import Architecture, Compute, Memory, Network
 from tilewright.schema.attribute import Attribute, attributes_of, droppable
 from tilewright.schema.problem import Problem
+from tilewright.schema.sparse import SparseMemory
 from tilewright_adapters import loopnest, native, union
 from tilewright_adapters.accelforge import write as accelforge
 from tilewright_adapters.timeloop import attributes as timeloop
@@ -85,6 +86,22 @@ def test_what_the_table_lacks_is_refused_and_dropped(name: str, field: str) -> N
         files, others = adapter.render(given), adapter.render(plain)
         differ = {file for file in files if files[file] != others.get(file)}
         assert not dropped and bool(differ - {SIDECAR}) == (field in table.written)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_formats_that_save_nothing_are_kept_or_refused(name: str, tmp_path: Path) -> None:
+    idle = PLAIN.with_memories(
+        lambda each: each.model_copy(update={"sparse": SparseMemory()}) if each.name == "C" else each
+    )
+    spec = installed().find(AdapterSpec, name).spec
+    adapter, inputs = spec.factory(spec.options()), InputSet(PROBLEM, idle)
+    if not adapter.expressible(inputs):
+        assert "sparse" not in TABLES[name].written
+        return
+    files = [tmp_path / Path(name).name for name in adapter.render(inputs)]
+    for file, text in zip(files, adapter.render(inputs).values(), strict=True):
+        file.write_text(text, encoding="utf-8")
+    assert adapter.parse(files).architecture == idle
 
 
 class Refreshed(Memory):

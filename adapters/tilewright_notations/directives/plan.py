@@ -64,7 +64,8 @@ def plan_of(architecture: Architecture, problem: Problem | None = None) -> Plan:
         names = ", ".join(cluster.name for cluster in holding)
         message = f"has memories in {names}; MAESTRO has L2 and L1, and DRAM as a bandwidth"
         raise refusal("levels", architecture.name, message)
-    if refused := tuple(TABLE.refused(architecture, problem)):
+    # formats that save nothing do no harm, and cost models refuse all others by their capabilities
+    if refused := tuple(reason for reason in TABLE.refused(architecture, problem) if reason.code != "sparse"):
         raise NotConformableError("MAESTRO", refused)
     dram, (l2, l1) = holding[0] if len(holding) == 3 else None, holding[-2:]
     network = l2.fanout.network
