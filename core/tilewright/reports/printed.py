@@ -55,11 +55,11 @@ def rows(report: ReportContent) -> list[dict[str, Any]]:
 
 def _flat(counts: TensorCounts) -> dict[str, Any]:
     """Return counts by name; those of sparse hardware have the names `gated_reads`, `stored_words` and so on."""
-    found: dict[str, Any] = counts.model_dump(exclude={"sparse"})
+    flat: dict[str, Any] = counts.model_dump(exclude={"sparse"})
     sparse = {} if counts.sparse is None else counts.sparse.model_dump(exclude={"metadata"})
     for name, value in sparse.items():
-        found |= {f"{name}_{kind}": each for kind, each in value.items()} if isinstance(value, dict) else {name: value}
-    return found
+        flat |= {f"{name}_{kind}": inner for kind, inner in value.items()} if isinstance(value, dict) else {name: value}
+    return flat
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def _limits(report: ReportContent, limits: Iterable[Limit]) -> Iterator[Table | 
     table = Table("limit", numbers("cycles"), numbers("of the run", "%", decimals=1), *columns, BECAUSE)
     yield ""
     for limit in limits:
-        share = [100 * each / (report.cycles or 1) for each in (limit.cycles, limit.binding_cycles)]
+        share = [100 * cycles / (report.cycles or 1) for cycles in (limit.cycles, limit.binding_cycles)]
         table.add_row(limit.title, limit.cycles, *share[: 1 + shared], _because(report, limit))
     yield table
 
@@ -172,7 +172,7 @@ def _shares(report: ReportContent) -> Iterator[Table | str]:
 def _row(report: ReportContent, parts: list[EnergyPart], tensors: list[str]) -> list[float | str]:
     """Return percentages by tensor and in total, and pJ per MAC."""
     mine = {name: [part for part in parts if part.tensor == name] for name in tensors}
-    shares: list[float | str] = [100 * _share(each, report).share if each else "" for each in mine.values()]
+    shares: list[float | str] = [100 * _share(limits, report).share if limits else "" for limits in mine.values()]
     whole = _share(parts, report)
     return [*shares, 100 * whole.share, whole.pj_per_mac]
 
@@ -223,8 +223,8 @@ def _saved(report: ReportContent) -> Table:
                 assert tensor.sparse is not None
                 pieces = [piece for rank in tensor.sparse.metadata for piece in (rank.metadata, rank.payload)]
                 counts = [
-                    getattr(found, kind)
-                    for found in (tensor.sparse.dense, tensor, tensor.sparse.gated, tensor.sparse.skipped)
+                    getattr(tensor_counts, kind)
+                    for tensor_counts in (tensor.sparse.dense, tensor, tensor.sparse.gated, tensor.sparse.skipped)
                 ]
                 moved = sum(getattr(piece.actual, kind) for piece in pieces)
                 table.add_row(level.name, name, kind, *counts, moved if pieces else "")

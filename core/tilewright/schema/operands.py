@@ -15,7 +15,7 @@ def operand_warnings(problems: Sequence[Problem], architecture: Architecture) ->
     Their energy of compute is that of an operation with fewer operands.
     """
     unit, few = architecture.compute, architecture.compute.operands
-    needing = grouped((each.operand_count, each.name) for each in problems if each.operand_count > few)
+    needing = grouped((problem.operand_count, problem.name) for problem in problems if problem.operand_count > few)
     return tuple(
         f"{', '.join(dict.fromkeys(names))}: {count} operands are multiplied, and an operation of {unit.name} of "
         f"{architecture.name} multiplies {unit.operands}, so the energy of compute is that of another operation; "

@@ -121,13 +121,13 @@ def verify_certificate(
         UnknownPluginError: the cost model is not installed. If only the mapper is missing, its checks do not run.
         PluginError: the cost model or the mapper failed.
     """
-    found = _read(certificate)
-    fused = not isinstance(found.claim, LayerClaim)
+    read = _read(certificate)
+    fused = not isinstance(read.claim, LayerClaim)
     most = (FUSED_SAMPLES if fused else SAMPLES) if samples is None else samples
     largest = (FUSED_LIMIT if fused else LIMIT) if limit is None else limit
     at_least(1, samples=most)
     at_least(0, limit=largest, seed=seed)
-    return CertificateVerification(found, tuple(checks(found, most, largest, seed)))
+    return CertificateVerification(read, tuple(checks(read, most, largest, seed)))
 
 
 def checks(certificate: Certificate[Any], samples: int, limit: int, seed: int) -> Iterator[Check]:

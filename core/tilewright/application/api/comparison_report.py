@@ -97,7 +97,7 @@ class ComparisonReport(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per search and model."""
-        found = []
+        listed = []
         keys = ("model", "valid", *COSTS.view("csv"), "distance", "optimum_proved")
         for search, row in zip(self.searches, self.data()["rows"], strict=True):
             shared = PROBLEMS.data("compare, csv", search.layer.distinct)
@@ -105,9 +105,9 @@ class ComparisonReport(Tabular):
             shared |= SEARCHES.data("compare, csv", row["search"])
             nothing = [{"model": row["guide"], "valid": False, "reasons": row["reasons"]}]
             for cost in row["prices"] or nothing:
-                reason = "; ".join(str(Reason(**each)) for each in cost["reasons"])
-                found.append(shared | {key: cost[key] for key in keys if key in cost} | {"reason": reason})
-        return found
+                reason = "; ".join(str(Reason(**fields)) for fields in cost["reasons"])
+                listed.append(shared | {key: cost[key] for key in keys if key in cost} | {"reason": reason})
+        return listed
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `compare --json` and `compare.json`."""
@@ -162,12 +162,12 @@ class ComparisonReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = [f"note: {note}" for note in (*self._unlimited(), *self._unsearched())]
-        found += [f"warning: {warning}" for warning in self._unmatched()]
-        found += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
+        messages = [f"note: {note}" for note in (*self._unlimited(), *self._unsearched())]
+        messages += [f"warning: {warning}" for warning in self._unmatched()]
+        messages += [f"warning: {name}: {warning}" for name, warning in self._warnings()]
         total = self.missing + len(self.searches)
-        found += interrupted_message(self.stopped, self.missing, total, "searches were not run")
-        return [*found, *folder_message(self.folder, self.unwritten)]
+        messages += interrupted_message(self.stopped, self.missing, total, "searches were not run")
+        return [*messages, *folder_message(self.folder, self.unwritten)]
 
     def _unlimited(self) -> list[str]:
         """Return which limits do not apply to provers that limit themselves (`Plan.configuration`)."""
@@ -290,16 +290,16 @@ class ComparisonReport(Tabular):
 
     def _remarks(self, row: SweepRow) -> list[str]:
         """Return why there is no mapping, which models refuse it, and which limit ended the search."""
-        found = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
+        remarks = [f"{reason.message} [{reason.code}]" for reason in row.reasons]
         for model, report in zip(self.models, row.reports, strict=False):
             if (model.name, row.layer.name) not in self._refused:
-                found += [f"{model.name}: {reason}" for reason in report.reasons]
+                remarks += [f"{model.name}: {reason}" for reason in report.reasons]
         if row.search.cut:
-            found.append(
+            remarks.append(
                 f"{row.point.mapper} was cut, so its mapping may be no optimum: {row.search.gap_reason or row.search.stopped_by}"
             )
         limit = row.search.stopped_by
-        return found if limit is None else [*found, limit_message(limit, "")]
+        return remarks if limit is None else [*remarks, limit_message(limit, "")]
 
 
 def row_file(number: int, row: SweepRow) -> str:

@@ -70,8 +70,8 @@ class EvaluationReport(Tabular):
     def failures(self) -> tuple[str, ...]:
         """Reasons why no model gave a result, if all crashed or could not be built; otherwise empty."""
         reasons = [report.reasons[:1] for report in self.reports]
-        all_failed = all(found and found[0].code == FAILED for found in reasons)
-        return tuple(found[0].message for found in reasons) if all_failed else ()
+        all_failed = all(refusals and refusals[0].code == FAILED for refusals in reasons)
+        return tuple(refusals[0].message for refusals in reasons) if all_failed else ()
 
     def explained(self) -> EvaluationReport:
         """Return the same report with all details: limits, energies, counts and memories."""
@@ -102,8 +102,8 @@ class EvaluationReport(Tabular):
             report.model_dump(mode="json") | ({"energy": report.rows()} if self.is_explained else {})
             for report in self.reports
         ]
-        found = {"schema_version": 1, "results": results}
-        return found | ({"differences": self.differences()} if self.is_side_by_side else {})
+        data = {"schema_version": 1, "results": results}
+        return data | ({"differences": self.differences()} if self.is_side_by_side else {})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per report."""
@@ -205,7 +205,7 @@ def evaluate_inputs(
     wanted = names_of("models", models if isinstance(models, str | Sequence) else [models])
     words = [name if isinstance(name, str) else type(name).__name__ for name in wanted]
     options = options_by_name(model_options, words)
-    built = [build_model(each, options[name]) for each, name in zip(wanted, words, strict=True)]
+    built = [build_model(spec, options[name]) for spec, name in zip(wanted, words, strict=True)]
     if inputs.directives is not None:
         reports = [report for model in built for report in evaluate_directives(model, inputs.directives)]
         return EvaluationReport(tuple(reports), inputs.warnings)
@@ -232,22 +232,22 @@ def inputs_of(mapping: Mapped | Files, problem: Source | None, arch: Source | No
     if (isinstance(mapping, Sequence) and not isinstance(mapping, str)) or _is_folder(mapping):
         return set_of(mapping, problem, arch)
     if isinstance(mapping, BoundMapping):
-        found: Mapping | MappedProblem | GroupMapping = mapping
+        content: Mapping | MappedProblem | GroupMapping = mapping
     else:
         try:
-            found = load_evaluable(mapping)
+            content = load_evaluable(mapping)
         except InputError as error:
             return _foreign(mapping, problem, arch, error)
-    if isinstance(found, GroupMapping):
-        return _group_alone(InputSet(group=found), problem, arch)
-    whole = found if isinstance(found, MappedProblem | BoundMapping) else None
+    if isinstance(content, GroupMapping):
+        return _group_alone(InputSet(group=content), problem, arch)
+    whole = content if isinstance(content, MappedProblem | BoundMapping) else None
     for what, given in (("problem", problem), ("arch", arch)):
         if given is None and whole is None:
             raise InputError(f"{_name(mapping)} contains only a mapping", hint=f"add {what}= (--{what})")
     return InputSet(
         problem=load_problem(problem) if problem is not None else whole.problem if whole else None,
         architecture=load_architecture(arch) if arch is not None else whole.architecture if whole else None,
-        mapping=found.mapping if isinstance(found, MappedProblem) else found,
+        mapping=content.mapping if isinstance(content, MappedProblem) else content,
     )
 
 
@@ -260,9 +260,9 @@ def _group_alone(inputs: InputSet, problem: Source | None, arch: Source | None) 
 def paths_of(files: object) -> list[Path]:
     """Return the paths of one or several files; raise InputError for other values or an empty list."""
     given = [files] if isinstance(files, str | os.PathLike) else files
-    if not isinstance(given, Sequence) or not given or not all(isinstance(each, str | os.PathLike) for each in given):
+    if not isinstance(given, Sequence) or not given or not all(isinstance(path, str | os.PathLike) for path in given):
         raise InputError("no files to read are given", hint="give all files of the input set")
-    return [Path(each) for each in given]
+    return [Path(path) for path in given]
 
 
 def set_of(
@@ -320,7 +320,7 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
     """
     if not isinstance(mapping, str | os.PathLike) or not is_file(mapping):
         raise error
-    files = [each for each in (mapping, problem, arch) if isinstance(each, str | os.PathLike) and is_file(each)]
+    files = [path for path in (mapping, problem, arch) if isinstance(path, str | os.PathLike) and is_file(path)]
     try:
         return set_of(files, None if problem in files else problem, None if arch in files else arch)
     except InputError as unread:

@@ -78,8 +78,9 @@ class FusionReport(Tabular):
         memory = self.mapping.architecture.memories[0]
         own = [access for access in report.accesses if access.level == memory.name]
         words = [
-            (each.reads.total + each.fills.total + each.updates.total) * self._width(str(each.layer), each.tensor)
-            for each in own
+            (counts.reads.total + counts.fills.total + counts.updates.total)
+            * self._width(str(counts.layer), counts.tensor)
+            for counts in own
         ]
         return round(sum(words))
 
@@ -189,7 +190,7 @@ def fuse(
         else _acquired(
             folder,
             loaded,
-            [objective, *(each.record.model_dump(mode="json") for each in (searcher, built)), seconds],
+            [objective, *(plugin.record.model_dump(mode="json") for plugin in (searcher, built)), seconds],
             force,
         )
     )

@@ -89,7 +89,7 @@ class MappingReport(Tabular):
         for layer in self.layers:
             if name in layer.distinct.layers:
                 return layer
-        names = [each for layer in self.layers for each in layer.distinct.layers]
+        names = [layer_name for layer in self.layers for layer_name in layer.distinct.layers]
         raise KeyError(f"no layer is called '{name}'{suggestion(name, names)}; known: {', '.join(names)}")
 
     def certificate(self, name: str) -> Certificate[LayerClaim] | None:
@@ -115,8 +115,8 @@ class MappingReport(Tabular):
         """Costs of the alternatives of each layer; empty if no algorithms were requested."""
         if self.expansion is None:
             return ()
-        found = {name: layer for layer in self.layers for name in layer.distinct.layers}
-        return choices(self.expansion, found, self.configuration.architecture, self.configuration.objective)
+        by_name = {name: layer for layer in self.layers for name in layer.distinct.layers}
+        return choices(self.expansion, by_name, self.configuration.architecture, self.configuration.objective)
 
     @property
     def graph(self) -> nx.DiGraph[str]:
@@ -186,7 +186,7 @@ class MappingReport(Tabular):
         """
         if self.expansion is None:
             count = len(self.layers)
-            found = [
+            totals = [
                 Cost(layer.energy_pj, layer.cycles) * layer.count
                 for layer in self.layers
                 if layer.energy_pj is not None and layer.cycles is not None
@@ -194,8 +194,8 @@ class MappingReport(Tabular):
         else:
             count = len(self.workload.distinct())
             best = [(choice.total, choice.offer.distinct.count) for choice in self.choices if choice.is_best]
-            found = [total * times for total, times in best if total is not None]
-        return sum(found, Cost()) if found and len(found) == count else None
+            totals = [total * times for total, times in best if total is not None]
+        return sum(totals, Cost()) if totals and len(totals) == count else None
 
     @property
     def edp(self) -> float | None:
@@ -360,35 +360,37 @@ class MappingReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = [f"warning: {warning}" for warning in self.warnings]
+        messages = [f"warning: {warning}" for warning in self.warnings]
         free = [layer.name for layer in self.layers if not layer.constrained]
         if free:
             name = self.configuration.constraints.name
-            found.append(
+            messages.append(
                 f"constraints '{name}' have no rules for these problems, mapped without constraints: {', '.join(free)}"
             )
-        found += self._letters()
-        found += self._indivisible()
-        found += self._uncounted_bits()
-        found += fallback_message(self.configuration, self.layers)
+        messages += self._letters()
+        messages += self._indivisible()
+        messages += self._uncounted_bits()
+        messages += fallback_message(self.configuration, self.layers)
         failed = grouped((str(layer.error), layer.name) for layer in self.layers if layer.error is not None)
-        found += [f"error: {', '.join(names)}: {text}" for text, names in failed.items()]
+        messages += [f"error: {', '.join(names)}: {text}" for text, names in failed.items()]
         for layer in self.layers:
             if layer.error is None and layer.report is None and layer.result is not None:
-                found.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
+                messages.append(f"no valid mapping found for {layer.name}: {layer.result.told}")
                 more = "more --evaluations or --seconds, another mapper"
                 first = "--mapper random" if layer.result.stop == "finished" else more
-                found.append(f"  hint: try {first}, other --constraints or another cost model")
-            found.extend(f"warning: {warning}" for warning in layer.warnings if warning not in self.warnings)
+                messages.append(f"  hint: try {first}, other --constraints or another cost model")
+            messages.extend(f"warning: {warning}" for warning in layer.warnings if warning not in self.warnings)
         for distinct in self.workload.distinct() if self.expansion is not None else ():
             if not any(choice.is_best for choice in self.choices if choice.offer.distinct.problem is distinct.problem):
-                found.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
-        found += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
-        found += folder_message(self.folder, self.unwritten)
+                messages.append(f"no alternative for {distinct.problem.name} has a mapping;  try more --algorithms")
+        messages += interrupted_message(self.stopped, self.missing, len(self.searched.distinct()))
+        messages += folder_message(self.folder, self.unwritten)
         if self.folder is not None and self.unwritten is None:
             page = self.folder / PAGE
-            found.append(f"open {page}" if page.is_file() else f"tilewright report {self.folder} writes a page of it")
-        return found
+            messages.append(
+                f"open {page}" if page.is_file() else f"tilewright report {self.folder} writes a page of it"
+            )
+        return messages
 
     @property
     def is_one(self) -> bool:
@@ -438,11 +440,11 @@ class MappingReport(Tabular):
         """Return the table of alternatives for each layer, and the totals of the best ones."""
         if self.expansion is None:
             return []
-        found: list[Table | str] = [offer_table(self.choices, self.expansion.movements)]
+        parts: list[Table | str] = [offer_table(self.choices, self.expansion.movements)]
         if self.energy_pj is not None and self.edp is not None:
             energy, edp = quantity(self.energy_pj, "pJ"), quantity(self.edp, "pJ x cycles")
-            found.append(f"best of each, all layers: {energy}, {self.cycles:,} cycles, EDP {edp}")
-        return [*found, ""]
+            parts.append(f"best of each, all layers: {energy}, {self.cycles:,} cycles, EDP {edp}")
+        return [*parts, ""]
 
     def _table(self) -> Table:
         whole = None if self.expansion else self.energy_pj
@@ -475,10 +477,10 @@ class MappingReport(Tabular):
     @cached_property
     def _densities(self) -> dict[str, str]:
         """Return the densities of each layer that has some."""
-        found = {layer.name: [tensor for tensor in layer.problem.tensors if tensor.density] for layer in self.layers}
+        by_layer = {layer.name: [tensor for tensor in layer.problem.tensors if tensor.density] for layer in self.layers}
         return {
             name: ", ".join(f"{tensor.name} {tensor.density}" for tensor in some)
-            for name, some in found.items()
+            for name, some in by_layer.items()
             if some
         }
 
@@ -508,7 +510,7 @@ class MappingReport(Tabular):
         """Return the unmapped operators by kind, with their fraction of all scalar operations."""
         if not self.workload.unmapped:
             return []
-        groups = grouped(((each.operator, each.reason), each.operations) for each in self.workload.unmapped)
+        groups = grouped(((part.operator, part.reason), part.operations) for part in self.workload.unmapped)
         known = Counter({key: sum(n or 0 for n in values) for key, values in groups.items()})
         work = sum(known.values()) + self.workload.macs
         columns = ("operator", numbers("count"), numbers("% of work", decimals=1), Column("reason", wrapped=True))
@@ -524,35 +526,35 @@ class MappingReport(Tabular):
         mapper = self.configuration.mapper_record
         spec = spec_of(mapper)
         names = () if spec is None else spec.figures
-        found = [(layer, layer.result.figures) for layer in self.layers if layer.result and layer.instead is None]
-        found = [(layer, figures) for layer, figures in found if all(name in figures for name in names)]
-        if not names or not found:
+        rows = [(layer, layer.result.figures) for layer in self.layers if layer.result and layer.instead is None]
+        rows = [(layer, figures) for layer, figures in rows if all(name in figures for name in names)]
+        if not names or not rows:
             return []
         columns = (*PROBLEMS.columns("table"), *(numbers(name, decimals=2) for name in names))
         table = Table(*columns, title=f"figures of {mapper.name}")
-        for layer, figures in found:
+        for layer, figures in rows:
             table.add_row(*PROBLEMS.data("table", layer.distinct).values(), *(figures[name] for name in names))
         return [table]
 
     def _searched(self) -> list[Table | str]:
         """Return the number of results from the cache, and the speed of the searches."""
-        found: list[Table | str] = []
-        found += self._proved()
-        found += self._wider()
+        parts: list[Table | str] = []
+        parts += self._proved()
+        parts += self._wider()
         cached = [layer.name for layer in self.layers if layer.cached]
         if cached:
             which = "all layers" if len(cached) == len(self.layers) else ", ".join(cached)
-            found.append(f"from the cache, not searched again (--no-cache would): {which}")
+            parts.append(f"from the cache, not searched again (--no-cache would): {which}")
             if self._proofs.keys() & set(cached):
-                found.append(
+                parts.append(
                     "  their proofs are those of earlier searches; `tilewright verify --certificate FILE` repeats one"
                 )
         searched = [layer.result for layer in self.layers if layer.result and not layer.cached]
         evaluated = sum(result.evaluated for result in searched)
         seconds = sum(result.wall_seconds for result in searched)
         if seconds:
-            found.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
-        return [*found, *self._limited()]
+            parts.append(f"{evaluated:,} mappings evaluated in {seconds:.1f} s ({evaluated / seconds:,.0f} per second)")
+        return [*parts, *self._limited()]
 
     def _proved(self) -> list[str]:
         """Return what is proved of one layer, and why gaps are left."""

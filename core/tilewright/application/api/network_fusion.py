@@ -322,13 +322,13 @@ def fused_network(
 
 
 def _certificate(
-    found: NetworkFusion, network: ResidentNetwork, settings: MapSettings
+    fusion: NetworkFusion, network: ResidentNetwork, settings: MapSettings
 ) -> Certificate[NetworkClaim] | None:
     """Return the certificate of a fused network; None without a bound, or if a search was interrupted or found nothing."""
-    if found.bound is None:
+    if fusion.bound is None:
         return None
     mappings = dict[str, Mapping]()
-    for name, cost in zip(found.layers, found.costs, strict=True):
+    for name, cost in zip(fusion.layers, fusion.costs, strict=True):
         if cost.layer is None or cost.layer.interrupted or cost.layer.result is None or cost.layer.result.best is None:
             return None
         mappings[name] = cost.layer.result.best
@@ -337,17 +337,17 @@ def _certificate(
     own |= {"constraints": run.constraints.to_data(), "model": run.model.record.long_name}
     return Certificate(
         objective=run.objective,
-        value=found.value,
-        bound=found.bound,
-        gap=gap_of(found.value, found.bound) or 0.0,
+        value=fusion.value,
+        bound=fusion.bound,
+        gap=gap_of(fusion.value, fusion.bound) or 0.0,
         proof_version=FUSION_PROOFS,
         versions=versions_of(run.mapper_record, run.model.record),
         claim=NetworkClaim(
-            unfused=found.gain.unfused,
-            least=found.gain.least,
-            energy_pj=found.energy_pj,
-            cycles=found.cycles,
-            residents=tuple(resident.maker for resident in found.residents),
+            unfused=fusion.gain.unfused,
+            least=fusion.gain.least,
+            energy_pj=fusion.energy_pj,
+            cycles=fusion.cycles,
+            residents=tuple(resident.maker for resident in fusion.residents),
             settings=FrozenDict(own),
             architecture=run.architecture,
             workload=network.workload,

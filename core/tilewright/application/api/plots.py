@@ -68,9 +68,9 @@ class NetworkPlots:
         """Return the cycles by layer and by the limit that binds them, of all executions of each layer."""
         parts = [
             {
-                Limit.model_validate(each).title: float(each["binding_cycles"])
-                for each in layer["limits"]
-                if each["binding_cycles"]
+                Limit.model_validate(limit).title: float(limit["binding_cycles"])
+                for limit in layer["limits"]
+                if limit["binding_cycles"]
             }
             or {"cycles": float(layer["best"]["cycles"])}
             for layer in self.mapped
@@ -80,26 +80,26 @@ class NetworkPlots:
     @cached_property
     def compute_units(self) -> float:
         """Number of compute units, derived from the utilization of the layers; 0 if no layer has one."""
-        busy = [each for each in self.mapped if each["best"]["utilization"]]
-        found = (each["macs"] / (each["best"]["utilization"] * each["best"]["cycles"]) for each in busy)
-        return round(max(found, default=0.0), 6)
+        busy = [layer for layer in self.mapped if layer["best"]["utilization"]]
+        units = (layer["macs"] / (layer["best"]["utilization"] * layer["best"]["cycles"]) for layer in busy)
+        return round(max(units, default=0.0), 6)
 
     def port(self, layer: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """Return the busiest port of the outermost memory, or None if the model reports no ports."""
-        places = dict.fromkeys(row["level"] for each in self.mapped for row in each["energy"])
-        ports = [each for each in layer["limits"] if each["action"] != "compute" and each["words"]]
+        places = dict.fromkeys(row["level"] for other in self.mapped for row in other["energy"])
+        ports = [limit for limit in layer["limits"] if limit["action"] != "compute" and limit["words"]]
         first = next((place for place in places if any(port["name"] == place for port in ports)), None)
         mine = [port for port in ports if port["name"] == first]
-        return max(mine, key=lambda each: float(each["words"]), default=None)
+        return max(mine, key=lambda limit: float(limit["words"]), default=None)
 
     def roofline(self) -> Drawing:
         """Return MACs per cycle over MACs per word of the outermost memory's busiest port."""
-        found = [(layer, port) for layer in self.mapped if (port := self.port(layer)) is not None]
+        pairs = [(layer, port) for layer in self.mapped if (port := self.port(layer)) is not None]
         points = [
             RooflinePoint(layer["name"], layer["macs"] / port["words"], layer["macs"] / layer["best"]["cycles"])
-            for layer, port in found
+            for layer, port in pairs
         ]
-        rates = [port["words_per_cycle"] for _, port in found if port["words_per_cycle"]]
+        rates = [port["words_per_cycle"] for _, port in pairs if port["words_per_cycle"]]
         return roofline("roofline", points if self.compute_units else [], self.compute_units, max(rates, default=None))
 
     def convergence(self) -> Drawing:
@@ -131,11 +131,11 @@ class ComparisonPlots:
         models = [name for name in self.data["models"] if any(name == other for _, other in drawn)]
         several = len({row["guide"] for row in rows}) > 1
         names = [f"{row['layer']} {row['mapper']}" + (f" under {row['guide']}" if several else "") for row in rows]
-        found = [{price["model"]: price[key] for price in row["prices"]} for row in rows]
-        known = [value for each in found for value in each.values() if value is not None]
+        row_prices = [{price["model"]: price[key] for price in row["prices"]} for row in rows]
+        known = [value for prices in row_prices for value in prices.values() if value is not None]
         step, unit = common_unit(known, unit)
         values = [
-            [None if each.get(name) is None else each[name] / step for name in models] for each in found
+            [None if prices.get(name) is None else prices[name] / step for name in models] for prices in row_prices
         ]  # a model that refuses a mapping has no bar
         return bars(title, names, models, values, unit, stacked=False)
 
@@ -168,13 +168,13 @@ class FrontPlots:
 
 def figures_of(points: Rows) -> list[tuple[str, list[float]]]:
     """Return (name with unit, values) of energy, cycles and, if all are known, area of explored points."""
-    found = []
+    figures = []
     for figure in COSTS.view("axes").values():
         values = [float(figure.cell(point) or 0) for point in points]
         step, unit = common_unit(values, figure.column.unit)
         if all(figure.value(point) is not None for point in points):
-            found.append((f"{figure.column.name}{unit and f', {unit}'}", [value / step for value in values]))
-    return found
+            figures.append((f"{figure.column.name}{unit and f', {unit}'}", [value / step for value in values]))
+    return figures
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def show_command(name: Name, json: options.Json = False) -> None:
 
     registrations = _named(installed(), name)
     if json:
-        print_json({"schema_version": 1, "plugins": [_details(each) for each in registrations]})
+        print_json({"schema_version": 1, "plugins": [_details(entry) for entry in registrations]})
     else:
         for registration in registrations:
             _print_details(_details(registration))

@@ -100,11 +100,11 @@ def chosen_within(fronts: Sequence[Front], most_cycles: float) -> list[Uses]:
             places[number][step] -= count
             places[number][step + 1] = count
             left -= cycles * count
-    found = []
+    choices = []
     for front, hull, own in zip(fronts, hulls, places, strict=True):
         points = {point.cycles: point for point in front.points}
-        found.append(tuple((points[int(hull[step][0])], count) for step, count in own.items() if count))
-    return found
+        choices.append(tuple((points[int(hull[step][0])], count) for step, count in own.items() if count))
+    return choices
 
 
 def bound_within(fronts: Sequence[Front], most_cycles: float) -> float:
@@ -132,14 +132,14 @@ def _corners(front: Front) -> list[Corner]:
 
 def _hull(corners: Sequence[Corner]) -> list[Corner]:
     """Return the lower convex hull of corners with rising cycles, as far as the energy falls."""
-    found: list[Corner] = []
+    hull: list[Corner] = []
     for corner in corners:
-        if found and corner[1] >= found[-1][1]:
+        if hull and corner[1] >= hull[-1][1]:
             continue
-        while len(found) > 1 and _slope(found[-2], found[-1]) >= _slope(found[-2], corner):
-            found.pop()
-        found.append(corner)
-    return found
+        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-2], corner):
+            hull.pop()
+        hull.append(corner)
+    return hull
 
 
 def _slope(one: Corner, other: Corner) -> float:

@@ -88,7 +88,7 @@ class FrontReport(Tabular):
         if not self.complete:
             raise InputError("a layer has no mapping, so the network has no total of cycles")
         uses = chosen_within(self.fronts, most_cycles)
-        flat = [each for own in uses for each in own]
+        flat = [use for own in uses for use in own]
         return BudgetedNetwork(
             self.workload.name,
             self.configuration.architecture.name,
@@ -108,17 +108,17 @@ class FrontReport(Tabular):
         return [row for number, front in enumerate(self.fronts, start=1) for row in self._rows(number, front)]
 
     def _rows(self, number: int, front: Front) -> list[dict[str, Any]]:
-        found = []
+        rows = []
         for place, point in enumerate(front.points, start=1):
             name = None if self.folder is None else point_file(number, front, place)
             most = None if point.most_cycles == math.inf else int(point.most_cycles)
             proof = None if name is None or point.gap is None else certificate_beside(name)
-            found.append(
+            rows.append(
                 PROBLEMS.data("front, csv", front.distinct)
                 | COSTS.data("front", point.layer.report)
                 | dict(zip(ENDS, (most, point.gap, front.whole, name, proof), strict=True))
             )
-        return found
+        return rows
 
     def data(self) -> dict[str, Any]:
         """Return the JSON document of `map --pareto --json` and `front.json`."""
@@ -165,23 +165,23 @@ class FrontReport(Tabular):
 
     def messages(self) -> list[str]:
         """Return messages that the user needs to interpret the results."""
-        found = [f"warning: {text}" for text in self.warnings]
+        messages = [f"warning: {text}" for text in self.warnings]
         run, problems = self.configuration, [front.distinct.problem for front in self.fronts]
-        found += [f"note: {text}" for text in unsearched_notes(run.constraints, problems)]
-        found += fallback_message(self.configuration, [front.fastest for front in self.fronts])
+        messages += [f"note: {text}" for text in unsearched_notes(run.constraints, problems)]
+        messages += fallback_message(self.configuration, [front.fastest for front in self.fronts])
         for front in self.fronts:
             name = front.distinct.problem.name
             if front.fastest.error is not None:
-                found.append(f"error: {name}: {front.fastest.error}")
+                messages.append(f"error: {name}: {front.fastest.error}")
             elif not front.points:
                 told = "" if front.fastest.result is None else f": {front.fastest.result.told}"
-                found.append(f"no valid mapping found for {name}{told}")
+                messages.append(f"no valid mapping found for {name}{told}")
         some = [front.distinct.problem.name for front in self.fronts if front.points and not front.whole]
         if some:
-            found.append(f"the front may have further points for {', '.join(some)}; a larger --pareto finds more")
+            messages.append(f"the front may have further points for {', '.join(some)}; a larger --pareto finds more")
         layers = len(self.workload.distinct())
-        found += interrupted_message(self.stopped, layers - len(self.fronts), layers)
-        return [*found, *folder_message(self.folder, self.unwritten)]
+        messages += interrupted_message(self.stopped, layers - len(self.fronts), layers)
+        return [*messages, *folder_message(self.folder, self.unwritten)]
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *self.messages()])

@@ -68,18 +68,18 @@ class FitReport(Tabular):
     @property
     def fitting(self) -> list[str]:
         """Models that accept every problem."""
-        models = dict.fromkeys(each.model for each in self.fits)
-        return [model for model in models if all(each.fits for each in self.fits if each.model == model)]
+        models = dict.fromkeys(model_fit.model for model_fit in self.fits)
+        return [model for model in models if all(model_fit.fits for model_fit in self.fits if model_fit.model == model)]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per model and problem."""
         return [
             {
-                **attributes(each, "model problem fits"),
-                "reasons": [reason.model_dump(mode="json") for reason in each.reasons],
-                "hint": advice(each, self.fits) or None,
+                **attributes(model_fit, "model problem fits"),
+                "reasons": [reason.model_dump(mode="json") for reason in model_fit.reasons],
+                "hint": advice(model_fit, self.fits) or None,
             }
-            for each in self.fits
+            for model_fit in self.fits
         ]
 
     def data(self) -> dict[str, Any]:

@@ -111,9 +111,9 @@ class SpaceReport(Tabular):
             if point.reasons and point.reasons[0].code != "limit"
         )
         reasons = Table(numbers("points"), "such as", Column("refused because", wrapped=True))
-        for told, points in sorted(why.items(), key=lambda each: -len(each[1])):
+        for told, points in sorted(why.items(), key=lambda item: -len(item[1])):
             reasons.add_row(len(points), str(points[0]), told)
-        return [*lines, "", *(each for each in (table, reasons) if each.rows)]
+        return [*lines, "", *(part for part in (table, reasons) if part.rows)]
 
 
 def choice_columns(names: Iterable[str], values: Callable[[Row], Mapping[str, Choice]]) -> list[Shown[Row]]:
