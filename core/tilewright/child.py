@@ -4,7 +4,8 @@ A child starts with a safe module path: Python's own modules and installed packa
 is not included. A local `random.py` is therefore not run. Its memory may be limited. It ends when its parent ends for
 any reason. Its stdout goes to stderr, and Ctrl-C does not reach it.
 
-    child = Child() child.ask(math.factorial, 5, seconds=60)
+    child = Child()
+    child.ask(math.factorial, 5, seconds=60)
 
 `limited` runs work on untrusted files, with limits of memory and time.
 """
@@ -168,11 +169,11 @@ class Child:
         if self.run is None:
             ends = threading.current_thread() is threading.main_thread() and not self.cleans_up
             self.run = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps([_path(), self.memory, self.cleans_up, ends])],
+                [sys.executable, "-c", _START, json.dumps([module_path(), self.memory, self.cleans_up, ends])],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL if self.quiet else None,
-                env={**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, "PYTHONSAFEPATH": "1"},
+                env=environment(),
                 start_new_session=True,  # Ctrl-C is handled by the parent
             )
             threading.Thread(target=self._receive_messages, args=(self.run,), daemon=True).start()
@@ -226,11 +227,22 @@ def describe_exit(code: int) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
-def _path() -> list[str]:
-    """Return the module path with absolute paths."""
-    with contextlib.suppress(FileNotFoundError):  # the current folder is gone
-        return [os.path.abspath(each) for each in sys.path]
-    return [each for each in sys.path if os.path.isabs(each)]
+def environment() -> dict[str, str]:
+    """Return the environment of a child: the caller's, with one thread for each process."""
+    return {**dict.fromkeys(_ONE_THREAD, "1"), **os.environ, "PYTHONSAFEPATH": "1"}
+
+
+def current_folder() -> str | None:
+    """Return the current folder; None if it is gone."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.getcwd()
+    return None
+
+
+def module_path() -> list[str]:
+    """Return the module path of this process with absolute paths."""
+    gone = current_folder() is None
+    return [os.path.abspath(place) for place in sys.path if not gone or os.path.isabs(place)]
 
 
 def _write(stream: IO[bytes], message: bytes) -> None:
@@ -308,7 +320,7 @@ def serve(memory: int | None, cleans_up: bool, ends: bool) -> None:
         except BaseException as error:  # the parent handles any exception
             if isinstance(error, _Leaving):
                 return
-            _send_message("failure", _portable(error))
+            _send_message("failure", portable(error))
 
 
 class _Leaving(SystemExit):
@@ -339,7 +351,7 @@ def _send_message(kind: Kind, value: object) -> None:
         _write(_outbox, message)
 
 
-def _portable(error: BaseException) -> BaseException:
+def portable(error: BaseException) -> BaseException:
     """Return the exception, or an equivalent one that can be pickled."""
     try:
         cloudpickle.loads(cloudpickle.dumps(error))

@@ -27,13 +27,12 @@ def of_data(data: object) -> str:
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def of_search(parts: Mapping[str, Any], plugins: tuple[object, ...]) -> str:
-    """Return the key of a search, from JSON data and from the plugin objects whose code it runs."""
-    packages = sorted({"tilewright", *(type(plugin).__module__.partition(".")[0] for plugin in plugins)})
+def of_search(parts: Mapping[str, Any], packages: Iterable[str]) -> str:
+    """Return the key of a search, from JSON data and from the packages with the code that it runs."""
     data = {
         **parts,
         "tilewright": importlib.metadata.version("tilewright"),
-        "code": {package: of_package(package) for package in packages},
+        "code": {package: of_package(package) for package in sorted({"tilewright", *packages})},
     }
     return of_data(data)
 

@@ -37,7 +37,7 @@ main()
 """The command line as a program that hears Ctrl-C, even where the tests run in the background, which ignores it."""
 INTERRUPTED = """
 import os, signal
-from tilewright.application.run.parallel import _Pool
+from tilewright.plugin.guard.processes import _Pool
 from tilewright.application.run.search import _Loop
 received, kept, processes = _Pool.received, _Loop._keep_best, set()
 def found(process):

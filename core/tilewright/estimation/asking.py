@@ -14,7 +14,7 @@ from typing import Any
 
 from tilewright.errors import NotEstimatedError, PluginError, Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
-from tilewright.plugin.guard.time_limits import warn_once
+from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, Registry, installed
 from tilewright.plugin.specs import EstimatorSpec
 

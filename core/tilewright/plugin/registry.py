@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 import pluggy
 from pydantic import ValidationError
 
+from tilewright.child import is_child
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, one_line_error
-from tilewright.plugin.guard.imports import check_import, end_trials
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, is_trusted, one_line_error
+from tilewright.plugin.guard.hosted import hosted
+from tilewright.plugin.guard.imports import check_import
+from tilewright.plugin.guard.processes import ask
 from tilewright.plugin.guard.specs import NAME, whole_spec
-from tilewright.plugin.guard.time_limits import limited
 from tilewright.plugin.specs import (
     AdapterSpec,
     AlgorithmSpec,
@@ -214,19 +216,18 @@ class Registry:
     def make(self, kind: type[PluginSpec[Any]], name: str, options: Mapping[str, Any] | None = None) -> Any:
         """Build a plugin behind a guard, which turns its failures into a PluginError with its name.
 
+        Built-in plugins are built here, third-party ones in a child process.
+
         Raises:
             UnknownPluginError, AmbiguousPluginError: See `find`.
             InputError: An option is unknown or invalid.
             PluginError: It failed to load, a module it needs is missing, or its factory crashed.
         """
-        from tilewright.plugin.guard.kinds import guarded
-
         registration = self.find(kind, name)
-        made = guarded(kind, self.build(registration, options or {}), registration.owner)
         starts = [self._first(registration.owner, start) for start in getattr(registration.spec, "starts_with", ())]
-        if starts:
-            made = made.starting_with(*(guarded(MapperSpec, self.build(start, {}), start.owner) for start in starts))
-        return made
+        if is_trusted(registration.owner) or is_child():
+            return _built(registration, dict(options or {}), starts)
+        return hosted(registration.owner, "its factory", _built, registration, dict(options or {}), starts)
 
     def _first(self, owner: Owner, name: str) -> Registration:
         """Return a warm-start mapper.
@@ -239,8 +240,9 @@ class Registry:
         except TilewrightError as error:
             raise PluginError(f"{owner} starts with '{name}': {error.message}", plugin=str(owner)) from None
 
-    def build(self, registration: Registration, options: Mapping[str, Any]) -> Any:
-        """Build the plugin object without a guard; raises like `make`."""
+    @staticmethod
+    def build(registration: Registration, options: Mapping[str, Any]) -> Any:
+        """Build the plugin object here, without a guard; raises like `make`."""
         spec, owner = registration.spec, registration.owner
         missing = spec.missing(options)
         if missing:
@@ -249,11 +251,9 @@ class Registry:
             )
         checked = check_options(registration, options)
 
-        def ask() -> tuple[Any, list[str]]:
+        with calling(owner, "its factory"):
             built = spec.factory(checked)
-            return built, [name for name in spec.methods if not callable(getattr(built, name, None))]
-
-        built, lacking = limited(owner, "its factory", ask)
+            lacking = [name for name in spec.methods if not callable(getattr(built, name, None))]
         if lacking:
             raise fault(owner, f"its factory returned {described(built)} without {', '.join(lacking)}")
         return built
@@ -342,12 +342,29 @@ class Registry:
             if name in silenced:
                 continue
             try:
-                tell = partial(self._alone("tilewright_search_done", watcher.plugin), layer=layer, result=result)
-                limited(self.owners.get(name, Owner("plugin", name)), "tilewright_search_done", tell)
+                owner = self.owners.get(name, Owner("plugin", name))
+                ask(owner, "tilewright_search_done", _tell, watcher.plugin, layer, result, purpose="observers")
             except TilewrightError as error:
                 silenced.add(name)
                 complaints.append(f"{error.message} (after the search of {layer}; it receives no further ones)")
         return complaints
+
+
+def _tell(plugin: object, layer: str, result: Result) -> None:
+    """Call the hook of an observer plugin."""
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    manager.register(plugin)
+    manager.hook.tilewright_search_done(layer=layer, result=result)
+
+
+def _built(registration: Registration, options: Mapping[str, Any], starts: Sequence[Registration]) -> Any:
+    """Return a plugin behind its guard, with its warm-start mappers."""
+    from tilewright.plugin.guard.kinds import guarded
+
+    made = guarded(type(registration.spec), Registry.build(registration, options), registration.owner)
+    starters = [guarded(MapperSpec, Registry.build(start, {}), start.owner) for start in starts]
+    return made.starting_with(*starters) if starters else made
 
 
 def _load_in_child(entry_point: EntryPoint) -> None:
@@ -426,11 +443,8 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
     found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     registry = Registry(disabled)
-    try:
-        for entry_point in sorted(found, key=_place):
-            registry.load(entry_point)
-    finally:
-        end_trials()
+    for entry_point in sorted(found, key=_place):
+        registry.load(entry_point)
     return registry
 
 

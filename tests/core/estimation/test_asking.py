@@ -9,6 +9,7 @@ import tilewright as tw
 from tilewright.errors import InputError, NotEstimatedError, PluginError, UnknownPluginError
 from tilewright.estimation.asking import Estimators, Question
 from tilewright.plugin import Accuracy, Attribute, Estimate, EstimatorSpec, Reason, Registry
+from tilewright.plugin.guard.calls import BUILTIN
 
 ABOUT = Accuracy(source="somebody", error="unknown", valid="anywhere")
 
@@ -29,14 +30,14 @@ class Fixed:
         return Estimate(energy_pj=self.energy, bits=1, accuracy=ABOUT)
 
 
-def registry(**priorities: tuple[float | None, Any]) -> Registry:
+def registry(home: str | None = None, **priorities: tuple[float | None, Any]) -> Registry:
     found = Registry()
     for name, (priority, plugin) in priorities.items():
         spec = EstimatorSpec(
             name=name, summary=".", factory=lambda options, plugin=plugin: plugin, priority=priority,  # type: ignore[misc]
             components={"sram": {"size_bits": 1, "width_bits": 1}},
         )  # fmt: skip
-        found.add(spec, name)
+        found.add(spec, home or name)
     return found
 
 
@@ -73,7 +74,7 @@ def test_where_nobody_answers_every_refusal_is_told() -> None:
 
 def test_sizes_that_follow_are_handed_to_those_that_take_them() -> None:
     plugin = Fixed(1)
-    Estimators(None, registry(a=(1, plugin))).ask(question(size_bits=8, width_bits=2, adder_bits=4))
+    Estimators(None, registry(BUILTIN, a=(1, plugin))).ask(question(size_bits=8, width_bits=2, adder_bits=4))
 
     assert plugin.seen == [{"size_bits": 8, "width_bits": 2}]
 

@@ -8,8 +8,10 @@ import pytest
 from support.problems import problem_of
 from tilewright.errors import PluginError
 from tilewright.plugin.edges import Access, Edges, Operation, edges_by_name
+from tilewright.plugin.guard.answers import fault_of_edges, layers_with
 from tilewright.plugin.guard.calls import Owner
-from tilewright.plugin.guard.notations import GuardedAdapter, fault_of_edges, layers_with
+from tilewright.plugin.guard.kinds import guarded
+from tilewright.plugin.specs import AdapterSpec
 from tilewright.schema.problem import Problem
 from tilewright.schema.read import Read
 
@@ -84,10 +86,10 @@ def test_a_result_that_an_operation_at_the_end_reads_must_leave_the_chip() -> No
 
 def test_edges_of_a_plugin_are_checked() -> None:
     problems = {"a": A, "b": B}
-    assert fault_of_edges(problems, chain()) is None
-    assert "expected a mapping" in str(fault_of_edges(problems, [1]))
+    assert fault_of_edges(chain(), None, problems) is None
+    assert "expected a mapping" in str(fault_of_edges([1], None, problems))
     for wrong in ({"b": {"X": (Read(maker="a"),)}}, {"b": {"A": (Read(maker="q"),)}}, {"b": {"A": 1}}, {"b": 3}):
-        assert "its edges are invalid" in str(fault_of_edges(problems, wrong))
+        assert "its edges are invalid" in str(fault_of_edges(wrong, None, problems))
 
 
 class Careless:
@@ -105,6 +107,6 @@ class Careless:
 
 
 def test_wrong_edges_are_the_plugin_s_fault() -> None:
-    adapter = GuardedAdapter(Careless(), Owner("adapter", "careless"))  # type: ignore[arg-type]
+    adapter = guarded(AdapterSpec, Careless(), Owner("adapter", "careless"))
     with pytest.raises(PluginError, match="its edges are invalid"):
-        adapter.edges(None, {"a": problem_of("M", "M K")})  # type: ignore[arg-type]
+        adapter.edges(None, {"a": problem_of("M", "M K")})

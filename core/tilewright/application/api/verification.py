@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.application.api.call_arguments import checked
@@ -19,8 +19,7 @@ from tilewright.application.run.evaluation import FAILED, bind, build_model, eva
 from tilewright.errors import InputError, NotConformableError, PluginError, Reason
 from tilewright.formats import figure, quantity
 from tilewright.mapspace.legality import legality
-from tilewright.plugin.adapter import InputSet, RecordedFigure
-from tilewright.plugin.guard.notations import GuardedAdapter
+from tilewright.plugin.adapter import InputSet, RecordedFigure, ReportReader
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.reports import Report
@@ -397,7 +396,9 @@ def diff_stats(
     """
     notation = notation or installed().default(AdapterSpec, "reports")
     model = model or installed().default(CostModelSpec, "search")
-    adapter = cast(GuardedAdapter, installed().make(AdapterSpec, notation))
+    adapter = installed().make(AdapterSpec, notation)
+    if not isinstance(adapter, ReportReader):
+        raise InputError(f"adapter '{notation}' reads no reports of its tool")
     inputs = set_of(files, notation=notation, reading=reading)
     _refuse_group(inputs)
     (report,) = evaluate_inputs(inputs, [model], model_options).reports

@@ -12,7 +12,7 @@ from tilewright.application.conversion.recognition import recognised
 from tilewright.errors import InputError, NotConformableError, Reason
 from tilewright.files import made, write_text
 from tilewright.plugin.adapter import Adapter, InputSet
-from tilewright.plugin.guard.notations import converted
+from tilewright.plugin.guard.answers import converted
 from tilewright.plugin.program import Tiles
 from tilewright.plugin.registry import Registry
 from tilewright.plugin.specs import AdapterSpec
@@ -157,4 +157,4 @@ def _render(
         advice = "--lossy drops content that it cannot express, and lists it"
         hint = "dropping content does not suffice" if lossy else advice
         raise NotConformableError(f"adapter {name}", verdict.reasons, hint=hint)
-    return adapter.render(inputs), dropped
+    return dict(adapter.render(inputs)), dropped

@@ -15,7 +15,7 @@ from tilewright.application.conversion.recognition import read_detected
 from tilewright.errors import InputError, NotConformableError
 from tilewright.files import file_and_member, file_name, write_text
 from tilewright.plugin.adapter import SIDECAR, Adapter, EdgeReader, InputSet, LayerReader
-from tilewright.plugin.guard.notations import converted, layers_with
+from tilewright.plugin.guard.answers import converted, layers_with
 from tilewright.plugin.registry import Registry
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints

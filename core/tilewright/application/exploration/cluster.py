@@ -367,7 +367,7 @@ def _needed(configuration: RunConfiguration) -> tuple[list[str], list[str]]:
         distributions |= {
             record.distribution for record in (each.mapper_record, each.model.record) if record.distribution
         }
-        packages |= {type(plugin).__module__.partition(".")[0] for plugin in each.plugins}
+        packages |= each.packages
         each = each.fallback
     distributions = {name for name in distributions if _is_installed(name)}
     travelling = {name.partition(".")[0] for name in cloudpickle.list_registry_pickle_by_value()} | {"__main__"}

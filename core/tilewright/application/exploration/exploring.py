@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tilewright.application.exploration.bounds import Least, least_of_workload
 from tilewright.application.exploration.records import (
@@ -21,13 +22,14 @@ from tilewright.application.exploration.records import (
     machine_key,
     method_of,
 )
-from tilewright.application.exploration.space import ArchitectureSpace, Point
+from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import Store
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.network import Engine, LayerSearch, chosen, notify_observers
 from tilewright.errors import ClusterError
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
+from tilewright.schema.architecture import Architecture
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.workload import Workload
 
@@ -53,8 +55,7 @@ class Exploration:
     """Name of the strategy with its options."""
     asked: int
     """Number of points to try."""
-    point: Callable[[int], Point]
-    """Point of the space by its index, built once."""
+    point: Points
     bounded: bool = True
     """Whether the strategy may exclude points by their bounds."""
     retry: bool = False
@@ -107,22 +108,14 @@ class Exploration:
         return True
 
     def _task(self) -> ExplorationTask:
-        def bounds(index: int) -> Least:
-            architecture = self.point(index).architecture
-            return (
-                (0.0, 0.0)
-                if architecture is None
-                else least_of_workload(architecture, self.workload, self.configuration)
-            )
-
         return ExplorationTask(
             choices={name: self.space.values_of(name) for name in self.space.choices},
             workload=self.workload,
             objective=self.configuration.objective,
             points=self.asked,
             seed=self.configuration.seed,
-            architecture=lambda index: self.point(index).architecture,
-            bounds=bounds if self.bounded else None,
+            architecture=partial(_architecture, self.point),
+            bounds=partial(_bounds, self.point, self.workload, self.configuration) if self.bounded else None,
             report=lambda text: self._tell(0.0, text),
         )
 
@@ -239,3 +232,15 @@ class Exploration:
             replace(point, cached=point.outcome == "searched" and not any(task[0] == point.machine for task in self.searched))
             for point in self.store.points(self.record)
         )  # fmt: skip
+
+
+# a strategy in a child process has its own copy of the points
+
+
+def _architecture(point: Points, index: int) -> Architecture | None:
+    return point(index).architecture
+
+
+def _bounds(point: Points, workload: Workload, configuration: RunConfiguration, index: int) -> Least:
+    architecture = point(index).architecture
+    return (0.0, 0.0) if architecture is None else least_of_workload(architecture, workload, configuration)

@@ -233,6 +233,6 @@ def method_of(configuration: RunConfiguration) -> tuple[str, dict[str, Any]]:
     """Return key and data of the search settings without the machine. The key depends on the plugins' code, too."""
     data = {name: value for name, value in configuration.data.items() if name not in ("architecture", "otherwise")}
     if configuration.fallback is None:
-        return of_search(data, configuration.plugins), data
+        return of_search(data, configuration.packages), data
     key, fallback = method_of(configuration.fallback)
-    return of_search(data | {"otherwise": key}, configuration.plugins), data | {"otherwise": fallback}
+    return of_search(data | {"otherwise": key}, configuration.packages), data | {"otherwise": fallback}

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -248,6 +249,20 @@ class Point:
     values: Mapping[str, Choice]
     architecture: Architecture | None
     reasons: tuple[Reason, ...] = ()
+
+
+class Points:
+    """Points of a space by their index, each built once. A copy in another process builds its own."""
+
+    def __init__(self, space: ArchitectureSpace) -> None:
+        self.space = space
+        self.built = cache(space.point)
+
+    def __call__(self, index: int) -> Point:
+        return self.built(index)
+
+    def __reduce__(self) -> tuple[type[Points], tuple[ArchitectureSpace]]:
+        return Points, (self.space,)
 
 
 def place_of(data: Mapping[str, Any], path: str) -> Path_:

@@ -11,6 +11,7 @@ from tilewright.application.run.evaluation import BuiltModel
 from tilewright.digests import of_data
 from tilewright.files import RunFolder
 from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.guard.hosted import packages_of
 from tilewright.plugin.mapper import Budget, Mapper
 from tilewright.plugin.result import Stop
 from tilewright.plugin.specs import MapperSpec
@@ -102,10 +103,9 @@ class RunConfiguration:
         return replace(self, objective=objective, most_cycles=most_cycles, fallback=fallback)
 
     @property
-    def plugins(self) -> tuple[object, ...]:
-        """Unguarded plugin objects of a search: the mapper, its warm-start mappers, the cost model."""
-        parts = (self.mapper, *getattr(self.mapper, "starters", ()), self.model.model)
-        return tuple(getattr(part, "plugin", part) for part in parts)
+    def packages(self) -> frozenset[str]:
+        """Packages with the code of a search: the mapper's, its warm-start mappers', the cost model's."""
+        return frozenset((*packages_of(self.mapper), *packages_of(self.model.model)))
 
     @property
     def data(self) -> dict[str, object]:

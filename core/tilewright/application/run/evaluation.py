@@ -24,9 +24,9 @@ from tilewright.errors import (
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.costmodel import CostModel, DirectiveModel, Evaluator, GroupModel
+from tilewright.plugin.guard.answers import converted
 from tilewright.plugin.guard.calls import Owner, calling
 from tilewright.plugin.guard.models import guarded_model
-from tilewright.plugin.guard.notations import converted
 from tilewright.plugin.program import Program, Tiles
 from tilewright.plugin.registry import Registration, check_options, installed
 from tilewright.plugin.specs import CostModelSpec

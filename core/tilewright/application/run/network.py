@@ -15,9 +15,7 @@ from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.compilation_warm_up import warm_up
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, bind, explain
-from tilewright.application.run.parallel import Incumbent, Interim, Rescue, Workers, in_processes
 from tilewright.application.run.union import search_union
-from tilewright.child import is_child
 from tilewright.digests import of_search
 from tilewright.errors import InputError, NotConformableError, OutputError, PluginError, Reason, TilewrightError
 from tilewright.formats import quantity
@@ -28,8 +26,9 @@ from tilewright.mapspace.space import MapSpace
 from tilewright.markup import Printed
 from tilewright.plugin.costmodel import Evaluator, Relaxable
 from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.guard.mappers import guarded_mapper
-from tilewright.plugin.guard.time_limits import limit
+from tilewright.plugin.guard.processes import Incumbent, Interim, Rescue, Workers, in_processes, limit
 from tilewright.plugin.mapper import Task
 from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
@@ -242,7 +241,7 @@ def map_each(
 
     A single worker searches in this process, except with third-party plugins. After Ctrl-C no further search starts.
     """
-    alone = workers is None or len(workers.children) == 1 or len(searches) == 1
+    alone = workers is None or workers.jobs == 1 or len(searches) == 1
     if alone and not any(needs_process(one.configuration) for one in searches):
         for index, one in enumerate(searches):
             if stop_requested():
@@ -262,13 +261,7 @@ def map_each(
 
 def needs_process(configuration: RunConfiguration) -> bool:
     """Return whether a search must run in a child process, since it uses third-party plugins."""
-    return bool(_third_parties(configuration)) and not is_child()
-
-
-def _third_parties(configuration: RunConfiguration) -> set[str]:
-    """Return the distributions of third-party plugins in a configuration."""
-    found = {configuration.mapper_record.distribution, configuration.model.record.distribution}
-    return {each for each in found if each not in (None, BUILTIN)}
+    return isinstance(configuration.mapper, Hosted) or isinstance(configuration.model.model, Hosted)
 
 
 def in_workers(
@@ -286,7 +279,7 @@ def in_workers(
     if not searches:
         return
     configuration = searches[0].configuration
-    third_parties = any(_third_parties(one.configuration) for one in searches)
+    third_parties = any(needs_process(one.configuration) for one in searches)
     if not third_parties:
         with suppress(TilewrightError):  # the search reports the error
             space, _, evaluator = bound(searches[0].distinct, configuration)
@@ -517,7 +510,7 @@ def _key(distinct: DistinctProblem, configuration: RunConfiguration) -> str | No
             "most_cycles": configuration.most_cycles,
             **({} if configuration.optional is None else {"optional": configuration.optional}),
         },
-        configuration.plugins,
+        configuration.packages,
     )
 
 

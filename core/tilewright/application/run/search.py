@@ -9,7 +9,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tilewright.application.run.compilation_warm_up import new_run, warm_up
-from tilewright.application.run.parallel import Incumbent, SearchBegan, SearchEnded, report
 from tilewright.application.run.rejections import RejectionSample
 from tilewright.errors import TilewrightError
 from tilewright.interrupts import mark_result_found, preserving_results, raising, stop_requested
@@ -18,8 +17,10 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.costmodel import CandidateEvaluator, Costs, Evaluator
 from tilewright.plugin.guard.calls import fault
+from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.guard.mappers import GuardedMapper, GuardedProposals, guarded_mapper
 from tilewright.plugin.guard.models import GuardedEvaluator, guarded_evaluator
+from tilewright.plugin.guard.processes import Incumbent, SearchBegan, SearchEnded, ask, report
 from tilewright.plugin.mapper import Budget, Mapper, Task
 from tilewright.plugin.result import Progress, Result, Stop, Watcher
 from tilewright.schema.mapping import Mapping
@@ -45,11 +46,13 @@ def search(
 
     Between batches, and between pieces of large ones, the loop checks budget and Ctrl-C. Ctrl-C ends the search
     (`cancelled`), not the program. A plugin that violates its contract ends it with `failed` and a PluginError in
-    `error`. Third-party plugins that never answer are ended by the parent process (`tilewright.application.run.parallel`).
+    `error`. A third party's mapper searches in a child process, without `on_progress`.
 
     Args:
         known: Objective of a mapping from outside the space; only better ones are recorded.
     """
+    if isinstance(mapper, Hosted):
+        return ask(mapper.owner, "search", _search_there, mapper, task, evaluator, budget, seed, known)
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known)
     cpu = time.process_time()
@@ -79,6 +82,10 @@ def search(
             objective=task.objective,
             error=error,
         )
+
+
+def _search_there(mapper: Mapper, task: Task, evaluator: Evaluator, budget: Budget, seed: int, known: float) -> Result:
+    return search(mapper, task, evaluator, budget, seed=seed, known=known)
 
 
 class _Loop:

@@ -12,11 +12,11 @@ from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, evaluate, reasons_of, refusal
 from tilewright.application.run.network import MappedLayer, Watch, map_workload, space_of, spaces_of
-from tilewright.application.run.parallel import Workers
 from tilewright.application.run.searched import Searched
 from tilewright.errors import Reason, TilewrightError
 from tilewright.interrupts import mark_result_found, raising, stop_requested
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.guard.processes import Workers
 from tilewright.reports import Report
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.workload import Workload

@@ -11,10 +11,11 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,6 +28,8 @@ from tilewright.errors import (
     TilewrightError,
 )
 from tilewright.interrupts import is_from_user, raise_if_due
+
+Answer = TypeVar("Answer")
 
 BUILTIN = "tilewright"
 """Distribution of the built-in plugins, whose names cannot be taken over."""
@@ -53,10 +56,7 @@ class Owner:
 
 
 def is_trusted(owner: Owner) -> bool:
-    """Return whether a plugin is built in or an object from the caller.
-
-    Such plugins have no time limits and may search in this process.
-    """
+    """Return whether a plugin is built in or an object from the caller. All others run in a child process."""
     return owner.distribution in (None, BUILTIN)
 
 
@@ -103,6 +103,21 @@ class calling:
             translation = translated(self.owner, self.what, error)
             if translation is not error:
                 raise translation
+
+
+def checked(owner: Owner, call: str, ask: Callable[[], Answer], fault_of: Callable[[Answer], str | None]) -> Answer:
+    """Return the answer of a plugin, checked by `fault_of`.
+
+    Raises:
+        PluginError: It violates the contract.
+        KeyboardInterrupt, TilewrightError: See `calling`.
+    """
+    with calling(owner, call):
+        answer = ask()
+        wrong = fault_of(answer)
+    if wrong:
+        raise fault(owner, f"{call} {wrong}")
+    return answer
 
 
 def fault(owner: Owner, what: str) -> PluginError:

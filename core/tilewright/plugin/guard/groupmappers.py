@@ -1,38 +1,16 @@
-"""Guard of group mappers."""
+"""Check of the results of group mappers."""
 
 from __future__ import annotations
 
 import math
 
-from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
-from tilewright.plugin.guard.calls import Owner, described
+from tilewright.plugin.groupmapper import GroupResult, GroupTask
+from tilewright.plugin.guard.calls import described
 from tilewright.plugin.guard.figures import may_bound
-from tilewright.plugin.guard.time_limits import checked_answer
 from tilewright.schema.group import GroupMapping
 
 
-class GuardedGroupMapper:
-    """A group mapper whose results are checked."""
-
-    def __init__(self, plugin: GroupMapper, owner: Owner) -> None:
-        self.plugin, self.owner = plugin, owner
-
-    def search_group(self, task: GroupTask) -> GroupResult:
-        """Return the plugin's result.
-
-        Raises:
-            PluginError: It violates the contract.
-            NotConformableError: The plugin refuses the group.
-        """
-        return checked_answer(
-            self.owner,
-            f"search_group of {task.group.name}",
-            lambda: self.plugin.search_group(task),
-            lambda result: fault_of_result(task, result),
-        )
-
-
-def fault_of_result(task: GroupTask, result: object) -> str | None:
+def fault_of_result(result: object, task: GroupTask) -> str | None:
     """Return the contract violation in a group mapper's result in a few words, or None."""
     if not isinstance(result, GroupResult):
         return f"returned {described(result)}, a GroupResult is expected"

@@ -1,27 +1,26 @@
-"""First import of a third-party plugin, in a child process.
+"""First import of a third-party plugin: in the child process that later runs it.
 
-A plugin that hangs, crashes or ends the program during import does so in the child, and is named. After a complete
-import, a file in the cache folder records the installed version. Later starts then import it directly.
+A plugin that hangs, crashes or ends the program during import does so there, and is named. After a complete
+import, a file in the cache folder records the installed version. Later starts then import it directly, for its specs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import importlib
 import importlib.util
+import io
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from tilewright.child import Child, ChildFailed, is_child, shared_child
+from tilewright.child import is_child
 from tilewright.files import cache_folder
-from tilewright.plugin.guard.calls import Owner, fault
-from tilewright.plugin.guard.time_limits import limit, warn_once
+from tilewright.plugin.guard.calls import Owner
+from tilewright.plugin.guard.processes import ask, limit
 
-STARTING = 60.0
-"""Seconds for the child to start and to load the registry."""
 SHORTEST = 20.0
 """Minimum time limit of an import in seconds, because libraries load slowly on a loaded host."""
 
@@ -40,29 +39,15 @@ def check_import(entry_point: EntryPoint, owner: Owner, load: Callable[[EntryPoi
     stamp = None if is_child() else _stamp(entry_point, owner)
     if stamp is None or stamp.exists():
         return
-    child = _trial_child()
-    try:
-        child.ask(importlib.import_module, load.__module__, seconds=STARTING)
-    except ChildFailed as error:  # not the plugin's fault: nothing of it has run
-        warn_once(f"warning: {owner} is imported without a trial, because a child process for it {error}")
-        return
-    try:
-        child.ask(load, entry_point, seconds=max(limit(), SHORTEST))
-    except ChildFailed as error:
-        raise fault(owner, f"its import {error}") from None
+    ask(owner, "its import", _quietly, load, entry_point, seconds=max(limit(), SHORTEST))
     with suppress(OSError):
         stamp.parent.mkdir(parents=True, exist_ok=True)
         stamp.touch()
 
 
-def end_trials() -> None:
-    """End the child process, whose modules, path and environment a later discovery must not find."""
-    _trial_child().close()
-
-
-def _trial_child() -> Child:
-    """Return the child process, which starts at the first request and again after a crash."""
-    return shared_child("imports", quiet=True)
+def _quietly(load: Callable[[EntryPoint], object], entry_point: EntryPoint) -> None:
+    with contextlib.redirect_stderr(io.StringIO()):  # the import in the caller's process prints the same
+        load(entry_point)
 
 
 def _stamp(entry_point: EntryPoint, owner: Owner) -> Path | None:

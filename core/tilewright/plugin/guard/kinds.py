@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from tilewright.plugin.guard.algorithms import GuardedAlgorithm
-from tilewright.plugin.guard.calls import Owner
-from tilewright.plugin.guard.estimators import GuardedEstimator
-from tilewright.plugin.guard.groupmappers import GuardedGroupMapper
+from tilewright.plugin.adapter import RecordedFigure
+from tilewright.plugin.guard import answers
+from tilewright.plugin.guard.calls import Owner, checked
+from tilewright.plugin.guard.groupmappers import fault_of_result
 from tilewright.plugin.guard.mappers import GuardedMapper
 from tilewright.plugin.guard.models import guarded_model
-from tilewright.plugin.guard.notations import GuardedAdapter, GuardedFrontend
 from tilewright.plugin.guard.strategies import GuardedStrategy
 from tilewright.plugin.specs import (
     AdapterSpec,
@@ -24,18 +25,46 @@ from tilewright.plugin.specs import (
     StrategySpec,
 )
 
-GUARDS: dict[type[PluginSpec[Any]], Any] = {
+Contract = Mapping[str, Callable[..., str | None]]
+"""Method -> check of its answer, which is given with the arguments."""
+
+CONTRACTS: dict[type[PluginSpec[Any]], Contract] = {
+    FrontendSpec: {"recognises": answers.fault_of_flag, "load": answers.fault_of_workload},
+    AdapterSpec: {
+        "expressible": answers.fault_of_verdict,
+        "render": answers.fault_of_files,
+        "parse": answers.fault_of_inputs,
+        "layers": partial(answers.fault_of_items, str, "names"),
+        "edges": answers.fault_of_edges,
+        "figures": partial(answers.fault_of_items, RecordedFigure, "RecordedFigure"),
+    },
+    GroupMapperSpec: {"search_group": fault_of_result},
+    EstimatorSpec: {"estimate": answers.fault_of_estimate},
+    AlgorithmSpec: {"alternatives": answers.fault_of_alternatives},
+}
+"""Kinds whose methods return data. The others return generators and evaluators, which have guards of their own."""
+GUARDS: dict[type[PluginSpec[Any]], Callable[[Any, Owner], Any]] = {
     MapperSpec: GuardedMapper,
-    GroupMapperSpec: GuardedGroupMapper,
     CostModelSpec: guarded_model,
-    FrontendSpec: GuardedFrontend,
-    AdapterSpec: GuardedAdapter,
-    EstimatorSpec: GuardedEstimator,
-    AlgorithmSpec: GuardedAlgorithm,
     StrategySpec: GuardedStrategy,
 }
 
 
+class Guarded:
+    """A plugin whose answers are checked. It has the methods of its contract that the plugin has."""
+
+    def __init__(self, plugin: Any, owner: Owner, contract: Contract) -> None:
+        self.plugin, self.owner = plugin, owner
+        for name, fault_of in contract.items():
+            if callable(getattr(plugin, name, None)):
+                setattr(self, name, partial(self._ask, name, fault_of))
+
+    def _ask(self, name: str, fault_of: Callable[..., str | None], *arguments: Any) -> Any:
+        return checked(
+            self.owner, name, lambda: getattr(self.plugin, name)(*arguments), lambda told: fault_of(told, *arguments)
+        )
+
+
 def guarded(kind: type[PluginSpec[Any]], plugin: Any, owner: Owner) -> Any:
     """Return a built plugin behind the guard of its kind."""
-    return GUARDS[kind](plugin, owner)
+    return Guarded(plugin, owner, CONTRACTS[kind]) if kind in CONTRACTS else GUARDS[kind](plugin, owner)

@@ -12,7 +12,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.plugin.costmodel import Costs
 from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.guard.figures import may_bound
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.mapper import FigureReporter, Mapper, Run, Task
 from tilewright.schema.mapping import Mapping
 
@@ -31,7 +31,8 @@ class GuardedMapper:
         return GuardedMapper(self.plugin, self.owner, starters)
 
     def search(self, task: Task, run: Run) -> GuardedProposals:
-        proposals: Any = limited(self.owner, "search", lambda: self.plugin.search(task, run))
+        with calling(self.owner, "search"):
+            proposals: Any = self.plugin.search(task, run)
         if not isinstance(proposals, Generator):
             raise fault(self.owner, f"search returned {described(proposals)}, a generator is expected")
         return GuardedProposals(proposals, self.owner, task)
@@ -60,7 +61,8 @@ class GuardedMapper:
             raise fault(self.owner, f"it tells {described(figures)} as figures, names with numbers are expected")
         reporter = self.plugin
         if mapping is not None and isinstance(reporter, FigureReporter) and callable(reporter.figures):
-            told: object = limited(self.owner, "figures", lambda: reporter.figures(task, mapping))
+            with calling(self.owner, "figures"):
+                told: object = reporter.figures(task, mapping)
             if not isinstance(told, dict):
                 raise fault(self.owner, f"figures returned {described(told)}, names with numbers are expected")
             figures = figures | told
@@ -135,7 +137,7 @@ def _is_number(value: object) -> bool:
 
 
 def guarded_mapper(mapper: Mapper) -> GuardedMapper:
-    """Return a mapper behind a guard; a guarded one is returned unchanged."""
-    return (
-        mapper if isinstance(mapper, GuardedMapper) else GuardedMapper(mapper, Owner("mapper", type(mapper).__name__))
-    )
+    """Return a mapper behind a guard; a guarded or hosted one is returned unchanged."""
+    if isinstance(mapper, GuardedMapper | Hosted):
+        return mapper
+    return GuardedMapper(mapper, Owner("mapper", type(mapper).__name__))

@@ -21,9 +21,9 @@ from tilewright.plugin.costmodel import (
     Relaxation,
 )
 from tilewright.plugin.counts import AccessBatch, CountingEvaluator
-from tilewright.plugin.guard.calls import Owner, calling, described, fault
+from tilewright.plugin.guard.calls import Owner, calling, checked, described, fault
 from tilewright.plugin.guard.figures import fault_of_costs, fault_of_counts, fault_of_report, least_cycles
-from tilewright.plugin.guard.time_limits import checked_answer, limited
+from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.program import Program
 from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
@@ -46,7 +46,7 @@ class GuardedModel:
             self.explain_group = partial(_group_report, plugin, owner)
 
     def bind(self, problem: Problem, architecture: Architecture) -> Evaluator:
-        def ask() -> GuardedEvaluator:
+        with calling(self.owner, "bind"):
             evaluator: Any = self.plugin.bind(problem, architecture)
             lacking = [name for name in ("evaluate_batch", "explain") if not callable(getattr(evaluator, name, None))]
             if lacking:
@@ -54,8 +54,6 @@ class GuardedModel:
                     self.owner, f"bind returned {described(evaluator)}, which has no {' and no '.join(lacking)}"
                 )
             return GuardedEvaluator(evaluator, self.owner, problem, architecture)
-
-        return limited(self.owner, "bind", ask)
 
 
 class GuardedEvaluator:
@@ -74,7 +72,7 @@ class GuardedEvaluator:
         self.plugin, self.owner, self.problem, self.architecture = plugin, owner, problem, architecture
         self.least = least_cycles(problem, architecture)
         if isinstance(plugin, CandidateEvaluator):
-            self.evaluate_candidates = partial(_candidate_costs, plugin, owner, self.least)
+            self.evaluate_candidates = partial(_costs, plugin, "evaluate_candidates", owner, self.least)
         if isinstance(plugin, Bounder):
             self.bound = partial(_bounds, plugin, owner)
         if isinstance(plugin, Relaxable):
@@ -86,15 +84,13 @@ class GuardedEvaluator:
         return self.evaluate_batch(MappingBatch.pack(self.problem, [mapping]))
 
     def evaluate_batch(self, batch: MappingBatch) -> Costs:
-        with calling(self.owner, "evaluate_batch"):
-            costs = self.plugin.evaluate_batch(batch)
-        return _checked(self.owner, "evaluate_batch", costs, len(batch), self.least)
+        return _costs(self.plugin, "evaluate_batch", self.owner, self.least, batch)
 
     def explain(self, mapping: Mapping) -> Report:
         def fault_of(report: Report) -> str | None:
             return fault_of_report(report, self.problem, self.architecture)
 
-        report: Report = checked_answer(self.owner, "explain", lambda: self.plugin.explain(mapping), fault_of)
+        report: Report = checked(self.owner, "explain", lambda: self.plugin.explain(mapping), fault_of)
         return report
 
 
@@ -104,36 +100,26 @@ def _directive_reports(plugin: DirectiveModel, owner: Owner, program: Program) -
             return f"returned {len(reports)} reports of {len(program.layers)} layers"
         return next((wrong for report in reports if (wrong := fault_of_report(report))), None)
 
-    return checked_answer(owner, "explain_directives", lambda: tuple(plugin.explain_directives(program)), fault_of)
+    return checked(owner, "explain_directives", lambda: tuple(plugin.explain_directives(program)), fault_of)
 
 
 def _group_report(plugin: GroupModel, owner: Owner, group: GroupMapping) -> Report:
-    return checked_answer(owner, "explain_group", lambda: plugin.explain_group(group), fault_of_report)
-
-
-def _candidate_costs(plugin: CandidateEvaluator, owner: Owner, least: float, candidates: Candidates) -> Costs:
-    with calling(owner, "evaluate_candidates"):
-        costs = plugin.evaluate_candidates(candidates)
-    return _checked(owner, "evaluate_candidates", costs, len(candidates), least)
+    return checked(owner, "explain_group", lambda: plugin.explain_group(group), fault_of_report)
 
 
 def _counts(plugin: CountingEvaluator, owner: Owner, least: float, batch: MappingBatch) -> AccessBatch:
-    with calling(owner, "count_accesses"):
-        counts = plugin.count_accesses(batch)
-    if not isinstance(counts, AccessBatch):
-        raise fault(owner, f"count_accesses returned {described(counts)}, an AccessBatch is expected")
-    _checked(owner, "count_accesses", counts.costs, len(batch), least)
-    if wrong := fault_of_counts(counts):
-        raise fault(owner, f"count_accesses {wrong}")
-    return counts
+    def fault_of(counts: object) -> str | None:
+        if not isinstance(counts, AccessBatch):
+            return f"returned {described(counts)}, an AccessBatch is expected"
+        return fault_of_costs(counts.costs, len(batch), least) or fault_of_counts(counts)
+
+    return checked(owner, "count_accesses", lambda: plugin.count_accesses(batch), fault_of)
 
 
 def _bounds(plugin: Bounder, owner: Owner, batch: MappingBatch, entries: int) -> Costs:
     if not 1 <= entries <= len(batch.skeleton):
         raise ValueError(f"entries is {entries}, not between 1 and {len(batch.skeleton)}")
-    with calling(owner, "bound"):
-        costs = plugin.bound(batch, entries)
-    return _checked(owner, "bound", costs, len(batch), 0.0)
+    return _costs(plugin, "bound", owner, 0.0, batch, entries)
 
 
 def _relaxation(
@@ -143,14 +129,19 @@ def _relaxation(
         good = found is None or isinstance(found, Relaxation)
         return None if good else f"returned {described(found)}, a Relaxation is expected"
 
-    return checked_answer(owner, "relaxation", lambda: plugin.relaxation(skeleton, keeps), fault_of)
+    return checked(owner, "relaxation", lambda: plugin.relaxation(skeleton, keeps), fault_of)
 
 
-def _checked(owner: Owner, what: str, costs: Costs, count: int, least: float) -> Costs:
-    wrong = fault_of_costs(costs, count, least)
-    if wrong:
-        raise fault(owner, f"{what} {wrong}")
-    return costs
+def _costs(
+    plugin: object, method: str, owner: Owner, least: float, batch: MappingBatch | Candidates, *more: int
+) -> Costs:
+    """Return the costs of a batch by a method of an evaluator, checked; `least`: cycles of a valid mapping."""
+
+    def ask() -> Costs:
+        costs: Costs = getattr(plugin, method)(batch, *more)
+        return costs
+
+    return checked(owner, method, ask, lambda costs: fault_of_costs(costs, len(batch), least))
 
 
 def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
@@ -160,7 +151,7 @@ def guarded_model(plugin: CostModel, owner: Owner) -> GuardedModel:
 
 
 def guarded_evaluator(evaluator: Evaluator, problem: Problem, architecture: Architecture) -> GuardedEvaluator:
-    """Return an evaluator behind a guard; a guarded one is returned unchanged."""
-    if isinstance(evaluator, GuardedEvaluator):
+    """Return an evaluator behind a guard; a guarded or hosted one is returned unchanged."""
+    if isinstance(evaluator, GuardedEvaluator | Hosted):
         return evaluator
     return GuardedEvaluator(evaluator, Owner("cost model", type(evaluator).__name__), problem, architecture)

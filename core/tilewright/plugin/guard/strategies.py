@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
-from tilewright.plugin.guard.calls import Owner, described, fault
-from tilewright.plugin.guard.time_limits import limited
+from tilewright.plugin.guard.calls import Owner, calling, described, fault
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointProposals, PointResult, Strategy
 
 EMPTY = 1000
@@ -20,23 +19,20 @@ class GuardedStrategy:
         self.plugin, self.owner = plugin, owner
 
     def explore(self, task: ExplorationTask) -> PointProposals:
-        generator: Any = limited(self.owner, "explore", lambda: self.plugin.explore(task))
+        with calling(self.owner, "explore"):
+            generator: Any = self.plugin.explore(task)
         if not isinstance(generator, Generator):
             raise fault(self.owner, f"explore returned {described(generator)}, a generator is expected")
         known: set[int] = set()
         results: Sequence[PointResult] | None = None
         empty = 0
 
-        def ask() -> tuple[Any, bool]:
-            try:
-                return generator.send(results), False
-            except StopIteration:
-                return None, True
-
         while True:
-            group, ended = limited(self.owner, "explore", ask)
-            if ended:
-                return
+            with calling(self.owner, "explore"):
+                try:
+                    group = generator.send(results)
+                except StopIteration:
+                    return
             wrong = fault_of_group(group, task, known)
             empty = 0 if group else empty + 1
             if wrong or empty == EMPTY:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tilewright.errors import NotConformableError
 from tilewright.plugin.adapter import Adapter, InputSet
-from tilewright.plugin.guard.notations import fault_of_files
+from tilewright.plugin.guard.answers import fault_of_files
 from tilewright.plugin.specs import AdapterSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require, require_refusal
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tilewright.application.algorithms.equality import Equality, executed
 from tilewright.errors import NotConformableError
 from tilewright.plugin.frontend import Algorithm
-from tilewright.plugin.guard.algorithms import fault_of_alternatives
+from tilewright.plugin.guard.answers import fault_of_alternatives
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.schema.alternative import Alternative
 from tilewright.schema.problem import Problem
@@ -82,7 +82,7 @@ def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
 
 def _alternatives(subject: Subject) -> Iterator[tuple[Problem, Alternative]]:
     for problem, found in _offers(subject):
-        wrong = fault_of_alternatives(problem, found)
+        wrong = fault_of_alternatives(found, problem)
         require(wrong is None, f"{problem.name}: {wrong}")
         assert isinstance(found, list | tuple)
         yield from ((problem, each) for each in found)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from tilewright.errors import Reason
 from tilewright.plugin.estimator import COMPONENTS, Attribute, Estimate, Estimator
+from tilewright.plugin.guard.answers import fault_of_estimate
 from tilewright.plugin.guard.calls import one_line_error
-from tilewright.plugin.guard.estimators import fault_of_estimate
 from tilewright.plugin.specs import EstimatorSpec
 from tilewright.testing.kit import CheckFailure, Subject, check, require
 

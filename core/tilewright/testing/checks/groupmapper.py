@@ -70,7 +70,7 @@ def _results(subject: Subject) -> Iterator[tuple[GroupTask, GroupResult]]:
             require(bool(error.reasons), f"{task.group.name} is refused without a reason")
             refusals.append(str(error))
             continue
-        wrong = fault_of_result(task, result)
+        wrong = fault_of_result(result, task)
         require(wrong is None, f"search_group of {task.group.name} {wrong}")
         assert isinstance(result, GroupResult)
         yield task, result
@@ -109,6 +109,6 @@ def check_group_mapper_gives_its_best_at_the_limit(subject: Subject) -> None:
     """Without any time left, a group mapper returns a legal mapping, and not an error."""
     for (task, _), limited in zip(_results(subject), tasks(seconds=0.0), strict=False):
         result = subject.make().search_group(limited)
-        wrong = fault_of_result(task, result)
+        wrong = fault_of_result(result, task)
         require(wrong is None, f"with no time left, search_group {wrong}")
         require(bool(group_legality(result.group)), "with no time left, it returns a mapping that is not legal")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
-from tilewright.application.exploration.space import ArchitectureSpace
+from tilewright.application.exploration.space import ArchitectureSpace, Points
 from tilewright.plugin.guard.strategies import EMPTY, fault_of_group
 from tilewright.plugin.specs import StrategySpec
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, PointResult, Strategy
@@ -47,7 +46,7 @@ def _costs(machine: Architecture) -> tuple[float, float]:
 
 def task(points: int = len(SPACE), seed: int = 1, bounded: bool = True) -> ExplorationTask:
     """Return a small exploration of a matrix product."""
-    point = cache(SPACE.point)
+    point = Points(SPACE)
 
     def bounds(index: int) -> tuple[float, float]:
         machine = point(index).architecture

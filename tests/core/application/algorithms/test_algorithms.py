@@ -16,8 +16,8 @@ from tilewright.application.algorithms.expansion import BuiltAlgorithm, Expansio
 from tilewright.application.algorithms.totals import Cost, movement_cost
 from tilewright.errors import InputError, PluginError, UnknownPluginError
 from tilewright.plugin import Alternative, FrozenDict, Movement, installed
-from tilewright.plugin.guard.algorithms import GuardedAlgorithm
 from tilewright.plugin.guard.calls import Owner
+from tilewright.plugin.guard.kinds import guarded
 from tilewright.plugin.registry import Registration
 from tilewright.plugin.specs import AlgorithmSpec
 from tilewright.schema.mapped import PluginRecord
@@ -251,10 +251,10 @@ class Changed:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_guard_names_what_is_wrong(fault: str) -> None:
     change, told = FAULTS[fault]
-    guarded = GuardedAlgorithm(Changed(change), Owner("algorithm", "odd", "tilewright-odd", "1.0"))
+    algorithm = guarded(AlgorithmSpec, Changed(change), Owner("algorithm", "odd", "tilewright-odd", "1.0"))
 
     with pytest.raises(PluginError, match=r"algorithm 'odd' of tilewright-odd 1.0") as error:
-        guarded.alternatives(tw.load(TRANSPOSED, kind="problem"))
+        algorithm.alternatives(tw.load(TRANSPOSED, kind="problem"))
     assert told in str(error.value)
 
 
@@ -262,9 +262,9 @@ def test_one_that_crashes_is_a_row_with_the_reason() -> None:
     def crash(found: Alternative) -> Any:
         raise ZeroDivisionError("over")
 
-    guarded = GuardedAlgorithm(Changed(crash), Owner("algorithm", "odd", "tilewright-odd", "1.0"))
+    algorithm = guarded(AlgorithmSpec, Changed(crash), Owner("algorithm", "odd", "tilewright-odd", "1.0"))
     network = tw.load(TRANSPOSED, kind="workload")
-    (offer,) = Expansion.of(network, [BuiltAlgorithm(PluginRecord(name="odd"), guarded)]).offers
+    (offer,) = Expansion.of(network, [BuiltAlgorithm(PluginRecord(name="odd"), algorithm)]).offers
 
     assert offer.alternative is None and "ZeroDivisionError" in str(offer.reasons[0])
 

@@ -12,6 +12,7 @@ from tilewright.application.run.search import search
 from tilewright.errors import NotConformableError, PluginError, Reason
 from tilewright.plugin import Budget, MapperSpec, Proposals, Run, Task, started
 from tilewright.plugin.guard.calls import Owner
+from tilewright.plugin.guard.hosted import packages_of
 from tilewright.plugin.guard.mappers import GuardedMapper, guarded_mapper
 from tilewright.plugin.registry import GROUP, Registry, discover
 from tilewright.plugin.result import Result
@@ -130,9 +131,7 @@ def test_a_third_party_names_its_start() -> None:
 def test_what_a_search_starts_with_is_part_of_what_it_runs() -> None:
     """So that results kept in the cache and in stores are forgotten when its code changes."""
     _, configuration = Plan.of_one("nk,km->nm; n=4 k=4 m=4", "eyeriss", {"mapper": "optimal", "model": "timeloop"})
-    assert [type(each).__name__ for each in configuration.plugins] == [
-        "Optimal",
-        "QuickFlow",
-        "Sunstone",
-        "MeshedTimeloop",
-    ]
+    assert packages_of(configuration.mapper) == ("tilewright_mappers",) * 3  # optimal, quickflow, sunstone
+    assert configuration.packages == {"tilewright_mappers", "tilewright_costmodels"}
+    third_party = packages_of(registered("quickflow").make(MapperSpec, "prover"))
+    assert len(third_party) == 2 and third_party[1] == "tilewright_mappers"

@@ -1,6 +1,7 @@
 """What only a process of its own shows."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ def test_json_is_json(process: Sick, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("leave", "ended with exit code 0"), ("endless", "took longer than 20 s and was stopped")]
+    ("fault", "said"), [("leave", "ended with exit code 0"), ("endless", r"sent nothing for 2\d\.\d s, and was ended")]
 )
 def test_what_ends_the_program_while_it_is_imported_is_named_and_harms_nobody(
     process: Sick, fault: str, said: str
@@ -30,7 +31,7 @@ def test_what_ends_the_program_while_it_is_imported_is_named_and_harms_nobody(
         listed = process(f"import {fault}", "plugins", "list", "--json", TILEWRIGHT_PLUGIN_SECONDS="5")
         assert listed.code == 0 and len(listed.data["plugins"]) > 10
         (broken,) = [line for line in listed.data["broken"] if "tilewright-sick" in line]
-        assert "tilewright-sick/sick 1.0 failed at import: " in broken and f"its import {said}" in broken
+        assert "tilewright-sick/sick 1.0 failed at import: " in broken and re.search(f"its import {said}", broken)
     assert not [line for line in process("", "plugins", "list", "--json").data["broken"] if "tilewright-sick" in line]
     off = process(f"import {fault}", "plugins", "list", "--json", TILEWRIGHT_DISABLE="tilewright-sick/sick")
     assert off.code == 0 and off.data["plugins"]

@@ -10,8 +10,7 @@ import pytest
 from tilewright_sick.commands import Ran, Sick
 from tilewright_sick.faults import BRUTAL, FAULTS, LOUD, SLOW
 
-from tilewright.application.run import parallel
-from tilewright.plugin.guard import imports, time_limits
+from tilewright.plugin.guard import imports, processes
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 FILES = [EXAMPLES / f"gemm.{part}.yaml" for part in ("problem", "mapping")] + [EXAMPLES / "small.arch.yaml"]
@@ -52,9 +51,9 @@ def is_harmless(sick: str) -> bool:
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Seconds become tenths of them, and what is told once is told anew."""
-    monkeypatch.setattr(parallel, "GRACE", 0.5)
+    monkeypatch.setattr(processes, "GRACE", 0.5)
     monkeypatch.setattr(imports, "SHORTEST", 5.0)
-    time_limits.warn_once.cache_clear()
+    processes.warn_once.cache_clear()
     logger = logging.getLogger("tilewright")
     before = list(logger.handlers)
     yield
@@ -134,7 +133,7 @@ def test_a_bad_spec_harms_itself_alone(run: Sick, sick: str) -> None:
 
 
 def test_a_slow_import_is_told_with_its_seconds(run: Sick, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(time_limits.SECONDS, "60")
+    monkeypatch.setenv(processes.SECONDS, "60")
     ran = run("import slow", "plugins", "list", "--json")
     assert re.search(r"took [1-9]\d*\.\d s to import", ran.err)  # it sleeps for 1.2 s, and a busy host adds to that
     named(ran)

@@ -14,9 +14,9 @@ from tilewright.application.api.progress import mapping_progress
 from tilewright.application.api.settings import FrontSettings
 from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.network import LayerSearch, MappedLayer, Watch, in_workers, map_workload
-from tilewright.application.run.parallel import Workers
 from tilewright.errors import CallError, PluginError
 from tilewright.interrupts import stop_requested
+from tilewright.plugin.guard.processes import Workers
 from tilewright.plugin.result import Watcher
 from tilewright.schema.objective import EDP, ENERGY, Objective
 from tilewright.schema.workload import Layer, Workload

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -21,11 +21,11 @@ from tilewright.application.api.progress import exploration_progress
 from tilewright.application.api.settings import ExploreSettings
 from tilewright.application.exploration.cluster import Cluster
 from tilewright.application.exploration.exploring import Exploration
-from tilewright.application.exploration.space import ArchitectureSpace, Point
+from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import SCHEMA, Store
 from tilewright.application.run.network import Engine, map_each
-from tilewright.application.run.parallel import Workers
 from tilewright.errors import InputError
+from tilewright.plugin.guard.processes import Workers
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import StrategySpec
 from tilewright.plugin.strategy import drawn
@@ -79,7 +79,7 @@ def explore(
     options = settings["strategy_options"] or {}
     chosen = installed().make(StrategySpec, strategy, options)
     asked = min(points or len(found), len(found))
-    built = cache(found.point)
+    built = Points(found)
     tried = drawn(len(found), LOOKED_AT if samples else asked, settings["seed"])
     plan, configuration = Plan.of_one(
         _together(workload, settings["weights"], settings["notation"]), _first(found, map(built, tried)), settings

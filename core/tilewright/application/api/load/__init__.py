@@ -24,7 +24,7 @@ from tilewright.application.api.load.kinds import (
 from tilewright.errors import InputError, PluginError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member, missing_file
-from tilewright.plugin.guard.time_limits import warn_once
+from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture

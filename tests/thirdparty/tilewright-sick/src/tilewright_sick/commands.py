@@ -1,5 +1,6 @@
 """Tilewright's command line with one sick plugin, in this process or in one of its own."""
 
+import itertools
 import json
 import os
 import queue
@@ -14,10 +15,9 @@ import pytest
 
 import tilewright_sick.plugins  # noqa: F401 -- what it imports is there when a plugin is loaded
 from tilewright.application.cli import main
-from tilewright.application.run.parallel import Workers
 from tilewright.child import Child, ChildFailed
-from tilewright.plugin import installed
-from tilewright.plugin.guard.time_limits import warn_once
+from tilewright.plugin.guard import processes
+from tilewright.plugin.guard.processes import Workers, end_children
 from tilewright_sick.faults import LOUD
 
 
@@ -67,43 +67,37 @@ def own_cache(
     monkeypatch.delenv("TILEWRIGHT_DISABLE", raising=False)
 
 
+FORGET = """
+import sys
+from tilewright.plugin import installed
+from tilewright.plugin.guard import hosted, processes
+installed.cache_clear()
+hosted._made.cache_clear()
+processes.warn_once.cache_clear()
+for name in ("tilewright_sick", "tilewright_sick.faults", "tilewright_sick.plugins"):
+    sys.modules.pop(name, None)
+"""
+"""Makes a process like one that has just started, for another fault. It imports no plugin, because that may be the fault."""
+
+
 def _forget() -> None:
-    installed.cache_clear()
-    for name in ("tilewright_sick", "tilewright_sick.faults", "tilewright_sick.plugins"):
-        sys.modules.pop(name, None)
-
-
-_kept: list[Child] = []
-
-
-def _renew(sick: str) -> None:
-    """Make this child process like one that has just started, for another fault."""
-    os.environ["TILEWRIGHT_SICK"] = sick
-    warn_once.cache_clear()
-    _forget()
-
-
-def _reuse_children(workers: Workers, jobs: int) -> None:
-    """Give `workers` the child processes of earlier commands, because starting one takes longer than any search here."""
-    while len(_kept) < jobs:
-        _kept.append(Child())
-    for child in _kept[:jobs]:
-        if child.run is not None:
-            try:
-                child.ask(_renew, os.environ["TILEWRIGHT_SICK"], seconds=60)
-            except ChildFailed:
-                child.close()
-    workers.messages = queue.SimpleQueue()
-    workers.children = _kept[:jobs]
-    for child in workers.children:
-        child.message_queue = workers.messages
+    """Make this process and a child that waits for work forget the plugin. What a new child needs is imported before."""
+    exec(FORGET, {})
+    children = processes._idle[""]
+    if not children:
+        children.append(Child())
+    for child in itertools.chain(*processes._idle.values()):
+        child.message_queue = queue.SimpleQueue()
+        try:
+            child.ask(exec, f"import tilewright.testing.reference\n{FORGET}", {}, seconds=60)
+        except ChildFailed:
+            child.close()
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Sick]:
     """`run("PLACE FAULT", "map", ...)`, in this process. Children serve several commands, unless a fault changes them."""
     folder = Path.cwd()
-    monkeypatch.setattr(Workers, "__init__", _reuse_children)
     monkeypatch.setattr(Workers, "__exit__", lambda *_: None)
 
     def call(sick: str, *words: object) -> Ran:
@@ -113,9 +107,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as ended:
             main()
         os.chdir(folder)
-        if sick.partition(" ")[2] in {*LOUD, "change folder"}:
-            while _kept:
-                _kept.pop().close()
+        if sick.partition(" ")[2] in LOUD:
+            end_children()
         captured = capsys.readouterr()
         return _checked(Ran(int(ended.value.code or 0), captured.out, captured.err))
 

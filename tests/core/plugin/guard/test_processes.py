@@ -11,12 +11,17 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from support import EXAMPLE_FILES, interrupts
-from tilewright.application.run.parallel import (
-    Finished,
+from tilewright.child import Child
+from tilewright.errors import OverdueError, PluginError
+from tilewright.interrupts import stop_requested
+from tilewright.plugin.guard.calls import BUILTIN, Owner, calling
+from tilewright.plugin.guard.processes import (
+    Incumbent,
     Interim,
     SearchBegan,
     SearchEnded,
@@ -24,11 +29,9 @@ from tilewright.application.run.parallel import (
     in_processes,
     report,
 )
-from tilewright.errors import OverdueError, PluginError
-from tilewright.interrupts import stop_requested
-from tilewright.plugin.guard.calls import BUILTIN, Owner, calling
 from tilewright.plugin.mapper import Budget
 from tilewright.plugin.result import Progress, Watcher
+from tilewright.schema.mapping import Mapping
 
 pytestmark = pytest.mark.process
 
@@ -105,10 +108,13 @@ def test_a_process_that_says_nothing_is_ended_with_the_others_intact() -> None:
 OWNER = Owner("mapper", "odd", "tilewright-odd", "1.5")
 
 
+NOTHING = Mapping.model_construct(entries=())
+
+
 def hanging(item: int, watch: Watcher, seconds: float | None, owner: Owner = OWNER) -> int:
     """Item 3 has found something when its plugin begins to hang."""
     report(SearchBegan(seconds))
-    report(Finished(10 * item))
+    report(Incumbent(NOTHING, 10 * item, 0.0, 0.0, 0))
     if item == 3:
         with calling(owner, "search"):
             while owner.distribution != BUILTIN or not stop_requested():
@@ -120,7 +126,7 @@ def hanging(item: int, watch: Watcher, seconds: float | None, owner: Owner = OWN
 def kept(item: int, interim: Interim, error: PluginError | None) -> int | None:
     """The result that was reported, where its process is ended for its plugin's sake."""
     assert interim.wall_seconds > 0 and (error is None or isinstance(error, OverdueError))
-    return interim.finished[-1] if interim.finished else None
+    return None if interim.incumbent is None else int(interim.incumbent.value)
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [(1.0, None), (60.0, 0.1)])
@@ -147,20 +153,28 @@ def test_after_ctrl_c_what_does_not_answer_is_ended_and_what_it_reported_is_kept
 
 def pressed(item: int, watch: Watcher) -> int:
     report(SearchBegan(None))
-    report(Finished(10 * item))
+    report(Incumbent(NOTHING, 10 * item, 0.0, 0.0, 0))
     watch(Progress(item, item, 1.0, 0.0, Budget()))
     time.sleep(600)
     return 2 * item
 
 
-def test_a_built_in_plugin_has_no_limit() -> None:
+def test_a_built_in_plugin_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def press(item: int, progress: Progress) -> None:
         raise AssertionError("nothing is watched")
 
     owner = Owner("mapper", "random", BUILTIN, "1")
     with Workers(1) as workers:
+        children: list[Child] = []
+        start = Child.begin
+
+        def begin(child: Child, *words: Any) -> None:
+            children.append(child)
+            start(child, *words)
+
+        monkeypatch.setattr(Child, "begin", begin)
         pool = in_processes([3], partial(hanging, seconds=0.1, owner=owner), press, workers, 1.0)
-        threading.Timer(6.0, workers.children[0].stop).start()
+        threading.Timer(6.0, lambda: children[0].stop()).start()
         assert dict(pool) == {0: 6}
 
 

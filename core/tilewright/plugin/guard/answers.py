@@ -1,21 +1,24 @@
-"""Guards of frontends and adapters."""
+"""Checks of the answers of frontends, adapters, estimators and algorithms.
+
+Each returns the contract violation in a few words, or None. It takes the answer, then the arguments of the call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Mapping as MappingOf
-from functools import partial
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import TypeVar
 
-from tilewright.errors import InputError, Reason, Verdict
-from tilewright.plugin.adapter import Adapter, EdgeReader, InputSet, LayerReader, RecordedFigure, ReportReader
+from pydantic import ValidationError
+
+from tilewright.errors import Reason, Verdict
+from tilewright.plugin.adapter import InputSet
 from tilewright.plugin.edges import Edges
-from tilewright.plugin.frontend import Frontend
-from tilewright.plugin.guard.calls import Owner, described
-from tilewright.plugin.guard.time_limits import checked_answer
+from tilewright.plugin.estimator import Estimate
+from tilewright.plugin.guard.calls import Owner, checked, described
 from tilewright.plugin.program import Program
-from tilewright.reports import Report
+from tilewright.schema.alternative import Alternative
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.frozen import FrozenDict
@@ -36,71 +39,6 @@ PARTS: dict[str, type] = {
 """Field of an input set -> type of its value, unless None."""
 
 
-class GuardedFrontend:
-    """A frontend whose answers are checked."""
-
-    def __init__(self, plugin: Frontend, owner: Owner) -> None:
-        self.plugin, self.owner = plugin, owner
-
-    def recognises(self, source: str) -> bool:
-        return checked_answer(self.owner, "recognises", lambda: self.plugin.recognises(source), fault_of_flag)
-
-    def load(self, source: str) -> Workload:
-        return checked_answer(self.owner, "load", lambda: self.plugin.load(source), fault_of_workload)
-
-
-class GuardedAdapter:
-    """An adapter whose answers are checked."""
-
-    def __init__(self, plugin: Adapter, owner: Owner) -> None:
-        self.plugin, self.owner = plugin, owner
-
-    def expressible(self, inputs: InputSet) -> Verdict:
-        return checked_answer(self.owner, "expressible", lambda: self.plugin.expressible(inputs), fault_of_verdict)
-
-    def render(self, inputs: InputSet) -> dict[str, str]:
-        return dict(checked_answer(self.owner, "render", lambda: self.plugin.render(inputs), fault_of_files))
-
-    def parse(self, files: Sequence[Path]) -> InputSet:
-        return checked_answer(self.owner, "parse", lambda: self.plugin.parse(files), fault_of_inputs)
-
-    def layers(self, file: Path) -> tuple[str, ...]:
-        """Return the layers of a file; empty if the adapter always reads a whole file.
-
-        Raises:
-            InputError: The file is invalid.
-        """
-        plugin = self.plugin
-        if not isinstance(plugin, LayerReader):
-            return ()
-        return checked_answer(self.owner, "layers", lambda: plugin.layers(file), partial(fault_of_items, str, "names"))
-
-    def edges(self, file: Path, problems: MappingOf[str, Problem]) -> Edges:
-        """Return the edges between layers of a file; empty, which means unknown, if the adapter does not read them.
-
-        Raises:
-            InputError: The file is invalid.
-        """
-        plugin = self.plugin
-        if not isinstance(plugin, EdgeReader):
-            return {}
-        return checked_answer(
-            self.owner, "edges", lambda: plugin.edges(file, problems), partial(fault_of_edges, problems)
-        )
-
-    def figures(self, recorded: Path, inputs: InputSet, ours: Report) -> tuple[RecordedFigure, ...]:
-        """Return the figures of a recorded report.
-
-        Raises:
-            InputError: The adapter reads no reports.
-        """
-        plugin = self.plugin
-        if not isinstance(plugin, ReportReader):
-            raise InputError(f"{self.owner} reads no reports of its tool")
-        fault_of = partial(fault_of_items, RecordedFigure, "RecordedFigure")
-        return checked_answer(self.owner, "figures", lambda: plugin.figures(recorded, inputs, ours), fault_of)
-
-
 def converted(program: Program, kind: type[Part], convert: Callable[[], Part]) -> Part:
     """Return the part of a program that one of its methods converts to a schema, checked."""
     owner = Owner("program", program.name)
@@ -108,10 +46,10 @@ def converted(program: Program, kind: type[Part], convert: Callable[[], Part]) -
     def fault_of(part: Part) -> str | None:
         return None if isinstance(part, kind) else f"is {described(part)}"
 
-    return checked_answer(owner, f"its {kind.__name__}", convert, fault_of)
+    return checked(owner, f"its {kind.__name__}", convert, fault_of)
 
 
-def fault_of_edges(problems: MappingOf[str, Problem], answer: object) -> str | None:
+def fault_of_edges(answer: object, _: object, problems: MappingOf[str, Problem]) -> str | None:
     """Return why the answer is no edges between these layers, or None."""
     if not isinstance(answer, MappingOf):
         return f"it returned {described(answer)}; expected a mapping from layers to reads"
@@ -138,12 +76,12 @@ def layers_with(problems: MappingOf[str, Problem], edges: Edges) -> tuple[Layer,
     return Workload(name="layers", layers=tuple(layers)).layers
 
 
-def fault_of_flag(answer: object) -> str | None:
+def fault_of_flag(answer: object, *_: object) -> str | None:
     """Return the contract violation in an answer of yes or no in a few words, or None."""
     return None if isinstance(answer, bool) else f"returned {described(answer)}, True or False is expected"
 
 
-def fault_of_verdict(verdict: object) -> str | None:
+def fault_of_verdict(verdict: object, *_: object) -> str | None:
     """Return the contract violation in a verdict in a few words, or None."""
     reasons: object = verdict.reasons if isinstance(verdict, Verdict) else None
     if isinstance(reasons, tuple) and all(isinstance(reason, Reason) for reason in reasons):
@@ -151,14 +89,14 @@ def fault_of_verdict(verdict: object) -> str | None:
     return f"returned {described(verdict)}, a Verdict with Reasons is expected"
 
 
-def fault_of_items(kind: type, expected: str, items: object) -> str | None:
+def fault_of_items(kind: type, expected: str, items: object, *_: object) -> str | None:
     """Return the contract violation in a tuple of one type in a few words, or None."""
     if isinstance(items, tuple) and all(isinstance(item, kind) for item in items):
         return None
     return f"returned {described(items)}, a tuple of {expected} is expected"
 
 
-def fault_of_workload(workload: object) -> str | None:
+def fault_of_workload(workload: object, *_: object) -> str | None:
     """Return the contract violation in a loaded workload in a few words, or None."""
     if not isinstance(workload, Workload):
         return f"returned {described(workload)}, a Workload is expected"
@@ -175,7 +113,7 @@ def fault_of_workload(workload: object) -> str | None:
     return None
 
 
-def fault_of_files(files: object) -> str | None:
+def fault_of_files(files: object, *_: object) -> str | None:
     """Return the contract violation in rendered files in a few words, or None.
 
     Names must stay below the output folder.
@@ -191,7 +129,7 @@ def fault_of_files(files: object) -> str | None:
     return None
 
 
-def fault_of_inputs(inputs: object) -> str | None:
+def fault_of_inputs(inputs: object, *_: object) -> str | None:
     """Return the contract violation in parsed inputs in a few words, or None."""
     if not isinstance(inputs, InputSet):
         return f"returned {described(inputs)}, an InputSet is expected"
@@ -206,3 +144,35 @@ def fault_of_inputs(inputs: object) -> str | None:
     if not isinstance(options, MappingOf) or not all(isinstance(key, str) for key in options):
         return f"returned {described(options)} as model_options, names with values are expected"
     return None
+
+
+def fault_of_estimate(answer: object, *_: object) -> str | None:
+    """Return the contract violation in an estimator's answer."""
+    if not isinstance(answer, Estimate | Reason):
+        return f"returned {described(answer)}, an Estimate or a Reason is expected"
+    if isinstance(answer, Reason):
+        words: object = answer.message
+        return None if isinstance(words, str) and words.strip() else "refuses without a word"
+    try:
+        Estimate.model_validate(answer.model_dump(include=set(Estimate.model_fields), warnings=False))
+    except ValueError as error:
+        return f"returned an Estimate that is none: {' '.join(str(error).split())[:200]}"
+    return None
+
+
+def fault_of_alternatives(found: object, problem: Problem) -> str | None:
+    """Return the contract violation in an algorithm's answer."""
+    if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
+        return f"returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
+    for alternative in found:
+        if not isinstance(alternative, Alternative):
+            return f"returned {described(alternative)} among them, an Alternative is expected"
+        try:
+            whole = Alternative.model_validate_json(alternative.model_dump_json())
+        except (ValidationError, ValueError, AttributeError) as error:
+            return f"returned an Alternative that is none: {' '.join(str(error).split())[:200]}"
+        wrong = next(whole.faults(problem), None)
+        if wrong:
+            return f"returned {whole.name}: {wrong}"
+    names = [each.name for each in found]
+    return None if len(set(names)) == len(names) else f"returned alternatives that have one name: {', '.join(names)}"
