@@ -74,11 +74,11 @@ class ExplorationReport(Tabular):
                 "layer": layer.name,
                 **attributes(layer, "sizes count macs"),
             }
-            | COSTS.data("explore, layers", result)
-            | attributes(result, "lower_bound stop evaluated cpu_seconds binds reason")
-            | {f"{place}_pj": energy for place, energy in result.places.items()}
+            | COSTS.data("explore, layers", found)
+            | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
+            | {f"{place}_pj": energy for place, energy in found.places.items()}
             for point in self.points
-            for layer, result in point.layers
+            for layer, found in point.layers
         ]
 
     def data(self) -> dict[str, Any]:
@@ -118,10 +118,10 @@ class ExplorationReport(Tabular):
         return path
 
     def tables(self) -> Sequence[Table | str]:
-        mapped, best, record = self.found, self.front, self.record
+        found, best, record = self.found, self.front, self.record
         lines: list[Table | str] = [
             f"{record.workload} on {record.space['name']}: {len(self.points):,} of {record.size:,} points tried, "
-            f"{len(mapped):,} with mappings",
+            f"{len(found):,} with mappings",
             f"  {len(best):,} on the front of energy, cycles and area",
         ]
         lines += [f"  {record.asked - len(self.points):,} were not tried"] if len(self.points) < record.asked else []
@@ -138,10 +138,10 @@ class ExplorationReport(Tabular):
     def messages(self) -> list[str]:
         """Return the failures, each once, with the most frequent first."""
         failed = [
-            (result.reason or "", f"{layer.name} on point {point.index}")
+            (found.reason or "", f"{layer.name} on point {point.index}")
             for point in self.points
-            for layer, result in point.layers
-            if result.stop == "failed"
+            for layer, found in point.layers
+            if found.stop == "failed"
         ]
         first = dict(reversed(failed))
         faults = Counter(reason for reason, _ in failed).most_common()
