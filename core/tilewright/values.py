@@ -56,6 +56,7 @@ _PLAIN = (
     ("a valid boolean", "true or false"),
     ("a valid list", "a list"),
     ("a valid dictionary", "keys and values"),
+    ("a finite number", "a finite number"),
 )
 """Pydantic's names of types, and everyday ones."""
 

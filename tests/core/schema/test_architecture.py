@@ -30,6 +30,19 @@ def test_every_fault_of_a_file_is_told() -> None:
     assert "'compute' is missing;" not in text
 
 
+def test_a_fault_of_a_cluster_is_told_without_its_consequences() -> None:
+    with pytest.raises(InputError) as caught:
+        Architecture.from_yaml(
+            """
+            name: a
+            clusters:
+              - {name: D, memories: [{name: D, read_energy_pj: .nan, write_energy_pj: 1}]}
+            compute: {energy_per_operation_pj: 1}
+            """
+        )
+    assert str(caught.value).endswith("read_energy_pj: expected a finite number (found nan)")
+
+
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -154,12 +155,23 @@ def validate(model: type[M], document: Document) -> M:
     except UnicodeEncodeError as error:
         raise InputError(f"{error.object!r} has half a character", location=document.locate(())) from None
     except ValidationError as error:
-        errors = error.errors(include_url=False)
+        errors = _caused(error.errors(include_url=False))
         faults = [_describe(fault, model, document) for fault in errors[:MAX_FAULTS]]
         location, first = faults[0]
         rest = "".join(f"\n{place}: {text}" for place, text in faults[1:])
         more = f"\nand {len(errors) - MAX_FAULTS:,} more" if len(errors) > MAX_FAULTS else ""
         raise InputError(first + rest + more, location=location) from None
+
+
+def _caused(errors: Sequence[Any]) -> list[Any]:
+    """Return the faults without those of lists that are too short because their items have faults."""
+    places = [fault["loc"] for fault in errors]
+    return [
+        fault
+        for fault in errors
+        if fault["type"] != "too_short"
+        or not any(place[: len(fault["loc"])] == fault["loc"] and len(place) > len(fault["loc"]) for place in places)
+    ]
 
 
 _SHAPES = dict.fromkeys(("tuple_type", "list_type", "set_type", "frozen_set_type"), "a list") | dict.fromkeys(
