@@ -87,7 +87,12 @@ GROUPS = "tests/mappers/fused/test_padding.py tests/mappers/fused/test_arrays.py
 TIMELOOP = " ".join(
     f"tests/costmodels/timeloop/test_{name}.py" for name in ("multicast", "leakage", "cases", "meshes", "groups")
 )
-LEGALITY = "tests/core/mapspace/test_legality.py tests/costmodels/oracle/test_group.py"
+LEGALITY = " ".join(
+    [
+        *(f"tests/core/mapspace/test_{name}.py" for name in ("legality", "group_legality", "candidates")),
+        "tests/costmodels/oracle/test_group.py",
+    ]
+)
 AREAS = {
     "optimal": (
         Modules("plugins/mappers/tilewright_mappers/optimal/*.py", (Tests(f"{EXAMPLES} {SEARCHES} {SAMPLES}"),)),

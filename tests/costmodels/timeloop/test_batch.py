@@ -65,6 +65,19 @@ def test_batch_equals_scalar_where_wires_cost_energy(
             np.testing.assert_allclose(prices.energy_pj[index], report.energy_pj, rtol=1e-12)
 
 
+def test_mappings_of_one_batch_have_wires_of_their_own() -> None:
+    """Mappings with few deliveries are next to others with many."""
+    space = tw.space("quickflow_convs/VIII", "eyeriss")
+    names = [cluster.name for cluster in space.architecture.clusters]
+    wired = space.architecture.replace({f"{name}.fanout.network.energy_per_hop_pj": 0.5 for name in names})
+    evaluator = TimeloopModel(TimeloopOptions()).bind(space.problem, wired)
+    drawn = space.sample(np.random.default_rng(3), 48)
+    costs = evaluator.evaluate_candidates(drawn)
+    assert costs.valid.sum() > 4
+    for mapping, valid, energy in zip(drawn, costs.valid.tolist(), costs.energy_pj.tolist(), strict=True):
+        assert not valid or evaluator.explain(mapping).energy_pj == pytest.approx(energy, rel=1e-12)
+
+
 @given(case=priced(roomy=False))
 def test_batch_and_scalar_agree_on_validity(case: tuple[Problem, Architecture, list[Mapping]]) -> None:
     problem, architecture, found = case
