@@ -72,11 +72,11 @@ class Estimators:
         """
         known, named = self.registry.of_kind(EstimatorSpec), list(self.options)
 
-        def rank(each: Registration) -> tuple[int, float, str]:
-            priority = _spec(each).priority
-            if each.long_name in named:
-                return 0, named.index(each.long_name), ""
-            return (2, 0, each.long_name) if priority is None else (1, -priority, each.long_name)
+        def rank(registration: Registration) -> tuple[int, float, str]:
+            priority = _spec(registration).priority
+            if registration.long_name in named:
+                return 0, named.index(registration.long_name), ""
+            return (2, 0, registration.long_name) if priority is None else (1, -priority, registration.long_name)
 
         return sorted(known, key=rank)
 
@@ -98,12 +98,12 @@ class Estimators:
 
     def answers(self, question: Question) -> list[tuple[str, Answer | Reason]]:
         """Return the answer or refusal of every estimator, in order."""
-        found: list[tuple[str, Answer | Reason]] = []
+        answers: list[tuple[str, Answer | Reason]] = []
         for registration in self._asked(question):
             answer = self._answer(registration, question)
             whole = answer if isinstance(answer, Reason) else Answer(answer, registration.name, registration.version)
-            found.append((registration.name, whole))
-        return found
+            answers.append((registration.name, whole))
+        return answers
 
     def _asked(self, question: Question) -> list[Registration]:
         return self.all() if question.pin is None else [self.registry.find(EstimatorSpec, question.pin)]

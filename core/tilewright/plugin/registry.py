@@ -160,14 +160,14 @@ class Registry:
             PluginError: The plugin of this name failed to load.
         """
         known = self.of_kind(kind)
-        found = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
-        found = [entry for entry in found if entry.distribution == BUILTIN or name == entry.long_name] or found
-        if len(found) > 1:
+        entries = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
+        entries = [entry for entry in entries if entry.distribution == BUILTIN or name == entry.long_name] or entries
+        if len(entries) > 1:
             raise AmbiguousPluginError(
-                f"several {kind.kind}s are called '{name}': {', '.join(entry.long_name for entry in found)}",
+                f"several {kind.kind}s are called '{name}': {', '.join(entry.long_name for entry in entries)}",
                 hint="use the long form, distribution/name",
             )
-        if not found:
+        if not entries:
             meant = [broken for broken in self.broken if name in broken.names]
             if meant:
                 others = f"; {len(meant) - 1} more: `tilewright plugins list`" if len(meant) > 1 else ""
@@ -175,7 +175,7 @@ class Registry:
             names = [entry.spec.name for entry in known]
             several = "name one; `tilewright compare` runs several" if "," in name else None
             raise self._unknown(kind, f"no {kind.kind} is called '{name}'{suggestion(name, names)}", several)
-        return found[0]
+        return entries[0]
 
     def default(self, kind: type[S], task: str) -> str:
         """Return the name of the plugin that is used for a task if the user names none of its kind.
@@ -427,9 +427,9 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
         except ValidationError as error:
             faults = error.errors(include_url=False)
     texts = []
-    for each in faults:
-        where, text = ".".join(str(step) for step in each["loc"]), plainly(each["msg"])
-        if each["type"] == "extra_forbidden":
+    for mistake in faults:
+        where, text = ".".join(str(step) for step in mistake["loc"]), plainly(mistake["msg"])
+        if mistake["type"] == "extra_forbidden":
             text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
         texts.append(f"{where}: {text}")
     raise OptionError(f"options of {spec.kind} '{spec.name}': {'; '.join(texts)}")
@@ -441,9 +441,9 @@ def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:
     The environment variable TILEWRIGHT_DISABLE lists entry points and plugins to skip (`name` or `distribution/name`).
     """
     disabled = {name.strip() for name in os.environ.get(DISABLE, "").split(",") if name.strip()}
-    found = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
+    points = importlib.metadata.entry_points(group=GROUP) if entry_points is None else entry_points
     registry = Registry(disabled)
-    for entry_point in sorted(found, key=_place):
+    for entry_point in sorted(points, key=_place):
         registry.load(entry_point)
     return registry
 

@@ -107,7 +107,9 @@ def _head(report: ReportContent, *title: str) -> list[Table | str]:
         watt = f", {report.gops_per_watt:.4g} GOPS/W" if report.gops_per_watt else ""
         lines.append(f"  time    {quantity(1e12 * report.seconds, 'ps')} at {report.clock_ghz:g} GHz, {speed}{watt}")
     figures = [
-        each for each in COSTS.view("summary").values() if each.value(report) is not None or not each.is_optional
+        column
+        for column in COSTS.view("summary").values()
+        if column.value(report) is not None or not column.is_optional
     ]
     return [*lines, *(f"  {figure.column.name:<7} {figure.text(report)}" for figure in figures)]
 

@@ -251,7 +251,7 @@ def verify(
         )
     _refuse_group(inputs)
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
-    one, architecture, found = inputs.problem, inputs.architecture, inputs.mapping
+    one, architecture, loaded = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)
     model = build_model(executing, options)
     try:
@@ -260,12 +260,12 @@ def verify(
         if any(reason.code == TOO_LARGE for reason in error.reasons):
             raise NotConformableError(error.plugin, error.reasons, hint=CERTIFICATE_HINT) from None
         raise
-    executed = explain(model, bound, one, architecture, found)
+    executed = explain(model, bound, one, architecture, loaded)
     if any(reason.code == FAILED for reason in executed.reasons):
         raise PluginError(executed.reasons[0].message)
-    others = _others(executing, one, architecture, found, executed) if executed.valid else ()
+    others = _others(executing, one, architecture, loaded, executed) if executed.valid else ()
     steps_of = tuple(AlternativeVerification.of(record, one) for record in _alternatives(mapping, problem))
-    return Verification(executed, legality(one, architecture, found).reasons, tuple(others), steps_of)
+    return Verification(executed, legality(one, architecture, loaded).reasons, tuple(others), steps_of)
 
 
 def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeRecord, ...]:
@@ -273,8 +273,8 @@ def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeR
     if problem is not None or not isinstance(mapping, str | os.PathLike | MappedProblem):
         return ()
     with suppress(InputError):  # a file of another tool
-        found = load_mapping(mapping)
-        return found.alternatives if isinstance(found, MappedProblem) else ()
+        loaded = load_mapping(mapping)
+        return loaded.alternatives if isinstance(loaded, MappedProblem) else ()
     return ()
 
 
@@ -282,7 +282,7 @@ def _others(
     executing: str, problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report
 ) -> list[ModelVerification]:
     """Return the reports of all other installed cost models, including refusals and failures."""
-    found = []
+    verifications = []
     for registration in installed().of_kind(CostModelSpec):
         spec = registration.spec
         if registration.name == executing or not isinstance(spec, CostModelSpec) or spec.missing():
@@ -291,10 +291,10 @@ def _others(
         if report.valid:
             parts = differences(problem, architecture, mapping, executed, report, spec.approximations)
             costs = cost_differences(problem, architecture, executed, report, parts)
-            found.append(ModelVerification(report, compared(executed, report), parts, costs))
+            verifications.append(ModelVerification(report, compared(executed, report), parts, costs))
         else:
-            found.append(ModelVerification(report))
-    return found
+            verifications.append(ModelVerification(report))
+    return verifications
 
 
 @dataclass(frozen=True, repr=False)
@@ -314,7 +314,7 @@ class RecordedReport(Tabular):
 
     @property
     def differences(self) -> tuple[RecordedFigure, ...]:
-        return tuple(each for each in self.figures if not each.equal)
+        return tuple(row for row in self.figures if not row.equal)
 
     @property
     def unexplained(self) -> tuple[RecordedFigure, ...]:
@@ -340,7 +340,7 @@ class RecordedReport(Tabular):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per value."""
-        return [asdict(each) | {"causes": [cause.code for cause in each.causes]} for each in self.figures]
+        return [asdict(row) | {"causes": [cause.code for cause in row.causes]} for row in self.figures]
 
     def tables(self) -> Sequence[Table | str]:
         return [*self._levels(), *self._differences()]
@@ -348,10 +348,10 @@ class RecordedReport(Tabular):
     def _levels(self) -> list[Table | str]:
         """Return a row per level with the number of equal values."""
         table = Table("level", numbers("figures"), numbers("equal"), numbers("differ, known why"), numbers("differ"))
-        for level in dict.fromkeys(each.level for each in self.figures):
-            here = [each for each in self.figures if each.level == level]
-            known = sum(not each.equal and bool(each.causes) for each in here)
-            equal = sum(each.equal for each in here)
+        for level in dict.fromkeys(row.level for row in self.figures):
+            here = [row for row in self.figures if row.level == level]
+            known = sum(not row.equal and bool(row.causes) for row in here)
+            equal = sum(row.equal for row in here)
             table.add_row(level, len(here), equal, known, len(here) - equal - known)
         equal = len(self.figures) - len(self.differences)
         head = f"{self.recorded} compared with {self.report.model}: {equal} of {len(self.figures)} values are equal"

@@ -98,9 +98,9 @@ def convert(
         read = registry.make(AdapterSpec, first.long_name, reading or {}).parse(files)
     adapter = registry.make(AdapterSpec, last.long_name)
     known = _known(adapter, read)
-    found, dropped = _render(adapter, last.long_name, known, lossy)
+    rendered, dropped = _render(adapter, last.long_name, known, lossy)
     return Conversion(
-        files=found,
+        files=rendered,
         route=(first.spec.name, CORE, last.spec.name),
         adapters=(first.long_name, last.long_name),
         warnings=tuple(dict.fromkeys((*read.warnings, *known.warnings))),

@@ -248,7 +248,7 @@ def _searched(paths: Sequence[Path]) -> list[Path]:
     return [
         path
         for path in paths
-        if os.path.isdir(path) and any(each.startswith(real[path] + os.sep) for each in real.values())
+        if os.path.isdir(path) and any(other.startswith(real[path] + os.sep) for other in real.values())
     ]
 
 
@@ -262,7 +262,7 @@ def _spread(paths: Sequence[Path]) -> Iterator[Path]:
         if not os.path.isdir(path):
             yield path
             continue
-        inside = [each for each in path.iterdir() if each.is_file() and not each.name.startswith(".")]
+        inside = [member for member in path.iterdir() if member.is_file() and not member.name.startswith(".")]
         if not inside:
             raise InputError(f"{path} has no files", hint="give a folder of layers, or the files themselves")
         yield from sorted(inside, key=_numbered)
@@ -280,9 +280,9 @@ def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]
         names: tuple[str, ...] = () if member is None else (member,)
         if member is None and isinstance(adapter, LayerReader):
             names = adapter.layers(Path(file))
-        for name, asked in [(each, Path(file) / each) for each in names] or [(path.stem, path)]:
+        for name, asked in [(part, Path(file) / part) for part in names] or [(path.stem, path)]:
             numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
-            free = name if name not in taken else next(each for each in numbered if each not in taken)
+            free = name if name not in taken else next(candidate for candidate in numbered if candidate not in taken)
             taken.add(free)
             yield free, asked
 
@@ -317,19 +317,19 @@ def _combined(rules: Sequence[tuple[Problem, Constraints]]) -> Constraints | Non
     first = rules[0][1]
     if all(constraints == first for _, constraints in rules):
         return first
-    found = [
+    variants = [
         variant.model_copy(update={"sizes": problem.dimensions})
         for problem, constraints in rules
         for variant in constraints.variants
     ]
-    different = [variant for index, variant in enumerate(found) if variant not in found[:index]]
+    different = [variant for index, variant in enumerate(variants) if variant not in variants[:index]]
     return first.model_copy(update={"variants": tuple(different)})
 
 
 def _once(warnings: Sequence[str]) -> tuple[str, ...]:
     """Merge warnings that differ only in their location, and append how many were merged."""
-    found = grouped((_PLACE.sub("", text), text) for text in warnings)
+    texts = grouped((_PLACE.sub("", text), text) for text in warnings)
     return tuple(
-        each[0] if len(set(each)) == 1 else f"{each[0]} (and in {len(set(each)) - 1} other places)"
-        for each in found.values()
+        group[0] if len(set(group)) == 1 else f"{group[0]} (and in {len(set(group)) - 1} other places)"
+        for group in texts.values()
     )

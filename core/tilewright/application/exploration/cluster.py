@@ -316,15 +316,15 @@ class _Run:
 
 def identity(distributions: Sequence[str], packages: Sequence[str]) -> Identity:
     """Return what this process runs: versions of distributions, and digests of the code of packages."""
-    found = {}
+    versions = {}
     for name in distributions:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            found[name] = "not installed"
+            versions[name] = "not installed"
     for name in packages:
-        found[f"code of {name}"] = of_package(name)
-    return found
+        versions[f"code of {name}"] = of_package(name)
+    return versions
 
 
 def search_there(message: bytes, asked: tuple[Sequence[str], Sequence[str]], expected: Identity) -> Answer:
@@ -362,13 +362,13 @@ def _difference(there: object, expected: Identity) -> str:
 def _needed(configuration: RunConfiguration) -> tuple[list[str], list[str]]:
     """(distributions, packages) that take part in searches. Objects that travel whole need none."""
     distributions, packages = {"tilewright"}, {"tilewright"}
-    each: RunConfiguration | None = configuration
-    while each is not None:
+    current: RunConfiguration | None = configuration
+    while current is not None:
         distributions |= {
-            record.distribution for record in (each.mapper_record, each.model.record) if record.distribution
+            record.distribution for record in (current.mapper_record, current.model.record) if record.distribution
         }
-        packages |= each.packages
-        each = each.fallback
+        packages |= current.packages
+        current = current.fallback
     distributions = {name for name in distributions if _is_installed(name)}
     travelling = {name.partition(".")[0] for name in cloudpickle.list_registry_pickle_by_value()} | {"__main__"}
     return sorted(distributions), sorted(name for name in packages - travelling if of_package(name))

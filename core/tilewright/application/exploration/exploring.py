@@ -133,8 +133,8 @@ class Exploration:
                 rest.append(point)
         done = self._searched(rest)
         self.judged += len(judged) + len(done)
-        for each in (*judged, *done):
-            self.store.judge(self.record.key, each)
+        for judged_point in (*judged, *done):
+            self.store.judge(self.record.key, judged_point)
         self.store.checkpoint()
         self.best = list(front([*self.best, *done]))
         return [*judged, *done] if len(done) == len(rest) else None
@@ -151,10 +151,10 @@ class Exploration:
             here = self.configuration.on_architecture(point.architecture)
             for problem, distinct in self.distinct.items():
                 task = machines[point.index], problem
-                if (found := self._known(task)) is None:
+                if (known_layer := self._known(task)) is None:
                     todo[task] = LayerSearch(distinct, chosen(distinct, here))
                 else:
-                    known[task] = found
+                    known[task] = known_layer
         new = len(todo)
 
         def tell(what: str) -> None:
@@ -169,8 +169,8 @@ class Exploration:
             if not todo or self.interrupted:
                 break
             for task in list(todo):
-                if (found := self._known(task)) is not None:
-                    known[task] = found
+                if (known_layer := self._known(task)) is not None:
+                    known[task] = known_layer
                     del todo[task]
             if todo and all(self.store.is_claimed(*task, self.record.method) for task in todo):
                 tell(f"{len(todo)} searches of another program")

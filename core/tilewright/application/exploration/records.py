@@ -170,13 +170,13 @@ class ExploredPoint:
     def energy_pj(self) -> float:
         """Energy of the whole workload; inf if some layer has no mapping."""
         return math.fsum(
-            math.inf if found.energy_pj is None else layer.count * found.energy_pj for layer, found in self._all
+            math.inf if result.energy_pj is None else layer.count * result.energy_pj for layer, result in self._all
         )
 
     @property
     def cycles(self) -> float:
         """Cycles of the whole workload, layers in sequence; inf if some layer has no mapping."""
-        return sum(math.inf if found.cycles is None else layer.count * found.cycles for layer, found in self._all)
+        return sum(math.inf if result.cycles is None else layer.count * result.cycles for layer, result in self._all)
 
     @property
     def edp(self) -> float:
@@ -209,17 +209,17 @@ class ExploredPoint:
     @property
     def told(self) -> str | None:
         """Reason why there are no figures."""
-        without = [f"{layer.name}: {found.reason}" for layer, found in self.layers if found.energy_pj is None]
+        without = [f"{layer.name}: {result.reason}" for layer, result in self.layers if result.energy_pj is None]
         return self.reason or "; ".join(without) or None
 
 
 def front(points: Sequence[ExploredPoint]) -> tuple[ExploredPoint, ...]:
     """Return the Pareto-optimal points by energy, cycles and known area, in the given order."""
-    found = [point for point in points if math.isfinite(point.energy_pj)]
-    costs = np.array([point.costs for point in found]).reshape(-1, 3)
+    finite = [point for point in points if math.isfinite(point.energy_pj)]
+    costs = np.array([point.costs for point in finite]).reshape(-1, 3)
     return tuple(
         point
-        for point, mine in zip(found, costs, strict=True)
+        for point, mine in zip(finite, costs, strict=True)
         if not ((costs <= mine).all(axis=1) & (costs < mine).any(axis=1)).any()
     )
 

@@ -51,10 +51,12 @@ class Range(Model):
 
     def values(self) -> tuple[float, ...]:
         """Return all values of the range."""
-        found = [self.first]
-        while (more := found[-1] + self.plus if self.plus else found[-1] * (self.times or 2)) <= self.last * (1 + 1e-9):
-            found.append(more)
-        return tuple(found)
+        values = [self.first]
+        while (more := values[-1] + self.plus if self.plus else values[-1] * (self.times or 2)) <= self.last * (
+            1 + 1e-9
+        ):
+            values.append(more)
+        return tuple(values)
 
 
 class Looked(Model):
@@ -175,10 +177,10 @@ class ArchitectureSpace(FileModel):
 
     def index(self, places: Sequence[int]) -> int:
         """Return the index of the point whose choices have the values at `places`."""
-        found = 0
+        number = 0
         for name, place in zip(self.choices, places, strict=True):
-            found = found * len(self.values_of(name)) + place
-        return found
+            number = number * len(self.values_of(name)) + place
+        return number
 
     def points(self) -> Iterator[Point]:
         """Return all points in order, checked."""
@@ -293,7 +295,7 @@ def place_of(data: Mapping[str, Any], path: str) -> Path_:
 
 def _parts(listed: object) -> list[dict[str, Any]]:
     """Clusters or memories; what is none is for the architecture's own rules to tell, and holds its place here."""
-    return [each if isinstance(each, dict) else {} for each in listed] if isinstance(listed, list) else []
+    return [part if isinstance(part, dict) else {} for part in listed] if isinstance(listed, list) else []
 
 
 def _put(data: dict[str, Any], place: Path_, value: object) -> None:

@@ -110,7 +110,7 @@ class RunConfiguration:
     @property
     def data(self) -> dict[str, object]:
         """Everything that determines a search, apart from the problem and the code, as JSON data."""
-        found: dict[str, object] = {
+        data: dict[str, object] = {
             "architecture": self.architecture.model_dump(mode="json"),
             "constraints": self.constraints.model_dump(mode="json"),
             "mapper": self.mapper_record.model_dump(mode="json"),
@@ -120,12 +120,12 @@ class RunConfiguration:
             "seed": self.seed,
         }
         if self.most_cycles < math.inf:
-            found["most_cycles"] = self.most_cycles
+            data["most_cycles"] = self.most_cycles
         if self.network_bits:
-            found["network_bits"] = True
+            data["network_bits"] = True
         if self.optional is not None:
-            found["optional"] = self.optional
-        return found if self.fallback is None else found | {"otherwise": self.fallback.data}
+            data["optional"] = self.optional
+        return data if self.fallback is None else data | {"otherwise": self.fallback.data}
 
 
 def acquire(

@@ -95,17 +95,17 @@ def executing_model(name: str | None = None) -> str:
         InputError: The requested one does not execute mappings.
     """
     specs = {registration.name: registration.spec for registration in installed().of_kind(CostModelSpec)}
-    able = [each for each, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
+    able = [candidate for candidate, spec in specs.items() if isinstance(spec, CostModelSpec) and spec.executes]
     if name is None and able:
         return able[0]
     if name is None:
         raise UnknownPluginError("no installed cost model executes mappings", hint="tilewright plugins lists them")
-    found = installed().find(CostModelSpec, name).name
-    if found not in able:
+    long_name = installed().find(CostModelSpec, name).name
+    if long_name not in able:
         raise InputError(
             f"cost model '{name}' does not execute mappings", hint=f"these do: {', '.join(able) or 'none'}"
         )
-    return found
+    return long_name
 
 
 def record_of(registration: Registration, options: MappingOf[str, Any]) -> PluginRecord:

@@ -109,8 +109,8 @@ class MappedLayer(Printed):
         return None if self.report is None else self.report.utilization
 
     def __repr__(self) -> str:
-        found = f"EDP {quantity(self.edp, 'pJ x cycles')}" if self.report else "no mapping"
-        return f"<MappedLayer {self.name} x {self.count}: {found}>"
+        text = f"EDP {quantity(self.edp, 'pJ x cycles')}" if self.report else "no mapping"
+        return f"<MappedLayer {self.name} x {self.count}: {text}>"
 
     def __str__(self) -> str:
         if self.report is None:
@@ -160,10 +160,10 @@ def map_searches(
     with ExitStack() as closing:
         if engine is None:
             own = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
-            found = map_each(searches, on_progress, own)
+            results = map_each(searches, on_progress, own)
         else:
-            found = engine(searches)
-        for number, layer in itertools.chain([(-1, None)], found):
+            results = engine(searches)
+        for number, layer in itertools.chain([(-1, None)], results):
             if layer is not None:
                 done[missing[number]] = notify_observers(memories[missing[number]].kept(layer), silenced)
             while following in done:
@@ -255,8 +255,11 @@ def map_each(
         return
     with ExitStack() as closing:
         several = workers or closing.enter_context(Workers(1))
-        for index, found in in_workers(searches, _map_in_process, on_progress, several, _rescued, wanted):
-            yield index, MappedLayer(searches[index].distinct, error=found) if isinstance(found, PluginError) else found
+        for index, result in in_workers(searches, _map_in_process, on_progress, several, _rescued, wanted):
+            yield (
+                index,
+                MappedLayer(searches[index].distinct, error=result) if isinstance(result, PluginError) else result,
+            )
 
 
 def needs_process(configuration: RunConfiguration) -> bool:
@@ -359,7 +362,7 @@ def map_problem(
         return MappedLayer(distinct, error=error)
     result = search_union(
         configuration.mapper,
-        [Task(each, configuration.objective, configuration.most_cycles) for each in spaces],
+        [Task(part, configuration.objective, configuration.most_cycles) for part in spaces],
         evaluator,
         configuration.budget,
         seed=configuration.seed,

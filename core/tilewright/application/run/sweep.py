@@ -84,12 +84,12 @@ class Proofs:
 
     def distance(self, mapping: Mapping, model: str, value: float) -> Distance | None:
         """Return the distance of a mapping with this cost; None if no bound of this model covers it."""
-        found = [
+        proofs = [
             proof
             for proof in self._all
             if proof.model == model and any(space.contains(mapping) for space in proof.spaces)
         ]
-        highest = max(found, key=lambda proof: proof.bound, default=None)
+        highest = max(proofs, key=lambda proof: proof.bound, default=None)
         return None if highest is None else Distance(value / highest.bound, highest.exact)
 
 

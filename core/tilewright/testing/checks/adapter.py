@@ -24,13 +24,13 @@ def _inputs(subject: Subject) -> Iterator[tuple[str, InputSet]]:
 
 def _expressible(subject: Subject) -> Iterator[tuple[str, InputSet]]:
     adapter: Adapter = subject.make()
-    found = [(name, inputs) for name, inputs in _inputs(subject) if adapter.expressible(inputs)]
-    if not found:
+    pairs = [(name, inputs) for name, inputs in _inputs(subject) if adapter.expressible(inputs)]
+    if not pairs:
         reasons = {
             reason.code: str(reason) for _, inputs in _inputs(subject) for reason in adapter.expressible(inputs).reasons
         }
         raise CheckFailure(f"it refuses all inputs of the test corpus: {'; '.join(reasons.values())}")
-    yield from found
+    yield from pairs
 
 
 def _parse(adapter: Adapter, files: Mapping[str, str]) -> InputSet:

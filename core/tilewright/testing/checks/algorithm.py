@@ -81,11 +81,11 @@ def _offers(subject: Subject) -> Iterator[tuple[Problem, object]]:
 
 
 def _alternatives(subject: Subject) -> Iterator[tuple[Problem, Alternative]]:
-    for problem, found in _offers(subject):
-        wrong = fault_of_alternatives(found, problem)
+    for problem, alternatives in _offers(subject):
+        wrong = fault_of_alternatives(alternatives, problem)
         require(wrong is None, f"{problem.name}: {wrong}")
-        assert isinstance(found, list | tuple)
-        yield from ((problem, each) for each in found)
+        assert isinstance(alternatives, list | tuple)
+        yield from ((problem, alternative) for alternative in alternatives)
 
 
 def _executed(subject: Subject) -> Iterator[tuple[str, Alternative, Equality]]:
@@ -125,9 +125,9 @@ def check_algorithm_moves_what_does_not_lie_right(subject: Subject) -> None:
 @check(AlgorithmSpec)
 def check_algorithm_answers_the_same_twice(subject: Subject) -> None:
     """Equal problems have equal alternatives: there is no hidden state and no randomness."""
-    for problem, found in _offers(subject):
+    for problem, alternatives in _offers(subject):
         again: object = subject.make().alternatives(problem)
-        require(found == again, f"{problem.name}: the second call returns different alternatives")
+        require(alternatives == again, f"{problem.name}: the second call returns different alternatives")
 
 
 @check(AlgorithmSpec)

@@ -76,8 +76,8 @@ def check_estimator_area_and_leakage_are_of_the_component(subject: Subject) -> N
     estimator = subject.make()
     for name in _spec(subject).components:
         answers = [_answer(estimator, question) for question in questions(subject) if question[0] == name]
-        found = {(answer.area_um2, answer.leakage_w) for answer in answers if isinstance(answer, Estimate)}
-        require(len(found) <= 1, f"area and leakage of {name} differ between actions: {sorted(map(str, found))}")
+        pairs = {(answer.area_um2, answer.leakage_w) for answer in answers if isinstance(answer, Estimate)}
+        require(len(pairs) <= 1, f"area and leakage of {name} differ between actions: {sorted(map(str, pairs))}")
 
 
 @check(EstimatorSpec)

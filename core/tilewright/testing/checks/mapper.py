@@ -74,7 +74,7 @@ def _packed(sample: Sample, proposed: object) -> MappingBatch:
             f"it proposes mappings of {proposed.problem.name}, not of {sample.problem.name}",
         )
         return proposed
-    good = isinstance(proposed, list | tuple) and all(isinstance(each, Mapping) for each in proposed)
+    good = isinstance(proposed, list | tuple) and all(isinstance(mapping, Mapping) for mapping in proposed)
     require(good, f"it yields {type(proposed).__name__}; expected Candidates, a MappingBatch or a list of Mapping")
     assert isinstance(proposed, list | tuple)
     require(bool(proposed), "it yields an empty list; end the search instead")

@@ -58,12 +58,12 @@ def front(
     ]
     fronts: list[Front] = []
     with mapping_progress(network, configuration.budget, ENERGY, plan.progress) as seen:
-        for found in _each(searches, plan.jobs, seen.watch if seen else None):
-            fronts.append(found)
+        for layer_front in _each(searches, plan.jobs, seen.watch if seen else None):
+            fronts.append(layer_front)
             if folder is not None:
-                save_points(folder, len(fronts), found, configuration)
+                save_points(folder, len(fronts), layer_front, configuration)
             if seen:
-                seen.done(found.distinct)
+                seen.done(layer_front.distinct)
     return FrontReport(network, configuration, tuple(fronts)).summarised(folder)
 
 
@@ -109,8 +109,8 @@ def _each(searches: Sequence[_FrontSearch], jobs: int, watch: Watch | None) -> I
         for one in searches:
             if stop_requested():
                 return
-            yield (found := one.run(watch))
-            if found.interrupted:
+            yield (layer_front := one.run(watch))
+            if layer_front.interrupted:
                 return
         return
     done: dict[int, Front] = {}

@@ -67,7 +67,7 @@ def explore(
         ClusterError: No scheduler answers, or it has no workers that may search. The report's
             `failure` records a cluster that is lost later.
     """
-    found = architecture_space(space)
+    machines = architecture_space(space)
     points, cluster = settings["points"], settings["cluster"]
     strategy = settings["strategy"] or installed().default(StrategySpec, "exploration")
     at_least(1, points=points)
@@ -78,11 +78,11 @@ def explore(
         raise InputError(f"strategy {strategy} needs a number of points", hint="for example points=100")
     options = settings["strategy_options"] or {}
     chosen = installed().make(StrategySpec, strategy, options)
-    asked = min(points or len(found), len(found))
-    built = Points(found)
-    tried = drawn(len(found), LOOKED_AT if samples else asked, settings["seed"])
+    asked = min(points or len(machines), len(machines))
+    built = Points(machines)
+    tried = drawn(len(machines), LOOKED_AT if samples else asked, settings["seed"])
     plan, configuration = Plan.of_one(
-        _together(workload, settings["weights"], settings["notation"]), _first(found, map(built, tried)), settings
+        _together(workload, settings["weights"], settings["notation"]), _first(machines, map(built, tried)), settings
     )
     warn_of_inputs(plan.workload, configuration)
     name = ", ".join([strategy, *(f"{key}={value}" for key, value in options.items())])
@@ -102,7 +102,7 @@ def explore(
         elif plan.jobs > 1:
             engine = partial(map_each, workers=closing.enter_context(Workers(plan.jobs)))
         exploration = Exploration(
-            plan.workload, found, configuration, kept, engine, chosen, told, asked, built, settings["bounds"], settings["retry"], watch
+            plan.workload, machines, configuration, kept, engine, chosen, told, asked, built, settings["bounds"], settings["retry"], watch
         )  # fmt: skip
         complete = exploration.run()
         return ExplorationReport(exploration.record, exploration.points(), complete, exploration.failure)

@@ -130,18 +130,18 @@ def load_constraints(source: Source | None, architecture: Architecture) -> Const
         return dataflow or NO_CONSTRAINTS
     if isinstance(source, str) and not is_file_name(source):
         if source in library.names("constraints"):
-            found = _named_constraints(source)
-            found.check_names(architecture)
-            return found
+            constraints = _named_constraints(source)
+            constraints.check_names(architecture)
+            return constraints
         return library.constraints(architecture.family, source.removeprefix(f"{architecture.family}."))
-    found = _load(Constraints, "constraints", source)
-    if found.architecture not in (None, architecture.name, architecture.family):
+    constraints = _load(Constraints, "constraints", source)
+    if constraints.architecture not in (None, architecture.name, architecture.family):
         raise InputError(
-            f"{_words(source)} is for {found.architecture}, not for {architecture.name}",
+            f"{_words(source)} is for {constraints.architecture}, not for {architecture.name}",
             hint="without 'architecture:' it is for all",
         )
-    found.check_names(architecture)
-    return found
+    constraints.check_names(architecture)
+    return constraints
 
 
 def with_factors(constraints: Constraints, factors: str | None, uneven: bool | None = None) -> Constraints:
@@ -236,11 +236,11 @@ def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> 
 
 def workload_names() -> dict[str, str]:
     """Return a one-line summary, with the source, per library workload, frontends' workloads included."""
-    found = library.workloads()
+    workloads = library.workloads()
     for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
-        found = dict(registration.spec.library) | found
-    return found
+        workloads = dict(registration.spec.library) | workloads
+    return workloads
 
 
 def _load(model: type[M], kind: str, source: Source | Document, named: Callable[[str], M] | None = None) -> M:
@@ -285,20 +285,20 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
             return _plain(kind), source
     document = _document(source)
     if document is not None:
-        found = kind_of(document) or sign_of(document)
-        foreign = _recognised_foreign(source) if found is None and is_foreign(source) else None
+        known_kind = kind_of(document) or sign_of(document)
+        foreign = _recognised_foreign(source) if known_kind is None and is_foreign(source) else None
         if foreign is not None:
             return foreign
-        if found not in SCHEMAS:
+        if known_kind not in SCHEMAS:
             raise InputError(
-                f"cannot tell the kind of this document; it has {f'kind: {found}' if found else 'no kind'}",
+                f"cannot tell the kind of this document; it has {f'kind: {known_kind}' if known_kind else 'no kind'}",
                 location=document.locate(()),
                 hint=f"write one of {', '.join(SCHEMAS)} after 'kind:', or give kind=; for a file of another tool, "
                 "tilewright convert FILE --to tilewright says what is wrong",
             )
-        if found == "architecture":
+        if known_kind == "architecture":
             return "architecture", read_architecture(document)
-        return _plain(found), validate(SCHEMAS[found], document)
+        return _plain(known_kind), validate(SCHEMAS[known_kind], document)
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"cannot load {_words(source)}", hint="give a name, a file, a dict or an object")
     return _kind_of_name(os.fspath(source)), source
@@ -357,12 +357,12 @@ def _from_document(document: Document) -> Workload:
 
 
 def _expect(document: Document, kind: str) -> None:
-    found = kind_of(document)
-    if found not in (kind, None):
+    actual = kind_of(document)
+    if actual not in (kind, None):
         raise InputError(
-            f"expected a file of kind '{kind}', this one is of kind '{found}'{suggestion(str(found), PLACES)}",
+            f"expected a file of kind '{kind}', this one is of kind '{actual}'{suggestion(str(actual), PLACES)}",
             location=document.locate(("kind",)),
-            hint=PLACES.get(found or ""),
+            hint=PLACES.get(actual or ""),
         )
 
 
@@ -414,12 +414,12 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
 
 def _workload_names() -> dict[str, str | None]:
     """Return the frontend of each library workload by its long name; None for library files."""
-    found: dict[str, str | None] = {}
+    names: dict[str, str | None] = {}
     for registration in installed().of_kind(FrontendSpec):
         assert isinstance(registration.spec, FrontendSpec)
         for name in registration.spec.library:
-            found.setdefault(name, registration.long_name)
-    return found | dict.fromkeys(library.names("workloads"))
+            names.setdefault(name, registration.long_name)
+    return names | dict.fromkeys(library.names("workloads"))
 
 
 def _words(source: object) -> str:
