@@ -28,7 +28,7 @@ from tilewright.schema.objective import Objective
 from tilewright.schema.unmatched import unmatched
 from tilewright.schema.unsearched import unsearched_notes
 from tilewright.schema.workload import Workload
-from tilewright.tables import SIZES, Cell, Column, Table, Tabular, numbers
+from tilewright.tables import Cell, Column, Table, Tabular, numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,25 +229,10 @@ class ComparisonReport(Tabular):
             "and how many times the layer's best by that model"
             + (", and the proved optimum" if any(told.values()) else "")
         )
-        seconds = numbers("seconds", rank=3, decimals=1)
-        results = [row.layer.result for row in self.searches]
-        proofs = (
-            ["proved"]
-            if any(row.search.cut or (r and r.proved) for row, r in zip(self.searches, results, strict=True))
-            else []
-        )
-        table = Table(
-            "layer",
-            SIZES,
-            "search by",
-            "mapper",
-            *columns,
-            *proofs,
-            seconds,
-            "remarks",
-            title=title,
-            more="--json or -o",
-        )
+        proves = any(row.search.cut or row.search.result.proved for row in self.searches)
+        ends = [*([Column("proved")] if proves else []), numbers("seconds", rank=3, decimals=1), Column("remarks")]
+        names = [*PROBLEMS.columns("table"), Column("search by"), Column("mapper")]
+        table = Table(*names, *columns, *ends, title=title, more="--json or -o")
         notes: dict[str, int] = {}
         for layer in dict.fromkeys(row.layer.name for row in self.searches):
             rows = [
@@ -263,7 +248,7 @@ class ComparisonReport(Tabular):
                     costs += [value, math.inf if math.isinf(value) else value / best if best else 1.0]
                     costs += [None if far is None else str(far)] if told[n] else []
                 named = ("", "") if index else (layer, row.layer.problem.long_dimensions)
-                table.add_row(*named, *self._cells(row, costs, notes, bool(proofs)))
+                table.add_row(*named, *self._cells(row, costs, notes, proves))
         left_out = [fit for fit in self.fits if not fit.fits]
         title = f"left out: cost models that do not fit on {self.architecture.name}"
         without = [fit_table(left_out, self.fits, title)] if left_out else []
@@ -271,9 +256,8 @@ class ComparisonReport(Tabular):
 
     def _cells(self, row: SweepRow, costs: Sequence[Cell], notes: dict[str, int], proves: bool) -> list[Cell]:
         """Return the cells after the layer. Remarks are shown as numbers of notes."""
-        result = row.layer.result
-        seconds = None if result is None else result.wall_seconds
-        proof = [("cut, " if row.search.cut else "") + ((result.proved if result else None) or "no")] if proves else []
+        seconds = None if row.layer.result is None else row.layer.result.wall_seconds
+        proof = ["cut, " * row.search.cut + (row.search.result.proved or "no")] if proves else []
         marks = sorted(notes.setdefault(text, len(notes) + 1) for text in self._remarks(row))
         return [row.point.model, row.point.mapper, *costs, *proof, seconds, " ".join(map(str, marks))]
 

@@ -68,12 +68,8 @@ class ExplorationReport(Tabular):
     def layer_rows(self) -> list[dict[str, Any]]:
         """Return one dict per point and layer, with the values of one execution and its search."""
         return [
-            {
-                "point": point.index,
-                **point.values,
-                "layer": layer.name,
-                **attributes(layer, "sizes count macs"),
-            }
+            {"point": point.index, **point.values, "layer": layer.name}
+            | attributes(layer, "sizes count macs")
             | COSTS.data("explore, layers", found)
             | attributes(found, "lower_bound stop evaluated cpu_seconds binds reason")
             | {f"{place}_pj": energy for place, energy in found.places.items()}
