@@ -32,6 +32,7 @@ COSTS = Sheet(
         "page, totals": "energy_pj cycles edp",
         "page, more totals": "area_um2 macs",
         "layers": "energy_pj cycles",
+        "graph": "energy_pj cycles:1",
         "steps": "energy_pj cycles edp",
         # fronts and spaces
         "front": "cycles energy_pj edp:2 utilization:3",
