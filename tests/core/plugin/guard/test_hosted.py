@@ -12,12 +12,13 @@ import pytest
 
 from tilewright.application.run.search import search
 from tilewright.child import is_child
-from tilewright.errors import PluginError
+from tilewright.errors import OverdueError, PluginError
 from tilewright.plugin import (
     AdapterSpec,
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     Registry,
     StrategySpec,
@@ -29,6 +30,7 @@ from tilewright.plugin.guard.calls import Owner
 from tilewright.plugin.guard.hosted import Hosted, packages_of
 from tilewright.plugin.guard.processes import SECONDS, ask, end_children
 from tilewright.plugin.mapper import Budget, Task
+from tilewright.testing.checks.groupmapper import tasks
 from tilewright.testing.checks.strategy import explored, task
 from tilewright.testing.corpus import SAMPLES
 from tilewright.testing.reference import PlainModel
@@ -81,6 +83,10 @@ class Estimator:
         time.sleep(20 if action == "hang" else 0)
         return Estimate(energy_pj=os.getpid(), bits=1, accuracy=ABOUT)
 
+class GroupMapper:
+    def search_group(self, task):
+        time.sleep(60)
+
 class Strategy:
     def explore(self, task):
         task.report(f"from {os.getpid()}")
@@ -110,6 +116,8 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
         found.add(kind(name="odd", summary=".", factory=lazy("odd_plugins", name)), "tilewright-odd", "1.5")
     spec = EstimatorSpec(name="odd", summary=".", factory=lazy("odd_plugins", "Estimator"), components={"sram": {}})
     found.add(spec, "tilewright-odd", "1.5")
+    factory = lazy("odd_plugins", "GroupMapper")
+    found.add(GroupMapperSpec(name="odd", summary=".", factory=factory, space="none"), "tilewright-odd", "1.5")
     yield found
     end_children()
 
@@ -195,3 +203,11 @@ def test_a_call_that_hangs_is_named_and_the_next_one_works(registry: Registry, m
     monkeypatch.delenv(SECONDS)
     again: Any = estimator.estimate("sram", {}, "read", 45.0)
     assert len({first.energy_pj, again.energy_pj, os.getpid()}) == 3
+
+
+def test_a_group_search_is_ended_two_seconds_after_its_deadline(registry: Registry) -> None:
+    mapper = registry.make(GroupMapperSpec, "odd")
+    with pytest.raises(
+        OverdueError, match="group mapper 'odd' of tilewright-odd 1.5 failed: search_group took too long and was ended"
+    ):
+        mapper.search_group(tasks(seconds=0.1)[0])
