@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from tilewright.application.exploration.space import Choice
-from tilewright.application.run.cache import KEPT, Cost
+from tilewright.application.run.cache import KEPT, NonNegative
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.network import MappedLayer
 from tilewright.digests import of_data, of_search
@@ -41,7 +41,7 @@ class FoundLayer(Model):
     energy_pj: Figure | None = None
     cycles: Annotated[int, Field(ge=0, le=2**200)] | None = None
     utilization: Figure | None = None
-    lower_bound: Cost | None = None
+    lower_bound: NonNegative | None = None
     stop: str | None = None
     evaluated: Whole = 0
     valid: Whole = 0

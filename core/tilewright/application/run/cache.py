@@ -43,7 +43,7 @@ FILE = f"results-{SCHEMA.version}.sqlite"
 """Name of the file in its folder."""
 
 
-Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Word = Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=MAX_NAME)]
 
@@ -52,17 +52,17 @@ class Entry(Model):
     """Contents of a row under its key, as JSON."""
 
     best: Mapping
-    value: Cost
+    value: NonNegative
     evaluated: Count
     valid: Count
     rejected: Count
     stop: Literal["finished", "deadline", "evaluations", "patience"]
-    cpu_seconds: Cost
-    wall_seconds: Cost
+    cpu_seconds: NonNegative
+    wall_seconds: NonNegative
     seed: int
-    lower_bound: Cost | None = None
+    lower_bound: NonNegative | None = None
     figures: dict[Word, Annotated[float, Field(allow_inf_nan=False)]] = Field({}, max_length=100)
-    history: tuple[tuple[Count, Cost], ...] = ()
+    history: tuple[tuple[Count, NonNegative], ...] = ()
     objective: Objective | None = None
 
     @model_validator(mode="after")
