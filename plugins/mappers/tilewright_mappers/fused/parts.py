@@ -36,6 +36,15 @@ States = tuple[int, ...]
 """State of each tensor of a layer."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class TileBounds:
+    """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
+
+    tiles: list[LayerTile]
+    energy_pj: Floats
+    cycles: Floats
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """A kept tensor of a layer, and the loops right outside it: dimension and tile."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
+from tilewright.schema.objective import Objective
 from tilewright_mappers.fused.parts import Branch
 
 Axis = tuple[int, ...]
@@ -140,3 +143,25 @@ def in_sequence(one: Solution, other: Solution) -> Solution:
         branches += part.branches if isinstance(part, Sequenced) else [part]
     tree = Sequenced(tuple(homes), tuple(branches))
     return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)
+
+
+Figures = TypeVar("Figures", Solution, Row)
+
+
+def thinned(objective: Objective, check: Callable[[], None], figures: list[Figures]) -> list[Figures]:
+    """Return the solutions that no other one beats in all figures. `check` looks at the clock."""
+    if len(figures) < 2:
+        return figures
+    a, b = map(bool, objective.powers)
+    rows = sorted(
+        ((solution.energy_pj * a, solution.cycles * b, solution.slices, at) for at, solution in enumerate(figures))
+    )
+    kept: list[Figures] = []
+    front: list[tuple[float, int]] = []
+    for _, cycles, slices, at in rows:
+        check()
+        if not any(other[0] <= cycles and other[1] <= slices for other in front):
+            front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
+            front.append((cycles, slices))
+            kept.append(figures[at])
+    return kept

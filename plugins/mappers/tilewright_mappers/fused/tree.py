@@ -13,8 +13,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from tilewright.interrupts import mark_result_found
 from tilewright.mapspace.batch import Floats, Ints
 from tilewright.schema.objective import CYCLES, ENERGY, Objective
 from tilewright_mappers.fused.limits import ALONE, FEW, SHARES, SLICE, Limits, OutOfTime
-from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States
+from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, States, TileBounds
 from tilewright_mappers.fused.solution import (
     Axis,
     Found,
@@ -33,22 +31,12 @@ from tilewright_mappers.fused.solution import (
     SharedLoops,
     Solution,
     in_sequence,
+    thinned,
 )
 
 OPEN = -2
 """State of a tensor that all its layers share, before it is known whether it is fused."""
 
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Bounds:
-    """Tiles of a layer, and lower bounds on its energy and cycles inside each."""
-
-    tiles: list[LayerTile]
-    energy_pj: Floats
-    cycles: Floats
-
-
-Figures = TypeVar("Figures", Solution, Row)
 
 Span = tuple[int, int, tuple[LayerTile, ...], tuple[States, ...]]
 """First and last layer, and the tiles and the states of their tensors."""
@@ -91,7 +79,7 @@ class TreeSearch:
         self._leaves: dict[tuple[int, LayerTile, States, Objective], list[Branch]] = {}
         self._known: dict[tuple[str, Span, bool], list[Solution]] = {}
         self._known_bounds: dict[
-            tuple[int, LayerTile, tuple[int, ...], tuple[tuple[int, ...], ...], States], _Bounds
+            tuple[int, LayerTile, tuple[int, ...], tuple[tuple[int, ...], ...], States], TileBounds
         ] = {}
         self._known_axes: dict[tuple[int, int, tuple[str, ...]], list[Axis]] = {}
         self.home_is_least = [layer.home_is_least(objective) for layer in layers]
@@ -162,8 +150,10 @@ class TreeSearch:
         rows = {-1: [Solution(0.0, 0.0, 0, Sequenced((), ()))]}
         for at in range(count):
             starts = [start for start in range(at + 1) if (start, at) in self.alone]
-            rows[at] = self._thinned(
-                [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]]
+            rows[at] = thinned(
+                self.objective,
+                self.limits.check,
+                [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]],
             )
         self.known = self._best([self.known, *rows[count - 1]])
         self.limits.ends = self.end
@@ -264,7 +254,11 @@ class TreeSearch:
             solutions = [
                 Solution(branch.energy_pj, branch.cycles, 0, Leaf(at, branch)) for branch in self._leaf(at, tile, own)
             ]
-            rows = self._thinned(list(self._extended(rows, self._thinned(solutions), 0, ())))
+            rows = thinned(
+                self.objective,
+                self.limits.check,
+                list(self._extended(rows, thinned(self.objective, self.limits.check, solutions), 0, ())),
+            )
         return self._best([Solution(row.energy_pj, row.cycles, 0, Sequenced((), row.branches)) for row in rows])
 
     def _sum_floors(self, first: int, last: int, floor: dict[tuple[int, int], tuple[float, float]]) -> None:
@@ -336,7 +330,9 @@ class TreeSearch:
         key = "inside", place, homed
         if key not in self._known:
             solutions = self._sequence(place, needs_home=not homed)
-            self._known[key] = self._thinned([*solutions, *self._deeper(place, entry=homed)])
+            self._known[key] = thinned(
+                self.objective, self.limits.check, [*solutions, *self._deeper(place, entry=homed)]
+            )
         return self._known[key]
 
     def _sequence(self, place: Span, needs_home: bool, root: bool = False) -> list[Solution]:
@@ -359,7 +355,7 @@ class TreeSearch:
         alone = first == last
         for start in range(first, last + 1):
             for (chosen, homed), before in rows[start - first].items():
-                before = self._thinned(before)
+                before = thinned(self.objective, self.limits.check, before)
                 known = dict(chosen)
                 spent = min(row.energy_pj for row in before), min(row.cycles for row in before)
                 for end in range(start, last + 1):
@@ -387,7 +383,7 @@ class TreeSearch:
                         ]
                         if grown:
                             rows[end - first + 1].setdefault((later, homed or bool(homes)), []).extend(grown)
-        ends = self._thinned(rows[-1].get(((), True), []))
+        ends = thinned(self.objective, self.limits.check, rows[-1].get(((), True), []))
         return [Solution(row.energy_pj, row.cycles, row.slices, Sequenced(row.homes, row.branches)) for row in ends]
 
     def _extended(
@@ -446,7 +442,7 @@ class TreeSearch:
         """
         key = "deeper", place, entry
         if key not in self._known:
-            self._known[key] = self._thinned(list(self._levels(place, entry)))
+            self._known[key] = thinned(self.objective, self.limits.check, list(self._levels(place, entry)))
         return self._known[key]
 
     def _levels(self, place: Span, entry: bool) -> Iterator[Solution]:
@@ -654,14 +650,14 @@ class TreeSearch:
         dimensions: tuple[int, ...],
         every: tuple[tuple[int, ...], ...],
         states: States,
-    ) -> _Bounds:
+    ) -> TileBounds:
         """Return a layer's tiles inside loops over some dimensions, with every choice of their sizes, and their bounds."""
         key = self.kinds[number], tile, dimensions, every, states
         if key not in self._known_bounds:
             inside = np.tile(np.array(tile, dtype=np.int64), (len(every), 1))
             inside[:, dimensions] = np.array(every, dtype=np.int64)
             least = self._least_of(number, inside, states)
-            self._known_bounds[key] = _Bounds([tuple(row) for row in inside.tolist()], *least)
+            self._known_bounds[key] = TileBounds([tuple(row) for row in inside.tolist()], *least)
         return self._known_bounds[key]
 
     def _least_inside(self, place: Span, slices: int) -> tuple[float, float]:
@@ -673,7 +669,7 @@ class TreeSearch:
                 key = self.kinds[at], tile, (), ((),), own
                 if key not in self._known_bounds:
                     least = self._least_of(at, np.array([tile], dtype=np.int64), own)
-                    self._known_bounds[key] = _Bounds([tile], *least)
+                    self._known_bounds[key] = TileBounds([tile], *least)
                 known = self._known_bounds[key]
                 energy, cycles = energy + float(known.energy_pj[0]), cycles + float(known.cycles[0])
             else:  # loops inside, shared or not, are those of a nest inside the tile
@@ -698,21 +694,3 @@ class TreeSearch:
     def _least_of(self, number: int, tiles: Ints, states: States) -> tuple[Floats, Floats]:
         least = [self.layers[number].least(tiles, closed) for closed in self._closed(number, states)]
         return np.min([energies for energies, _ in least], axis=0), np.min([cycles for _, cycles in least], axis=0)
-
-    def _thinned(self, figures: list[Figures]) -> list[Figures]:
-        """Return the solutions that no other one beats in all figures."""
-        if len(figures) < 2:
-            return figures
-        a, b = map(bool, self.objective.powers)
-        rows = sorted(
-            ((solution.energy_pj * a, solution.cycles * b, solution.slices, at) for at, solution in enumerate(figures))
-        )
-        kept: list[Figures] = []
-        front: list[tuple[float, int]] = []
-        for _, cycles, slices, at in rows:
-            self.limits.check()
-            if not any(other[0] <= cycles and other[1] <= slices for other in front):
-                front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
-                front.append((cycles, slices))
-                kept.append(figures[at])
-        return kept

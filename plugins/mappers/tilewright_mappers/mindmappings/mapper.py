@@ -77,7 +77,7 @@ class MindMappings:
         """Return the surrogate of a class, from disk or trained now; None if the deadline comes first."""
         options = self.options
         model: CostModel = installed().make(CostModelSpec, options.model)
-        key = key_of(space, options, self, getattr(model, "plugin", model))
+        key = key_of(space, options, self, model)
         length = RelaxedSpace(space).length
         stored = load(key, length) if options.keep else None
         if stored is not None:

@@ -17,6 +17,7 @@ from tilewright.digests import of_search
 from tilewright.errors import InputError, OutputError
 from tilewright.files import cache_folder, made, read_bytes, write_bytes
 from tilewright.mapspace.space import MapSpace
+from tilewright.plugin.guard.hosted import packages_of
 from tilewright.values import Model
 from tilewright_mappers import MindMappingsOptions
 from tilewright_mappers.mindmappings.dataset import TrainingSet, size_ranges
@@ -43,7 +44,7 @@ def key_of(space: MapSpace, options: MindMappingsOptions, *plugins: object) -> s
         "narrowed": [space.tile_copies, space.max_unrolled_loops, space.outputs_span_windows],
         "training": options.model_dump(include={"model", "mappings", "epochs", "width"}),
     }
-    return of_search(parts, plugins)
+    return of_search(parts, {package for plugin in plugins for package in packages_of(plugin)})
 
 
 Finite = Annotated[float, Field(ge=0, allow_inf_nan=False)]
