@@ -352,6 +352,13 @@ def test_written_energies_name_every_action_and_payload_bits_have_both_spellings
     assert "condition-on" in files["sparse.yaml"] and "hypergeometric" in files["problem.yaml"]
 
 
+def test_bits_that_do_not_divide_an_access_are_told() -> None:
+    given = "payload-word-bits: 4"
+    assert given in SPARSE and "become" not in " ".join(read(SHAPE, HARDWARE, SPARSE).warnings)
+    told = read(SHAPE, HARDWARE, SPARSE.replace(given, "payload-word-bits: 3")).warnings
+    assert any("3 bits of the format of A become" in each and "do not divide the width" in each for each in told)
+
+
 def test_nodes_of_v4_have_their_own_and_one_density_may_serve_all() -> None:
     files = ADAPTERS["v4"].render(
         read(SHAPE, HARDWARE, SPARSE.replace("UB, payload-word-bits: 4", "B").replace("skipping-spatial", "skipping"))

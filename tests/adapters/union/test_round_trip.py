@@ -85,7 +85,8 @@ def test_files_may_be_one_or_several(folder: Path) -> None:
     ]
     assert same(parse(folder, *parts), whole)
     assert not any("null" in text for text in UnionAdapter().render(whole).values())  # what the file leaves out
-    assert whole.mapping is not None
+    assert whole.mapping is not None and whole.architecture is not None
+    assert whole.architecture.clusters[0].fanout.size == 1
     assert [entry.keep for entry in whole.mapping.entries] == [("A", "Z"), None]
 
 
