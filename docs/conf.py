@@ -51,7 +51,8 @@ nitpick_ignore_regex = [
     # nor have private types in signatures
     (r"py:.*", r"tilewright\.(application\.(api|run)|files|tables)\..*"),
     (r"py:.*", r"tilewright\.(plugin\.(guard\..*|specs\.Lazy|composed\.ComposedEvaluator)|mapspace\.rules\..*)"),
-    (r"py:.*", r"tilewright\.schema\.(frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
+    (r"py:.*", r"tilewright\.schema\.(attribute\.Stated|frozen\.Annotated|objective\.Figure|unsearched\.JudgedRule)"),
+    (r"py:.*", r"tilewright\.schema\.mapped\.certificate\.Claim"),
 ]
 
 html_theme = "furo"

@@ -156,7 +156,7 @@ class Child:
         if self.cleans_up:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 run.wait(_CLEANUP_SECONDS)
-        run.kill()
+        _kill(run)
         run.wait()
 
     def _send(self, message: bytes) -> None:
@@ -245,6 +245,14 @@ def module_path() -> list[str]:
     return [os.path.abspath(place) for place in sys.path if not gone or os.path.isabs(place)]
 
 
+def _kill(run: subprocess.Popen[bytes]) -> None:
+    """End a child, and the programs and copies of itself that it has started."""
+    if sys.platform != "win32" and run.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+    run.kill()
+
+
 def _write(stream: IO[bytes], message: bytes) -> None:
     stream.write(_LENGTH.pack(len(message)) + message)
     stream.flush()
@@ -263,6 +271,8 @@ def _read(stream: IO[bytes]) -> bytes | None:
 # -- the child's side --------------------------------------------------------------------------------------------
 
 _outbox: IO[bytes] | None = None
+_process = 0
+"""Number of the process that serves; a copy that a plugin forks has another, and answers nothing."""
 _writing = threading.Lock()
 
 
@@ -300,7 +310,8 @@ def serve(memory: int | None, cleans_up: bool, ends: bool) -> None:
         memory, cleans_up: See `Child`.
         ends: Whether Linux ends the child with the thread that started it.
     """
-    global _outbox
+    global _outbox, _process
+    _process = os.getpid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     inbox = os.fdopen(os.dup(0), "rb")
     _outbox = os.fdopen(os.dup(1), "wb")
@@ -345,6 +356,8 @@ def _receive_requests(inbox: IO[bytes], requests: queue.SimpleQueue[bytes], clea
 
 
 def _send_message(kind: Kind, value: object) -> None:
+    if os.getpid() != _process:
+        os._exit(1)
     message = cloudpickle.dumps((kind, value))
     assert _outbox is not None
     with _writing:

@@ -55,6 +55,26 @@ def test_what_is_raised_there_is_raised_here(child: Child) -> None:
     assert child.ask(abs, -3, seconds=60) == 3
 
 
+def fork_and_answer() -> int:
+    return os.fork() and 1
+
+
+def start_a_program() -> int:
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_copy_of_a_child_answers_nothing(child: Child) -> None:
+    assert child.ask(fork_and_answer, seconds=60) == 1
+    assert [child.ask(abs, -number, seconds=60) for number in range(3)] == [0, 1, 2]
+
+
+def test_programs_that_a_child_has_started_end_with_it(child: Child) -> None:
+    program = child.ask(start_a_program, seconds=60)
+    child.close()
+    assert soon(lambda: not runs(program))
+
+
 def test_a_child_that_ends_or_is_late_is_told_and_started_again(child: Child) -> None:
     with pytest.raises(ChildFailed, match="exit code 4"):
         child.ask(os._exit, 4, seconds=60)

@@ -126,8 +126,11 @@ class FusionReport(Tabular):
         proof = (
             f"{claim} optimal among mappings with {self.space}"
             if self.proved
-            else "not proved: the model counts other costs than words, such as words that neighbours forward"
+            else f"not proved: {self.mapper.long_name} compared other costs than those of {self.fused.model}, such as words that "
+            "neighbours forward"
             if self.gap is None
+            else f"not proved: {self.mapper.long_name} claims no bound"
+            if not self.bound
             else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing of the space costs less than {self.bound:,.10g}"
         )
         if not self.unfused_proved and self.gap:

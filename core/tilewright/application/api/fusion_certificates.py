@@ -29,6 +29,7 @@ from tilewright.application.run.rivals.networks import NetworkRivals
 from tilewright.errors import InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.mapspace.group_legality import is_padded
 from tilewright.plugin.groupmapper import GroupTask
+from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 
@@ -67,6 +68,10 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
         yield Check("bound", False, error.message)
         return
     plain, fused = (evaluate_group(model, mapping) for mapping in (group.unfused, group.group))
+    if mapper.record.distribution != BUILTIN:
+        for part in ("unfused", "bound"):
+            yield Check(part, None, f"claimed by {mapper.record.long_name}, and by nothing else")
+        return
     yield _equal("unfused", [("without fusion", plain.of(it.objective), claim.unfused)])
     if is_exact(group, fused, model):
         yield bound_check(it.bound, fused.of(it.objective) or 0.0)

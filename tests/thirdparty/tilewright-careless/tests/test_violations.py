@@ -12,6 +12,7 @@ from tilewright.plugin import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     Registry,
     StrategySpec,
@@ -35,6 +36,7 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (EstimatorSpec, "good"): set(),
     (AlgorithmSpec, "good"): set(),
     (StrategySpec, "good"): set(),
+    (GroupMapperSpec, "good"): set(),
     (MapperSpec, "talkative"): {"check_summary_is_one_line"},
     (MapperSpec, "lax-options"): {"check_options_refuse_the_unknown"},
     (MapperSpec, "odd-options"): {"check_options_round_trip"},
@@ -109,6 +111,10 @@ VIOLATIONS: dict[tuple[type, str], set[str]] = {
     (AlgorithmSpec, "moody"): {"check_algorithm_answers_the_same_twice"},
     (AlgorithmSpec, "unwritable"): {"check_algorithm_alternatives_can_be_written"},
     # every exploration leaves the space
+    (GroupMapperSpec, "illegal"): {name for name in CHECKS if name.startswith("check_group_mapper")},
+    (GroupMapperSpec, "boundless"): {"check_group_mapper_names_the_space_of_its_proofs"},
+    (GroupMapperSpec, "moody"): {"check_group_mapper_answers_the_same_twice"},
+    (GroupMapperSpec, "hasty"): {"check_group_mapper_gives_its_best_at_the_limit"},
     (StrategySpec, "straying"): STRATEGIES,
     (StrategySpec, "idle"): {"check_strategy_searches_a_point"},
     # the second exploration of one object draws on, too

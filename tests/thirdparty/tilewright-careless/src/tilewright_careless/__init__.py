@@ -16,6 +16,7 @@ from tilewright.plugin import (
     CostModelSpec,
     EstimatorSpec,
     FrontendSpec,
+    GroupMapperSpec,
     MapperSpec,
     PluginSpec,
     StrategySpec,
@@ -94,5 +95,6 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
         *_specs(_adders("adder"), "estimators", "Good Mute Moody Lenient Fragile"),
         *_specs(_adders("own-adder"), "estimators", "Shifting"),
         *_specs(AlgorithmSpec, "algorithms", "Good Untold Mistaken Unmoved Moody Unwritable"),
+        *_specs(GroupMapperSpec, "groupmappers", "Good Illegal Boundless Moody Hasty"),
         *_specs(StrategySpec, "strategies", "Good Straying Idle Unseeded Remembering Touchy"),
     ]
