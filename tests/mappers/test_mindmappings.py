@@ -173,7 +173,7 @@ def test_without_jax_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "jax" else there(name, *rest))
     with pytest.raises(PluginError, match="needs jax, which is not installed") as caught:
         installed().make(MapperSpec, "mindmappings")
-    assert caught.value.hint == "pip install 'tilewright[learned]'"
+    assert caught.value.hint == "pip install jax"
 
 
 @pytest.mark.exhaustive

@@ -163,7 +163,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=ZigZagOptions,
             capabilities=Capabilities(max_operands=2, memory_ports=True, value_widths=True, distinct_footprints=True),
             needs=("zigzag", "six"),
-            hint="pip install 'tilewright[zigzag]'",
+            hint="pip install zigzag-dse six",
             approximations=OF_ZIGZAG,
         ),
     ]

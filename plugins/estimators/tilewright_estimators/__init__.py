@@ -63,7 +63,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
             summary="The package hwcomponents and its models of components, on Python 3.12 and later.",
             factory=lazy("tilewright_estimators.hardware_components", "HwcomponentsEstimator"),
             needs=("hwcomponents", "hwcomponents_library", "hwcomponents_cacti", "hwcomponents_neurosim"),
-            hint="pip install 'tilewright[hwcomponents]'",
+            hint="pip install hwcomponents hwcomponents-library hwcomponents-cacti hwcomponents-neurosim",
             components=HWCOMPONENTS,
             priority=None,
         ),

@@ -94,7 +94,7 @@ def tilewright_plugins() -> list[FrontendSpec]:
             factory=lazy("tilewright_frontends.mlir", "MlirFrontend"),
             options=MlirOptions,
             needs=("xdsl",),
-            hint="pip install 'tilewright[mlir]'",
+            hint="pip install xdsl",
             suffixes=(".mlir",),
         ),
         FrontendSpec(

@@ -346,7 +346,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             capabilities=DIVIDING,
             options=CosaOptions,
             needs=("highspy",),
-            hint="pip install 'tilewright[milp]'",
+            hint="pip install highspy",
             ends=True,
             figures=("utilization", "compute", "traffic", "total"),
         ),
@@ -357,7 +357,7 @@ def tilewright_plugins() -> list[MapperSpec | GroupMapperSpec]:
             capabilities=DIVIDING,
             options=MindMappingsOptions,
             needs=("jax",),
-            hint="pip install 'tilewright[learned]'",
+            hint="pip install jax",
             ends=True,
         ),
         GroupMapperSpec(

@@ -30,7 +30,7 @@ def tilewright_plugins() -> list[StrategySpec]:
                 summary=f"Points by {sampler} of Optuna, which learns from earlier points, for the {purpose}.",
                 factory=lazy("tilewright_strategies.sampling", "Sampling", name),
                 needs=("optuna",),
-                hint="pip install 'tilewright[optuna]'",
+                hint="pip install optuna",
                 samples=True,
             )
             for name, sampler, purpose in (("nsga2", "NSGA-II", "Pareto front"), ("tpe", "TPE", "objective"))
