@@ -1,6 +1,19 @@
 """Directives as arrays: the dataflow of a layer, for kernels that numba may compile.
 
 Functions here are plain Python on arrays. The same code serves a single program and a compiled batch.
+
+A layer with K, C, R, Y = 4, 2, 3, 9 and stride 2 along Y; S and X are 1. Its program has two levels:
+
+    SpatialMap(1,1) K   TemporalMap(6,6) Y   Cluster   SpatialMap(1,1) C
+
+`fill_in` completes it. A row is a level, and a cell is the size and the offset of a letter:
+
+    level   `order`            C      K      R      S      X      Y
+    0       K Y C R S X        2, 2   1, 1   3, 3   1, 1   1, 1   5, 4
+    1       X S R Y K C        1, 1   1, 1   3, 3   1, 1   1, 1   5, 4
+
+The map of 6 rows of Y has (6 + 2 - 3) // 2 = 2 steps of the window. They need 2 * 2 + (3 - 2) = 5 rows.
+The next map begins 2 * 2 = 4 rows later. C and R are not tiled, so level 0 has them whole.
 """
 
 from __future__ import annotations

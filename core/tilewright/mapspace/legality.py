@@ -2,6 +2,17 @@
 
 `legality` checks one mapping and explains every violation. `legal` checks a batch. The rules
 themselves are compiled, in `rules`.
+
+Four mappings of a product with M, K, N = 4, 8, 2. The architecture has two buffers of 16 words, unrolled along K.
+A row is a mapping, and its tile is that of a buffer:
+
+    tile of M, K, N   buffers   words of A, B, Z    code
+    1, 4, 2           2         4 + 8 + 2 = 14      LEGAL
+    4, 4, 2           2         16 + 8 + 8 = 32     CAPACITY
+    1, 2, 2           4         2 + 4 + 2 = 8       FANOUT
+    4, 4, 2           4         16 + 8 + 8 = 32     TEMPORAL
+
+The last mapping breaks three rules. Its K of 4 exceeds the tile of 2 that is sent to a buffer, which is checked first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,20 @@
-"""Tables of problem, architecture and skeleton that the legality rules read."""
+"""Tables of problem, architecture and skeleton that the legality rules read.
+
+Terms of a convolution with dimensions K, C, P, R. A row of `Terms.term` is a dimension in a coordinate of a tensor:
+
+    tensor             row   dimension   coefficient   last   period
+    A [C, 2 P + R]     0     1 (C)       1             yes    inf
+                       1     2 (P)       2             no     1
+                       2     3 (R)       1             yes    2
+    B [K, C, R]        3     0 (K)       1             yes    inf
+                       4     1 (C)       1             yes    inf
+                       5     3 (R)       1             yes    inf
+    Z [K, P]           6     0 (K)       1             yes    inf
+                       7     2 (P)       1             yes    inf
+
+`Terms.start` is 0, 3, 6, 8. Of C, P and R, let a tile have 2, 4 and 3.
+Row 0 gives a side of 2 words, rows 1 and 2 one of 1 + 2 * 3 + 1 * 2 = 9. The tile of A has 2 * 9 = 18 words.
+"""
 
 from __future__ import annotations
 

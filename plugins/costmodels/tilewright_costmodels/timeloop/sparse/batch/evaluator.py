@@ -1,4 +1,18 @@
-"""Batches of mappings on sparse hardware: dense counts, then the kernel, with what tiles hold from a memo."""
+"""Batches of mappings on sparse hardware: dense counts, then the kernel, with what tiles hold from a memo.
+
+A batch of 2500 mappings is evaluated in chunks of 1024, and a chunk in groups of 16 SIMD lanes:
+
+    chunk   mappings        groups
+    0       0 .. 1023       64
+    1       1024 .. 2047    64
+    2       2048 .. 2499    29        the last one has 452 - 28 * 16 = 4 mappings
+
+The kernel runs until no mapping of a chunk waits. For the single mapping in the example of `tables`:
+
+    pass   keys that the kernel adds       the mapping
+    0      2 to contents, 1 to empties     waits; then Python computes the three values
+    1      none                            is done
+"""
 
 from __future__ import annotations
 

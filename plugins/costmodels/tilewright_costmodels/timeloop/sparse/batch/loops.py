@@ -1,6 +1,22 @@
 """Loops and tiles of `LANES` mappings as Timeloop lists them: by storage level, innermost first.
 
 A level's loops are those between its entry and the next storage entry: unrolled ones along X, along Y, temporal ones.
+
+Rows of `SparseScratch.bit` and `trips` in the example of `tables`. The loops of a buffer are M, N, K from outside:
+
+    level   row   `bit`   `trips`
+    0       0     2 (K)   4          temporal; `turn` is 0, because no loop is unrolled
+    0       1     4 (N)   2
+    0       2     1 (M)   4
+    1       0     2 (K)   2          unrolled over the buffers
+    1       1     1 (M)   1
+    1       2     4 (N)   1
+    1       3     4 (N)   1          temporal; `turn` is 3
+    1       4     2 (K)   1
+    1       5     1 (M)   1
+
+Rows 0 and 2 of level 0 have the trips 4 of K and 4 of M. So the tile of A has 4 * 4 = 16 words, which is also its
+number.
 """
 
 from __future__ import annotations

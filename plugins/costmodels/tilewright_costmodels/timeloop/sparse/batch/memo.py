@@ -1,4 +1,18 @@
-"""Memo of what tiles hold: the kernel looks it up, and Python computes entries that are missing."""
+"""Memo of what tiles hold: the kernel looks it up, and Python computes entries that are missing.
+
+Probabilities that tiles of 1, 9 and 4 words of A, tensor 0, are empty (see the example of `tables`). A key is
+(tensor, tile). This table has 4 rows, in the order in which keys came, and 8 places:
+
+    place    0    1    2    3    4    5    6    7
+    row      -    0    1    -    2    -    -    -
+
+    row   key      value
+    0     (0, 1)   0.75
+    1     (0, 9)   0.0466
+    2     (0, 4)   NaN        the kernel has added it, and Python has not computed it yet
+
+The search for (0, 9) begins at place 9 & 7 = 1. That is the place of another key, so it goes on to place 2.
+"""
 
 from __future__ import annotations
 

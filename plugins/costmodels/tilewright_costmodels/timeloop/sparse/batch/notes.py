@@ -1,4 +1,15 @@
-"""Notes of the kernel for reports: the first refusal of a mapping, and peculiarities of Timeloop (quirks)."""
+"""Notes of the kernel for reports: the first refusal of a mapping, and peculiarities of Timeloop (quirks).
+
+`SparseScratch.refused` is the least number so far. One lane, to which four refusals happen:
+
+    refusal         kind   stage   place   its number                 named so far
+    TARGET          6      2       0       (0 + 2 * 2**32) * 16 + 6   TARGET
+    COMPRESSION     4      1       0       (0 + 1 * 2**32) * 16 + 4   COMPRESSION
+    TOO_FEW_RANKS   0      0       1       (1 + 0 * 2**32) * 16 + 0   TOO_FEW_RANKS
+    DECOMPRESSION   3      1       0       (0 + 1 * 2**32) * 16 + 3   TOO_FEW_RANKS
+
+The third number is 16, which is less than all others: it has the earliest stage. Its kind is 16 % 16 = 0.
+"""
 
 from __future__ import annotations
 

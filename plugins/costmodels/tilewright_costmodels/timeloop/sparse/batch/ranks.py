@@ -1,4 +1,16 @@
-"""Ranks of compressed formats on the loops of `LANES` mappings."""
+"""Ranks of compressed formats on the loops of `LANES` mappings.
+
+Ranks of A in the example of `tables`, innermost first. `rank_tile` is the tile that a fiber of the rank covers:
+
+    level   rank   format   loop       `length`   `rank_tile`
+    0       0      CP       K, 4 x     4          4 words
+    0       1      UOP      M, 4 x     4          16 words
+    1       0      CP       K, 4 x     4          4 words       as at level 0
+    1       1      UOP      M, 4 x     4          16 words      as at level 0
+    1       2      UOP      K, 2 x     2          32 words      the loop over buffers
+
+Rank 2 of level 1, for instance: a fiber has 2 coordinates of 16 words, so it covers 2 * 16 = 32 words.
+"""
 
 from __future__ import annotations
 

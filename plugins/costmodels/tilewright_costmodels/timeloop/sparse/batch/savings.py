@@ -1,4 +1,14 @@
-"""Gating and skipping: which share of a tensor's accesses falls on empty tiles of its conditions, of `LANES` mappings."""
+"""Gating and skipping: which share of a tensor's accesses falls on empty tiles of its conditions, of `LANES` mappings.
+
+The example of `tables` skips B where A is empty, in the buffers. A row is the level of that action:
+
+    level   loop that ends the tile of B   tile of B   tile of A   share
+    0       K in a buffer, 4 x             1 word      1 word      0.75
+    1       K over the buffers, 2 x        4 x 2       4 x 4       0.0012
+
+At level 0, a word of A is zero with probability 1 - 8 / 32 = 0.75. Thus 0.75 * 32 = 24 of 32 reads of B are skipped.
+Were the action at level 1, all 16 words of a tile of A would have to be zero.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,18 @@
-"""Skipping in space: how many units have work if empty tiles occupy none, of `LANES` mappings."""
+"""Skipping in space: how many units have work if empty tiles occupy none, of `LANES` mappings.
+
+Four units are unrolled along K, and one word of A [M, K] in four is nonzero (a structured density). B skips units:
+
+    unit along X           0     1     2     3
+    a fiber of A           0     5     0     0        4 words; the tile of a unit is 1 word
+    the unit has work      no    yes   no    no
+
+A row of the memo `fibers`, and the arrays of B that follow:
+
+    key: tensor, tile, fiber   units   share     `dense_x`   `x`                  `busy`
+    (A, 1, 4)                  1       0.25      4           floor(4 * 1 / 4)     0.25
+
+So 4 * 1 / 4 = 1 unit has work at most. The action saves 1 - 0.25 = 0.75 of the accesses to B.
+"""
 
 from __future__ import annotations
 

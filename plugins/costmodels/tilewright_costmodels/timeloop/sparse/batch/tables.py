@@ -1,6 +1,25 @@
 """Tables of sparse hardware under a skeleton, and scratch arrays, as the kernel reads them.
 
 Level 0 is the innermost one.
+
+An example, which other modules here refer to: A [M, K] of 4 x 8 words times B [K, N] of 8 x 2. Of A, 8 words are
+nonzero. Level 1 is DRAM. Level 0 is two buffers, unrolled along K, so their tile of A has 4 x 4 words. Both levels
+compress A, and buffers skip accesses to B where A is empty.
+
+A row of `format`, `taken` and `bits` for A; M, K and N are the bits 1, 2 and 4. Pieces have 4 bits:
+
+    level   format of A                    `ranks`   `taken`    `bits`: metadata, payload
+    0       UOP of M, CP of K              2         1, 2       (4, 0), (0, 4)
+    1       UOP of K, UOP of M, CP of K    3         2, 1, 2    (4, 0), (0, 4), (0, 4)
+
+Formats and `taken` begin with the outermost rank, `bits` with the innermost one: CP has metadata, UOP has payloads.
+
+Actions, options and conditions are rows that refer to ranges of rows:
+
+    table         row   contents
+    `action`      0     level 0, skips, options 0 up to 1
+    `option`      0     tensor 1 (B), conditions 0 up to 1
+    `condition`   0     tensor 0 (A)
 """
 
 from __future__ import annotations
