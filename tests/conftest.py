@@ -66,7 +66,7 @@ def pytest_report_header() -> str:
     )
 
 
-SAMPLE = 3
+SAMPLE = 2
 """Cases that the default run tries of a module whose tests are all long; a module with cheap ones states a `SHORT_SAMPLE`."""
 
 

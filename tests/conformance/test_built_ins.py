@@ -10,7 +10,7 @@ from support.grid import OPTIONS
 from tilewright.testing import Case, parametrize_conformance
 
 pytestmark = pytest.mark.exhaustive
-SHORT_SAMPLE = 40
+SHORT_SAMPLE = 20
 
 ELSEWHERE = {"cost model zigzag": "zigzag", "estimator hwcomponents": "hwcomponents", "mapper mindmappings": "jax"}
 """Plugins that need a package which is not installed for every test -> the package."""

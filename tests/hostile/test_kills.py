@@ -20,6 +20,7 @@ from support.command import INTERRUPTIBLE
 from support.processes import runs, soon
 
 pytestmark = pytest.mark.hostile
+SHORT_SAMPLE = 1
 
 HEARS = "from here on Ctrl-C is Tilewright's"
 PROGRAM = INTERRUPTIBLE.replace("main()", f"print({HEARS!r}, flush=True); main()")

@@ -8,6 +8,7 @@ from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec, MapperSpec
 
 pytestmark = pytest.mark.exhaustive
+SHORT_SAMPLE = 1
 
 
 @pytest.mark.parametrize("model", [each.name for each in usable(CostModelSpec)])
