@@ -1,4 +1,4 @@
-"""The first commands of the README, in a folder of their own: `python -m support.first_commands`."""
+"""The first commands of the README, in a folder of their own: `python tests/support/first_commands.py`."""
 
 import re
 import shlex
@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from support import ROOT
+ROOT = Path(__file__).parents[2]
 
 
 def main() -> None:
