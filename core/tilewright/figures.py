@@ -72,8 +72,7 @@ class Sheet:
 
     def view(self, name: str) -> dict[str, Figure]:
         """Return the figures of a view by key, with their ranks."""
-        pairs = (word.partition(":")[::2] for word in self.views[name].split())
-        figures = [(self.figures[key], int(rank or 0)) for key, rank in pairs]
+        figures = [(self.figures[key], int(rank or 0)) for key, rank in self._words(name)]
         return {figure.key: replace(figure, column=replace(figure.column, rank=rank)) for figure, rank in figures}
 
     def columns(self, name: str) -> list[Column]:
@@ -82,7 +81,7 @@ class Sheet:
 
     def data(self, name: str, subject: Any) -> dict[str, Any]:
         """Return the values of a view by key, for JSON, CSV and data frames."""
-        return {key: figure.value(subject) for key, figure in self.view(name).items()}
+        return {key: self.figures[key].value(subject) for key, _ in self._words(name)}
 
     def shown(
         self, name: str, of: Callable[[Any], Any], total: Any = None, *, first: str = "", known: Collection[Any] = ()
@@ -100,3 +99,7 @@ class Sheet:
             for figure in self.view(name).values()
             if not (known and figure.is_optional) or any(figure.value(of(row)) is not None for row in known)
         ]
+
+    def _words(self, name: str) -> list[tuple[str, str]]:
+        """Return the keys of a view with their ranks; a rank is empty if the view has none."""
+        return [(key, rank) for key, _, rank in (word.partition(":") for word in self.views[name].split())]
