@@ -88,6 +88,14 @@ def test_what_a_model_leaves_out_is_not_told() -> None:
     assert "energy  -, - pJ per MAC" in str(Report(model="m", problem="p", valid=True, macs=12))
 
 
+def test_parts_without_energy_add_up_to_all_of_it() -> None:
+    nothing = Report(
+        model="m", problem="p", valid=True, macs=12, cycles=24, energy_pj=0.0, edp=0.0, compute_energy_pj=0.0
+    )
+    compute, total = (line.split() for line in as_text(nothing.explained().tables(), 80).splitlines()[-2:])
+    assert compute == ["compute", "0", "0.00", "0.0000"] and total == ["total", "0", "100.00", "0.0000"]
+
+
 FORM = """\
 p on a by m: 12 MACs
   energy  100 pJ, 8.333 pJ per MAC, 80.0 % of it in DRAM

@@ -185,13 +185,13 @@ def _energies(report: ReportContent) -> Table:
     for place, parts in _by_place(report).items():
         rows += [("" if index else place, part.tensor or "", part.energy_pj) for index, part in enumerate(parts)]
         rows += [("", "all", sum(part.energy_pj for part in parts))] if len(parts) > 1 else []
-    rows += [("total", "", report.energy_pj or 0.0)] if rows else []
+    total = {"energy_pj": report.energy_pj, "share": 1.0, "pj_per_mac": report.pj_per_mac}
     columns: list[Shown[tuple[str, str, float]]] = [
-        Shown("place", itemgetter(0)),
+        Shown("place", itemgetter(0), "total"),
         Shown("tensor", itemgetter(1)),
-        *PARTS.shown("rows", lambda row: _Share(row[2], report)),
+        *PARTS.shown("rows", lambda row: _Share(row[2], report), total),
     ]
-    return Table.of(columns, rows, "energy, over all instances")
+    return Table.of(columns, rows, "energy, over all instances", total=bool(rows))
 
 
 def _counts(report: ReportContent) -> Table:
