@@ -96,9 +96,9 @@ class Schema:
         others: statements that create what has none.
         made: hint of how such a file is made.
         mended: hint of how a damaged row is searched again.
-        stays_open: a program keeps the file open while others write. It has a log (WAL), which needs a local disk, and all its
-            pages are checked first. Otherwise it is opened for each call, and no call waits for the disk: a kill leaves a whole
-            file, and a power failure may damage it.
+        stays_open: a program keeps the file open while others write. The file has a log (WAL), which needs a local disk, and
+            all its pages are checked first. Otherwise a file is opened for each call, and no call waits for the disk. A kill
+            then leaves a whole file; a power failure may damage it.
     """
 
     noun: str
@@ -360,7 +360,11 @@ def _decoded(data: bytes) -> str:
 def is_of_another_program(path: Path, schema: Schema) -> bool:
     """Return whether a file is an SQLite file with another application_id. Raises OSError."""
     header = _header(path) if path.is_file() else b""
-    return header.startswith(_HEADER) and int.from_bytes(header[68:72]) != schema.application
+    return header.startswith(_HEADER) and not _is_stamped(header, schema)
+
+
+def _is_stamped(header: bytes, schema: Schema) -> bool:
+    return int.from_bytes(header[68:72]) == schema.application
 
 
 def _header(path: Path) -> bytes:
@@ -392,7 +396,7 @@ def _check_file(path: Path, schema: Schema, write: bool) -> None:
     if len(header) < 100 or not header.startswith(_HEADER):
         what = "is empty" if not header else "is not a database"
         raise InputError(f"store {path} {what}", hint=schema.made)
-    if is_of_another_program(path, schema):
+    if not _is_stamped(header, schema):
         raise InputError(f"{path} is no {schema.noun}", hint=schema.made)
     version = int.from_bytes(header[60:64])
     if version != schema.version:
