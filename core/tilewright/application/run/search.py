@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -52,7 +53,8 @@ def search(
         known: Objective of a mapping from outside the space; only better ones are recorded.
     """
     if isinstance(mapper, Hosted):
-        return ask(mapper.owner, "search", _search_there, mapper, task, evaluator, budget, seed, known)
+        there = partial(search, seed=seed, known=known)
+        return ask(mapper.owner, "search", there, mapper, task, evaluator, budget)
     guarded = guarded_evaluator(evaluator, task.problem, task.architecture)
     loop = _Loop(guarded_mapper(mapper), task, guarded, budget, seed, on_progress, clock, known)
     cpu = time.process_time()
@@ -82,10 +84,6 @@ def search(
             objective=task.objective,
             error=error,
         )
-
-
-def _search_there(mapper: Mapper, task: Task, evaluator: Evaluator, budget: Budget, seed: int, known: float) -> Result:
-    return search(mapper, task, evaluator, budget, seed=seed, known=known)
 
 
 class _Loop:
