@@ -128,28 +128,20 @@ def _work(metavar: str) -> Any:
     )
 
 
+def _hardware(more: str = "") -> Any:
+    return typer.Option(
+        "--arch",
+        autocompletion=names_of("architecture"),
+        metavar="ARCH",
+        help=f"architecture: library name, YAML file, or another tool's file; repeat for several files{more}",
+        show_default=False,
+    )
+
+
 Workload = Annotated[str, _work("WORKLOAD")]
 Workloads = Annotated[list[str], _work("WORKLOAD...")]
-Arch = Annotated[
-    list[str],
-    typer.Option(
-        "--arch",
-        autocompletion=names_of("architecture"),
-        metavar="ARCH",
-        help="architecture: library name, YAML file, or another tool's file; repeat for several files",
-        show_default=False,
-    ),
-]
-ArchOfNetwork = Annotated[
-    list[str],
-    typer.Option(
-        "--arch",
-        autocompletion=names_of("architecture"),
-        metavar="ARCH",
-        help="architecture, as library name or file; repeat for several files; a group has one in its file",
-        show_default=False,
-    ),
-]
+Arch = Annotated[list[str], _hardware()]
+ArchOfNetwork = Annotated[list[str], _hardware("; a group has one in its file")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="print only results and errors")]
 Set = Annotated[
