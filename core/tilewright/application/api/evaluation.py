@@ -33,6 +33,7 @@ from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.unmatched import unmatched
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
+from tilewright.values import attributes
 
 Mapped = Source | MappedLayer
 """Source of a mapping, with or without its problem and architecture."""
@@ -108,7 +109,7 @@ class EvaluationReport(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per report."""
         return [
-            {"problem": report.problem, "model": report.model, "valid": report.valid}
+            attributes(report, "problem model valid")
             | COSTS.data("evaluate, rows", report)
             | {"reason": "; ".join(map(str, report.reasons))}
             for report in self.reports

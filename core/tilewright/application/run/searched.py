@@ -86,9 +86,8 @@ class Searched:
 SEARCHES = Sheet(
     *(
         Figure(key, of=attrgetter(f"result.{key}"))
-        for key in ("evaluated", "valid", "rejected", "cpu_seconds", "wall_seconds")
+        for key in "evaluated valid rejected cpu_seconds wall_seconds stop lower_bound gap figures".split()
     ),
-    *(Figure(key, of=attrgetter(f"result.{key}")) for key in ("stop", "lower_bound", "gap", "figures")),
     *map(Figure, ("stopped_by", "gap_reason", "cut")),
     Figure("rejections", of=lambda search: search.result.rejections and search.result.rejections.model_dump()),
     Figure("history", of=lambda search: [list(step) for step in search.result.history]),
