@@ -153,7 +153,7 @@ class ReportContent(Model):
     @property
     def seconds(self) -> float | None:
         """Run time in seconds; None if the architecture has no clock."""
-        return None if self.cycles is None or self.clock_ghz is None else self.cycles / self.clock_ghz * 1e-9
+        return seconds_of(self.cycles, self.clock_ghz)
 
     @property
     def giga_macs_per_second(self) -> float | None:
@@ -205,6 +205,11 @@ class ReportContent(Model):
         rest = (self.energy_pj or 0.0) - sum(part.energy_pj for part in parts)
         if abs(rest) > 1e-6 * (self.energy_pj or 0.0):
             yield EnergyPart("unnamed parts", None, rest)
+
+
+def seconds_of(cycles: int | None, clock_ghz: float | None) -> float | None:
+    """Return the run time in seconds; None without cycles or a clock."""
+    return cycles / clock_ghz * 1e-9 if cycles is not None and clock_ghz else None
 
 
 def _parts_of(level: LevelReport) -> Iterator[EnergyPart]:

@@ -38,6 +38,7 @@ from tilewright.formats import quantity
 from tilewright.interrupts import stop_requested
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.plugin.result import percent
+from tilewright.reports.content import ReportContent
 from tilewright.reports.costs import COSTS
 from tilewright.reports.printed import summary
 from tilewright.schema.constraints import Cutting
@@ -257,8 +258,7 @@ class MappingReport(Tabular):
             ],
             "algorithms": offer_rows(self.choices),
             "links": [[before, layer.name] for layer in self.workload.layers for before in layer.after or ()],
-            "totals": COSTS.data("totals", self)
-            | {"area_um2": run.architecture.area_um2, "clock_ghz": run.architecture.clock_ghz},
+            "totals": COSTS.data("totals", self) | attributes(run.architecture, "area_um2 clock_ghz"),
         }
 
     def _layer(self, number: int, layer: MappedLayer) -> dict[str, Any]:
@@ -484,7 +484,7 @@ class MappingReport(Tabular):
             if some
         }
 
-    @property
+    @cached_property
     def _proofs(self) -> dict[str, str]:
         """Return the proof of each layer's best mapping; empty if the mapper proves nothing."""
         return {
@@ -496,14 +496,19 @@ class MappingReport(Tabular):
     def _speed(self) -> list[Table | str]:
         """Return total time and speed if the architecture has a clock, and its area if known."""
         architecture, words = self.configuration.architecture, list[str]()
-        if architecture.clock_ghz is not None and self.cycles and self.energy_pj and self.macs:
-            speed, watt = 2 * self.macs * architecture.clock_ghz / self.cycles, 2e3 * self.macs / self.energy_pj
-            words.append(
-                f"{quantity(1e3 * self.cycles / architecture.clock_ghz, 'ps')} at {architecture.clock_ghz:g} GHz"
-            )
-            words.append(f"{speed:.4g} GOPS, {watt:.4g} GOPS/W")
+        whole = ReportContent(
+            model=self.configuration.model.record.name,
+            problem=self.workload.name,
+            valid=True,
+            macs=self.macs or 0,
+            **attributes(self, "cycles energy_pj"),
+            clock_ghz=architecture.clock_ghz,
+        )
+        if whole.seconds and whole.gops and whole.gops_per_watt:
+            words.append(f"{quantity(1e12 * whole.seconds, 'ps')} at {whole.clock_ghz:g} GHz")
+            words.append(f"{whole.gops:.4g} GOPS, {whole.gops_per_watt:.4g} GOPS/W")
         if architecture.area_um2 is not None:
-            words.append(f"{architecture.area_um2 * 1e-6:.4g} mm2")
+            words.append(COSTS.figures["area_um2"].text(architecture))
         return [", ".join(words)] if words else []
 
     def _unmapped(self) -> list[Table | str]:

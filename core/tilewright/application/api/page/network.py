@@ -18,6 +18,7 @@ from tilewright.application.run.searched import PROBLEMS
 from tilewright.figures import Figure
 from tilewright.formats import common_unit, quantity
 from tilewright.plugin.result import proof
+from tilewright.reports.content import seconds_of
 from tilewright.reports.costs import COSTS
 from tilewright.reports.parts import Limit
 from tilewright.schema.mapped import MappedProblem, read_mapping
@@ -90,8 +91,9 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if listed:
         yield "content", "list of layers, no total"
     yield from _told("page, totals", found, listed)
-    if found["clock_ghz"] and found["cycles"]:
-        yield f"time at {found['clock_ghz']:g} GHz", quantity(1e3 * found["cycles"] / found["clock_ghz"], "ps")
+    seconds = seconds_of(found["cycles"], found["clock_ghz"])
+    if seconds:
+        yield f"time at {found['clock_ghz']:g} GHz", quantity(1e12 * seconds, "ps")
     yield from _told("page, more totals", found, listed)
     yield "distinct layers", f"{len(layers):,}"
     proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
