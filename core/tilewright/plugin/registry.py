@@ -18,6 +18,7 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+import cloudpickle  # type: ignore[import-untyped]
 import pluggy
 from pydantic import ValidationError
 
@@ -343,19 +344,34 @@ class Registry:
                 continue
             try:
                 owner = self.owners.get(name, Owner("plugin", name))
-                ask(owner, "tilewright_search_done", _tell, watcher.plugin, layer, result, purpose="observers")
+                tell = _Observer(watcher.plugin).tell_search_done
+                ask(owner, "tilewright_search_done", tell, layer, result, purpose="observers")
             except TilewrightError as error:
                 silenced.add(name)
                 complaints.append(f"{error.message} (after the search of {layer}; it receives no further ones)")
         return complaints
 
 
-def _tell(plugin: object, layer: str, result: Result) -> None:
-    """Call the hook of an observer plugin."""
-    manager = pluggy.PluginManager(hookspecs.PROJECT)
-    manager.add_hookspecs(hookspecs)
-    manager.register(plugin)
-    manager.hook.tilewright_search_done(layer=layer, result=result)
+class _Observer:
+    """An observer plugin. A child process makes the object at the first call only, so its state lasts."""
+
+    def __init__(self, plugin: object) -> None:
+        self.plugin = plugin
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (cloudpickle.dumps(self.plugin),)
+
+    def tell_search_done(self, layer: str, result: Result) -> None:
+        """Call the hook of the plugin."""
+        manager = pluggy.PluginManager(hookspecs.PROJECT)
+        manager.add_hookspecs(hookspecs)
+        manager.register(self.plugin)
+        manager.hook.tilewright_search_done(layer=layer, result=result)
+
+
+@cache
+def _received(pickled: bytes) -> _Observer:
+    return _Observer(cloudpickle.loads(pickled))
 
 
 def _built(registration: Registration, options: Mapping[str, Any], starts: Sequence[Registration]) -> Any:

@@ -22,6 +22,7 @@ from tilewright.plugin import (
     MapperSpec,
     Registry,
     StrategySpec,
+    hookimpl,
     lazy,
 )
 from tilewright.plugin.adapter import EdgeReader, LayerReader, ReportReader
@@ -30,6 +31,7 @@ from tilewright.plugin.guard.calls import Owner
 from tilewright.plugin.guard.hosted import Hosted, packages_of
 from tilewright.plugin.guard.processes import SECONDS, ask, end_children
 from tilewright.plugin.mapper import Budget, Task
+from tilewright.plugin.result import Result
 from tilewright.testing.checks.groupmapper import tasks
 from tilewright.testing.checks.strategy import explored, task
 from tilewright.testing.corpus import SAMPLES
@@ -211,3 +213,23 @@ def test_a_group_search_is_ended_two_seconds_after_its_deadline(registry: Regist
         OverdueError, match="group mapper 'odd' of tilewright-odd 1.5 failed: search_group took too long and was ended"
     ):
         mapper.search_group(tasks(seconds=0.1)[0])
+
+
+class Watcher:
+    def __init__(self, file: Path) -> None:
+        self.file, self.layers = file, list[str]()
+
+    @hookimpl
+    def tilewright_search_done(self, layer: str) -> None:
+        self.layers.append(layer)
+        self.file.write_text(f"{os.getpid()} {' '.join(self.layers)}")
+
+
+def test_an_observer_that_is_an_object_keeps_its_state(tmp_path: Path) -> None:
+    registry, name, result = Registry(), "tilewright-odd/watcher", Result(None, 1.0, 0, 0, 0, "finished", 0.0, 0.0, 0)
+    registry.manager.register(Watcher(tmp_path / "heard"), name)
+    registry.owners[name] = Owner("plugin", "watcher", "tilewright-odd", "1.5")
+    for layer in ("one", "two"):
+        assert registry.tell_search_done(layer, result, set()) == []
+    process, *layers = (tmp_path / "heard").read_text().split()
+    assert layers == ["one", "two"] and int(process) != os.getpid()
