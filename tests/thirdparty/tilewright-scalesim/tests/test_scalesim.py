@@ -10,7 +10,7 @@ from tilewright_scalesim.configuration import Configuration
 from tilewright_scalesim.topology import Topology
 
 import tilewright as tw
-from tilewright.errors import InputError, NotConformableError
+from tilewright.errors import InputError, Location, NotConformableError
 from tilewright.plugin import HARDWARE_ATTRIBUTES, AdapterSpec, FrontendSpec, InputSet, discover
 from tilewright.testing import Case, parametrize_conformance
 
@@ -101,8 +101,9 @@ def test_a_configuration_comes_back(tmp_path: Path) -> None:
 def test_what_is_wrong_in_a_configuration_is_named(old: str, new: str, words: str, tmp_path: Path) -> None:
     text = (HERE / "scale.cfg").read_text(encoding="utf-8")
     (tmp_path / "bad.cfg").write_text(text.replace(old, new, 1) if old != "16" else text.replace("    16", new, 1))
-    with pytest.raises(InputError, match=f"not a configuration of SCALE-Sim: .*{words}"):
+    with pytest.raises(InputError, match=f"not a configuration of SCALE-Sim: .*{words}") as caught:
         Configuration().parse([tmp_path / "bad.cfg"])
+    assert caught.value.location == Location(str(tmp_path / "bad.cfg")) and "cannot read" not in str(caught.value)
 
 
 def test_attributes_that_it_lacks_are_refused_without_being_named() -> None:

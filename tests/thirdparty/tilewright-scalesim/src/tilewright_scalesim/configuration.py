@@ -36,6 +36,7 @@ class Configuration:
         return Verdict(reasons=tuple(_faults(inputs)))
 
     def render(self, inputs: InputSet) -> dict[str, str]:
+        """Return name -> text of the file; raise NotConformableError with the reasons of `expressible`."""
         verdict = self.expressible(inputs)
         if not verdict or inputs.architecture is None:
             raise NotConformableError("adapter scalesim", verdict.reasons)
@@ -45,12 +46,14 @@ class Configuration:
         """Return the architecture in one file; raise InputError."""
         if len(files) != 1:
             raise InputError(f"{len(files)} files are given; expected one configuration")
+        (file,) = files
         try:
-            if files[0].stat().st_size > MAX_BYTES:
-                raise InputError(f"{files[0]} has more than {MAX_BYTES:,} bytes")
-            return _read(files[0].read_text(encoding="utf-8"), str(files[0]))
+            if file.stat().st_size > MAX_BYTES:
+                raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
+            text = file.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise InputError(f"cannot read {files[0]}: {error}") from None
+            raise InputError(f"cannot read {file}: {error}") from None
+        return _read(text, str(file))
 
 
 def _faults(inputs: InputSet) -> Iterator[Reason]:
@@ -75,6 +78,8 @@ def _read(text: str, source: str) -> InputSet:
     parser = ConfigParser(interpolation=None)
     try:
         parser.read_string(text, source)
+        if not parser.has_section(PRESETS):
+            raise ValueError(f"[{PRESETS}] is missing")
         presets = parser[PRESETS]
         limited = parser.get("run_presets", "InterfaceBandwidth", fallback="CALC").strip().upper() == "USER"
         keys = (*KEYS, "Bandwidth") if limited else KEYS
@@ -108,25 +113,30 @@ def _read(text: str, source: str) -> InputSet:
                 "compute": {"energy_per_operation_pj": 0, "word_bits": 8},
             }
         )
-    except (ParserError, KeyError, ValueError) as error:
+    except (ParserError, ValueError) as error:
         said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error).partition("\n")[0]
         raise InputError(f"not a configuration of SCALE-Sim: {said}", location=Location(source)) from None
     known = {key.lower() for key in (*KEYS, "Bandwidth")}
     ignored = [f"{key} = {value}" for key, value in presets.items() if key not in known]
-    warnings = ["SCALE-Sim has no energies: all are 0", *(f"ignored: {', '.join(ignored)}" for _ in ignored[:1])]
+    warnings = ["SCALE-Sim has no energies: all are 0"]
+    if ignored:
+        warnings.append(f"ignored: {', '.join(ignored)}")
     return InputSet(architecture=architecture, warnings=tuple(warnings))
 
 
 def _text(architecture: Architecture) -> str:
     """Return a configuration with the sizes of an architecture; those that it lacks are 1."""
+    height, width, *_ = [*(cluster.fanout.size for cluster in architecture.clusters[1:]), 1, 1]
     sizes = {memory.name: (memory.capacity_words or 1) // WORDS_PER_KB for memory in architecture.memories}
     rates = {memory.write_bandwidth_words_per_cycle for memory in architecture.memories} - {None}
-    fanouts = [cluster.fanout.size for cluster in architecture.clusters]
-    lines = [
-        *("[general]", f"run_name = {architecture.name}", "", f"[{PRESETS}]"),
-        *(f"{key} = {size}" for key, size in zip(KEYS[:2], [*fanouts[1:], 1, 1], strict=False)),
-        *(f"{name}SramSzkB = {sizes.get(f'{name}SRAM', 1)}" for name in BUFFERS),
-        *(f"Bandwidth = {rate!r}" for rate in list(rates)[:1]),
-        *("", "[run_presets]", f"InterfaceBandwidth = {'USER' if rates else 'CALC'}"),
-    ]
-    return "\n".join(lines) + "\n"
+    presets: dict[str, object] = {"ArrayHeight": height, "ArrayWidth": width}
+    presets |= {f"{name}SramSzkB": sizes.get(f"{name}SRAM", 1) for name in BUFFERS}
+    if rates:
+        presets["Bandwidth"] = rates.pop()
+    sections: dict[str, dict[str, object]] = {
+        "general": {"run_name": architecture.name},
+        PRESETS: presets,
+        "run_presets": {"InterfaceBandwidth": "USER" if "Bandwidth" in presets else "CALC"},
+    }
+    blocks = [[f"[{title}]", *(f"{key} = {value}" for key, value in keys.items())] for title, keys in sections.items()]
+    return "\n\n".join(map("\n".join, blocks)) + "\n"

@@ -28,6 +28,7 @@ class Topology:
     options: TopologyOptions
 
     def recognises(self, source: str) -> bool:
+        """Return whether the source is a CSV file."""
         return source.endswith(".csv")
 
     def load(self, source: str) -> Workload:
@@ -35,9 +36,7 @@ class Topology:
         (_, header), *rows = _rows(source)
         titles = [title.lower() for title in header[1:]]
         product = tuple(titles) == GEMM
-        if not product and not (
-            len(titles) in (7, 8) and all(map(str.__contains__, titles, (*CONVOLUTION, CONVOLUTION[-1])))
-        ):
+        if not product and not _is_convolution(titles):
             raise InputError(
                 f"the columns are {', '.join(header)}",
                 location=Location(source, 1),
@@ -81,6 +80,12 @@ class Topology:
         }
 
 
+def _is_convolution(titles: list[str]) -> bool:
+    """Return whether the columns are those of CONVOLUTION, perhaps with a second stride."""
+    words = (*CONVOLUTION, "stride")
+    return len(titles) in (7, 8) and all(word in title for title, word in zip(titles, words, strict=False))
+
+
 def _tensors(*projections: list[str]) -> list[dict[str, Any]]:
     names = (("Ifmap", "input"), ("Filter", "weight"), ("Ofmap", "output"))
     return [{"name": name, "role": role, "projection": p} for (name, role), p in zip(names, projections, strict=True)]
@@ -90,7 +95,7 @@ def _rows(source: str) -> list[tuple[int, list[str]]]:
     """Return lines that are not empty, with their numbers. SCALE-Sim ends each with a comma."""
     try:
         if Path(source).stat().st_size > MAX_BYTES:
-            raise InputError(f"{source} has more than {MAX_BYTES:,} bytes")
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes")
         with open(source, encoding="utf-8", newline="") as file:
             lines = list(enumerate(csv.reader(file, strict=True), start=1))
     except (OSError, ValueError, csv.Error) as error:
