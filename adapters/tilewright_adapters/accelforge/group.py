@@ -11,6 +11,7 @@ from tilewright.schema.document import Document
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import MAX_DEPTH, Edge, GroupMapping, Part
 from tilewright.schema.problem import Problem
+from tilewright.values import grouped
 from tilewright_adapters.accelforge.hardware import Hardware
 from tilewright_adapters.accelforge.mapping import Walk
 from tilewright_adapters.faults import placed
@@ -73,10 +74,7 @@ class _Tree:
                 shared[cluster] = shared.get(cluster, frozenset()) | tensors
         self.hardware = replace(hardware[0], shared=shared)
         self.axes: dict[str, dict[str, str]] = {}
-        self.users = dict[str, list[str]]()
-        for problem in problems:
-            for name in problem.tensor_names:
-                self.users.setdefault(name, []).append(problem.name)
+        self.users = grouped((name, problem.name) for problem in problems for name in problem.tensor_names)
 
     def note_axes(self, nodes: Sequence[Document], depth: int) -> None:
         """Find the axes of all loops outside of sequences. Raises InputError."""
@@ -137,10 +135,10 @@ class _Tree:
 
     def _common(self, below: Sequence[str], tiles: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
         """Return the variables of these einsums, with the sizes of those that have one."""
-        common: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for name in below:
-            common |= {variable: size for variable, size in tiles[name].items() if variable not in common}
-        return common
+            sizes |= {variable: size for variable, size in tiles[name].items() if variable not in sizes}
+        return sizes
 
     def _step(self, node: Document, below: Sequence[str]) -> None:
         """Note the axis of a loop. Raises InputError if some einsum below does not take part."""

@@ -16,6 +16,7 @@ from typing import Any
 from tilewright.schema.architecture import Architecture, Cluster, Compute, Fanout, Memory
 from tilewright.schema.architecture import Port as MemoryPort
 from tilewright.schema.frozen import FrozenDict
+from tilewright.values import grouped
 from tilewright_adapters.zigzag.allocation import Store
 from tilewright_adapters.zigzag.files import AcceleratorFile, MemoryData, OldPort, Port
 from tilewright_notations.operand_loops import MEMORY_OPERANDS, READS_AND_WRITES, WAYS
@@ -337,10 +338,7 @@ def _ports(data: MemoryData, word_bits: int, reading: Width, writing: Width) -> 
     named = all(isinstance(port, Port) for port in data.ports)  # older files have one energy for all ports
     rows = []
     for name, width in bits.items():
-        moves: dict[str, list[str]] = {}
-        for (which, way), label in at.items():
-            if label == name:
-                moves.setdefault(ROLES[which], []).append(ours[way])
+        moves = grouped((ROLES[which], ours[way]) for (which, way), label in at.items() if label == name)
         if moves:
             row: dict[str, Any] = {"moves": moves, "words_per_cycle": width / word_bits}
             for way, direction in (("read", reading), ("write", writing)) if named else ():

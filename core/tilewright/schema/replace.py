@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tilewright.errors import InputError
 from tilewright.schema.document import Document, FileModel, suggestion, validate
+from tilewright.values import grouped
 
 F = TypeVar("F", bound=FileModel)
 
@@ -27,9 +28,7 @@ def replaced(old: F, changes: MappingOf[str, Any], paths: Iterable[tuple[str, Va
     Raises:
         InputError: a path is unknown or ambiguous, or the result violates the schema.
     """
-    known: dict[str, list[ValuePath]] = {}
-    for path, place in paths:
-        known.setdefault(path, []).append(place)
+    known = grouped(paths)
     data = old.model_dump(mode="json")
     for path, value in changes.items():
         if path not in known:

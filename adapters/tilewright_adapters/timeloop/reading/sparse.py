@@ -22,6 +22,7 @@ from tilewright.schema.sparse import (
     SparseMemory,
     TensorFormat,
 )
+from tilewright.values import grouped
 from tilewright_adapters.timeloop.cursor import Cursor, refuse_unknown
 from tilewright_adapters.timeloop.reading.energies import COMPUTE, Energies, pick
 from tilewright_adapters.timeloop.reading.hierarchy import Component, Hierarchy
@@ -289,9 +290,7 @@ class _Reader:
                 raise given["representation_format"].error(f"formats of {name} are given twice; Timeloop aborts")
             target.formats = self._formats(given["representation_format"])
         if "action_optimization" in given:
-            savings: dict[str, list[Saving]] = {}
-            for kind, saving in self._actions(given["action_optimization"]):
-                savings.setdefault(kind, []).append(saving)
+            savings = grouped(self._actions(given["action_optimization"]))
             for kind in target.actions.keys() & savings.keys():
                 place = given["action_optimization"].document.locate(given["action_optimization"].path)
                 self.sections.warnings.append(f"{place}: actions of {name} replace those given before, as in Timeloop")

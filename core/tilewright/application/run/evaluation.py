@@ -37,7 +37,7 @@ from tilewright.schema.mapped import PluginRecord
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.operands import operand_warnings
 from tilewright.schema.problem import Problem
-from tilewright.values import attributes
+from tilewright.values import attributes, grouped
 
 FAILED = "plugin_failed"
 """Code of the reason if a plugin crashed or could not be built."""
@@ -170,10 +170,11 @@ def explain(
 
 def _uncounted(model: BuiltModel, problem: Problem, architecture: Architecture) -> Iterator[str]:
     """Yield a warning for each part of the inputs that the figures leave out."""
-    parts = dict[tuple[str, str], list[str]]()
-    for stated in model.capabilities.uncounted(problem, architecture):
-        if stated.attribute.warning is not None:
-            parts.setdefault((stated.field, stated.attribute.warning), []).append(stated.part)
+    parts = grouped(
+        ((stated.field, stated.attribute.warning), stated.part)
+        for stated in model.capabilities.uncounted(problem, architecture)
+        if stated.attribute.warning is not None
+    )
     for (field, instead), memories in parts.items():
         yield f"{field} of {', '.join(memories)} are not counted: {instead}"
     if problem.sparse_tensors and not architecture.sparse_parts:

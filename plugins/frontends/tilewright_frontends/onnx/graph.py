@@ -19,6 +19,7 @@ from onnx.shape_inference import infer_shapes
 from tilewright.errors import InputError
 from tilewright.files import read_bytes
 from tilewright.schema.document import suggestion
+from tilewright.values import grouped
 from tilewright_frontends.nests import Shape, Unsupported
 from tilewright_frontends.onnx.node import graphs_of, values_read
 from tilewright_frontends.onnx.shapes import Pass, is_small
@@ -76,11 +77,7 @@ class Graph:
     @cached_property
     def readers(self) -> Mapping[str, Sequence[NodeProto]]:
         """Value -> the operators that read it."""
-        readers: dict[str, list[NodeProto]] = {}
-        for node in self.nodes:
-            for value in node.input:
-                readers.setdefault(value, []).append(node)
-        return readers
+        return grouped((value, node) for node in self.nodes for value in node.input)
 
     def shape(self, value: str) -> Shape:
         """Return the shape of a value.
