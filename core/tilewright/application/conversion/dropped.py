@@ -82,16 +82,15 @@ def _in_parts(kind: str, field: str) -> Simplification:
             return None
         dropped: list[str] = []
 
-        def plain(other: str, part: Any, place: str) -> Any:
-            default = type(part).model_fields[field].default if other == kind else None
-            if other != kind or getattr(part, field) == default:
+        def plain(kind_of_part: str, part: Any, place: str) -> Any:
+            if kind_of_part != kind or getattr(part, field) == (default := type(part).model_fields[field].default):
                 return part
             dropped.append(f"{_shown(getattr(part, field))} {place}")
             return part.model_copy(update={field: default})
 
         architecture = _with_parts(inputs.architecture, plain)
-        message = DroppedField(f"{kind}.{field}", ", ".join(dropped))
-        return (replace(inputs, architecture=architecture), message) if dropped else None
+        what = DroppedField(f"{kind}.{field}", ", ".join(dropped))
+        return (replace(inputs, architecture=architecture), what) if dropped else None
 
     return simplify
 
