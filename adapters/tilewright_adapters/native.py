@@ -66,11 +66,8 @@ def _parts(document: Document, layer: str | None) -> dict[str, object]:
     kind = kind_of(document)
     if kind == "workload":
         layers = validate(Workload, document).layers
-        return {
-            "problem": layers[
-                chosen([problem_layer.name for problem_layer in layers], layer, document.locate(()), "layer")
-            ].problem
-        }
+        index = chosen([member.name for member in layers], layer, document.locate(()), "layer")
+        return {"problem": layers[index].problem}
     if layer is not None:
         raise InputError(f"{document.source} is not a workload, so it has no layer {layer}")
     if kind == "mapped":

@@ -182,14 +182,14 @@ def _narrowest(
     einsums = list[Einsum]()
     for data in validate(WorkloadData, sections["workload"]).einsums if "workload" in sections else ():
         with suppress(InputError, NotConformableError):
-            einsum = _einsum(sections, name_of(data), numbers)
-            einsums += [] if einsum is None else [einsum]
-    if len({min(one.scope.bits.values()) for one in einsums}) < 2:
+            readable = _einsum(sections, name_of(data), numbers)
+            einsums += [] if readable is None else [readable]
+    if len({min(einsum.scope.bits.values()) for einsum in einsums}) < 2:
         return {}
     least = dict[str, int]()
-    for candidate in einsums:
+    for einsum in einsums:
         with suppress(InputError, NotConformableError):
-            machine = read_hardware(nodes, "accelforge", candidate.scope, candidate.problem, common).architecture
+            machine = read_hardware(nodes, "accelforge", einsum.scope, einsum.problem, common).architecture
             words = {memory.name: memory.word_bits for memory in machine.memories}
             words[machine.compute.name] = machine.compute.word_bits
             least |= {name: min(bits, least.get(name, bits)) for name, bits in words.items()}

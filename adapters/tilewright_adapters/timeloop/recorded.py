@@ -245,8 +245,8 @@ class _Comparison:
 
     def _printed(self, level: str, tensor: str) -> MappingOf[str, str]:
         """Return the recorded fields of a tensor in a level."""
-        words = (section.tensors.get(tensor) for section in self.stats.levels.values() if section.title == level)
-        return next((fields for fields in words if fields), {})
+        printed = (section.tensors.get(tensor) for section in self.stats.levels.values() if section.title == level)
+        return next((fields for fields in printed if fields), {})
 
     def _why_counted(self, level: str, tensor: str, figure: str, theirs: TensorCounts, ours: TensorCounts) -> Causes:
         """Return why a count differs."""

@@ -234,9 +234,7 @@ def _other_precisions(layers: Sequence[LayerData], links: Mapping[str, str]) -> 
     Operands of 0 bits, such as the weights of a pooling, do not count.
     """
     bits = [tuple(layer.operand_precision.get(name, 0) for name in ("I", "W", "O", "O_final")) for layer in layers]
-    if all(
-        len({bits_of_one for bits_of_one in of_operand if bits_of_one}) <= 1 for of_operand in zip(*bits, strict=True)
-    ):
+    if all(len(set(of_operand) - {0}) <= 1 for of_operand in zip(*bits, strict=True)):
         return []
     return [*{tuple(_tensor_names(layer, links).values()): layer for layer in layers}.values()]
 
@@ -272,7 +270,7 @@ def _told_apart(
 def _every_dimension(said: LayerMapping) -> dict[str, int]:
     """Return the dimensions that a mapping without a layer names, with the maximum size."""
     named = [
-        text.partition(",")[0].strip().upper() for words in (said.spatial_mapping or {}).values() for text in words
+        text.partition(",")[0].strip().upper() for texts in (said.spatial_mapping or {}).values() for text in texts
     ]
     return dict.fromkeys(named, 2**40)
 

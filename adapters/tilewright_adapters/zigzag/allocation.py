@@ -219,9 +219,9 @@ def _best(store: Store, options: Sequence[Sequence[tuple[int, float, float]]]) -
     """Return the fitting combination with the fewest accesses beyond; on a tie, the last."""
     best, fewest = None, math.inf
     for choice in product(*options):
-        accesses = sum(part[2] for part in choice)
-        if sum(part[1] for part in choice) <= store.bits and accesses <= fewest:
-            best, fewest = [part[0] for part in choice], accesses
+        accesses = sum(option[2] for option in choice)
+        if sum(option[1] for option in choice) <= store.bits and accesses <= fewest:
+            best, fewest = [option[0] for option in choice], accesses
     if best is None:
         raise DoesNotFitError(f"{store.name} is too small for the tiles that all operands must keep there")
     return best

@@ -132,16 +132,16 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
         raise ValueError("loop_dims repeat; ZigZag ignores case")
     relations = dict(_relation(text) for text in data.dimension_relations)
     tensors, order = _equation(data.equation)
-    for index in (label for names in tensors.values() for label in names):
+    for index in (index for indices in tensors.values() for index in indices):
         if index not in sizes and index not in relations:
             known = (*sizes, *relations)
             raise ValueError(
                 f"the equation's {index} is not in loop_dims or dimension_relations{suggestion(index, known)}"
             )
     for left, (first, _, second, _) in relations.items():
-        for letter in (first, second):
-            if letter not in sizes:
-                raise ValueError(f"the relation of {left} adds {letter}, which is not in loop_dims")
+        for index in (first, second):
+            if index not in sizes:
+                raise ValueError(f"the relation of {left} adds {index}, which is not in loop_dims")
     problem = Problem.model_validate(
         {
             "name": name_of(data),
@@ -151,7 +151,7 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
                 {
                     "name": name,
                     "role": ROLES[links[name]],
-                    "projection": [_rank(subscript, relations) for subscript in tensors[name]],
+                    "projection": [_rank(index, relations) for index in tensors[name]],
                 }
                 for name in order
             ],
@@ -161,8 +161,8 @@ def read_layer(data: LayerData, links: Mapping[str, str]) -> Layer:
     bits = {name: data.operand_precision.get(name, 0) for name in OPERANDS}
     stored = {
         name: Stored(
-            dimensions=tuple(label for label in indices if label not in relations),
-            sums=tuple((relations[label], limits[label]) for label in indices if label in relations),
+            dimensions=tuple(index for index in indices if index not in relations),
+            sums=tuple((relations[index], limits[index]) for index in indices if index in relations),
             bits=bits[name],
             final_bits=data.operand_precision.get("O_final", bits["O"]) if name == "O" else bits[name],
         )

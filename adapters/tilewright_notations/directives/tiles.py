@@ -120,13 +120,9 @@ def _fault(layer: DirectiveLayer, level: CompleteLevel, directive: Map) -> str |
     if directive.dimension not in layer.dimensions or directive.size >= level.sizes[directive.dimension]:
         return None
     if layer.type == "GEMM" or directive.dimension not in (*WINDOWS, *WINDOWS.values()):
-        return (
-            None
-            if directive.size == directive.offset
-            else "overlaps"
-            if directive.offset < directive.size
-            else "leaves gaps"
-        )
+        if directive.offset == directive.size:
+            return None
+        return "overlaps" if directive.offset < directive.size else "leaves gaps"
     if directive.dimension not in WINDOWS:
         return "cuts the filter, so that its tiles belong to different outputs"
     window, stride = level.sizes[WINDOWS[directive.dimension]], layer.stride(directive.dimension)

@@ -37,8 +37,8 @@ def group_report(
         peaks: memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
-    joint = {layer: overlapping(limit) for layer, limit in limits.items()}
-    cycles = sum(max(limit.cycles for limit in limits_of_one) for limits_of_one in joint.values())
+    joint = {layer: overlapping(own) for layer, own in limits.items()}
+    cycles = sum(max(limit.cycles for limit in own) for own in joint.values())
     joined = _joined(joint)
     used = Counter[str]()
     for row in rows:

@@ -160,7 +160,8 @@ class Problem(FileModel):
                         " x ".join(map(str, shape)) or "one" for shape in (tensor.density.data.shape, extents)
                     )
                     text = ", ".join(map(str, tensor.projection))
-                    message = f"the data of {tensor.name} are {actual} values; expected {expected}, an axis for each of {text}"
+                    message = f"the data of {tensor.name} are {actual} values; "
+                    message += f"expected {expected}, an axis for each of {text}"
                     raise MisplacedError(message, "tensors", number, "density")
         return self
 

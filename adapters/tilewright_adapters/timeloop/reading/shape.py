@@ -82,8 +82,8 @@ def read_problem(section: Cursor, sections: Sections) -> Problem:
     values = sections.variables()
     given = fields["instance"].fields("instance") if "instance" in fields else fields
     sizes = {
-        name: value.with_value(resolved(value.value, values)) if values and isinstance(value.value, str) else value
-        for name, value in given.items()
+        name: size.with_value(resolved(size.value, values)) if values and isinstance(size.value, str) else size
+        for name, size in given.items()
     }
     coefficients = _coefficients(parts.get("coefficients"))
     _check_instance(sizes, {*dimensions, *coefficients}, sections)

@@ -280,7 +280,7 @@ def _named(adapter: Adapter, paths: Sequence[Path]) -> Iterator[tuple[str, Path]
         names: tuple[str, ...] = () if member is None else (member,)
         if member is None and isinstance(adapter, LayerReader):
             names = adapter.layers(Path(file))
-        for name, asked in [(part, Path(file) / part) for part in names] or [(path.stem, path)]:
+        for name, asked in [(layer, Path(file) / layer) for layer in names] or [(path.stem, path)]:
             numbered = (f"{name}_{number}" for number in range(2, len(taken) + 3))
             free = name if name not in taken else next(candidate for candidate in numbered if candidate not in taken)
             taken.add(free)

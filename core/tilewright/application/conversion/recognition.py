@@ -256,11 +256,11 @@ def _unread(
     if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
         names = ", ".join(sorted(name for complaint in complaints.values() for name in complaint))
         other, likeliest = f"{other}; installed: {names}", []
-    lines = [f"{shortened(path)} (read as {' and '.join(complaints[path])})" for path in likeliest]
-    told = {hint for path in likeliest for hint in hints[path] if hint is not None}
+    lines = [f"{shortened(said)} (read as {' and '.join(complaints[said])})" for said in likeliest]
+    told = {hint for said in likeliest for hint in hints[said] if hint is not None}
     hint = f"{told.pop()}; " if len(told) == 1 and len(likeliest) == 1 else ""
     if len(lines) == 1 and not failed:
         return InputError(lines[0], hint=f"{hint}for another notation, {other}")
-    lines += [f"{', '.join(complaints[path])}: {shortened(path)}" for path in failed]
+    lines += [f"{', '.join(complaints[said])}: {shortened(said)}" for said in failed]
     listed = "".join(f"\n  {line}" for line in lines)
     return InputError(f"{named}: no installed adapter can read this{listed}", hint=other)

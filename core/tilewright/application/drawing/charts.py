@@ -52,13 +52,10 @@ def bars(
         figure, axes = blank(6.0, 0.22 * len(rows) * (1 if stacked else max(1.0, 0.6 * len(series))) + 0.3)
         handles = []
         for number, name in enumerate(series):
-            lefts = [
-                math.fsum(part or 0.0 for part in values_of_one[:number]) if stacked else 0.0
-                for values_of_one in values
-            ]
+            lefts = [math.fsum(length or 0.0 for length in bars[:number]) if stacked else 0.0 for bars in values]
             places = [row if stacked else row - 0.4 + bar * (number + 0.5) for row in range(len(rows))]
             colour, hatch = COLOURS[number % len(COLOURS)], "//" if number >= len(COLOURS) else None
-            lengths = [values_of_one[number] or 0.0 for values_of_one in values]
+            lengths = [bars[number] or 0.0 for bars in values]
             drawn = axes.barh(places, lengths, bar, lefts, color=colour, hatch=hatch)
             handles.append(Patch(facecolor=colour, hatch=hatch, label=printable(name)))
             for row, (patch, value) in enumerate(zip(drawn, lengths, strict=True)):

@@ -118,7 +118,7 @@ def _for_operations(space: MapSpace, relaxation: Relaxation, number: int, entry:
     always, free = space.keeps
     if (always | free)[entry + 1 :, number].any():
         return 0.0
-    fanouts = [space.architecture.cluster(outer.target).fanout.size for outer in space.skeleton.entries[entry:]]
+    fanouts = [space.architecture.cluster(inner.target).fanout.size for inner in space.skeleton.entries[entry:]]
     if relaxation.neighbours and math.prod(fanouts) > 1:
         return 0.0
     shared = relaxation.shared[entry:, number]

@@ -194,11 +194,7 @@ def exchanged(workload: Workload) -> list[frozenset[str]]:
 
 def _whole(workload: Workload, layer: Layer, operand: str, maker: str) -> bool:
     """Return whether one layer makes all words of an operand, apart from padding, alone or with other makers."""
-    read = next(
-        maker_read
-        for name, t, maker_read in workload.edges
-        if (name, t, maker_read.maker) == (layer.name, operand, maker)
-    )
+    read = next(access for name, t, access in workload.edges if (name, t, access.maker) == (layer.name, operand, maker))
     if read.cut is not None:
         return False
     ranks = layer.problem.tensor(operand).projection

@@ -386,8 +386,8 @@ def _incoming(part: dict[str, Any], sizes: dict[str, dict[str, Any]], axes: dict
 
 def _largest(sizes: Iterable[Any]) -> Any:
     """Return the largest size; the first one if some are no numbers."""
-    numbers = list(sizes)
-    return max(numbers) if numbers and all(isinstance(size, int) for size in numbers) else next(iter(numbers), None)
+    listed = list(sizes)
+    return max(listed) if listed and all(isinstance(size, int) for size in listed) else next(iter(listed), None)
 
 
 def _inside(

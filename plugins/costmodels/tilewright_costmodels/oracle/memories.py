@@ -159,7 +159,7 @@ def _steps(uses: Uses, entry: int | None) -> Iterator[tuple[int, Tiles]]:
     """Yield (index of the step, words that each instance touches in it), in order of time. `entry` None: compute."""
     time_steps = np.concatenate([trace.time_steps if entry is None else trace.steps(entry) for trace, _ in uses])
     indices = np.concatenate([trace.unit_indices if entry is None else trace.instances(entry) for trace, _ in uses])
-    words = np.concatenate([words_of for _, words_of in uses])
+    words = np.concatenate([touched for _, touched in uses])
     order = np.argsort(time_steps, kind="stable")
     now, tiles = -1, Tiles()
     for time_step, index, word in zip(

@@ -81,10 +81,10 @@ class MeshedEvaluator(ScalarEvaluator):
             return refused.model_copy(update={"reasons": reasons})
         loads = mesh_loads(self.problem, self.architecture, mapping, report.networks)
         meshes = [
-            MeshReport(name=name.name, tensors=name.tensors, loads=FrozenDict(dict(load.most_common())))
-            for name, load in loads.items()
+            MeshReport(name=mesh.name, tensors=mesh.tensors, loads=FrozenDict(dict(load.most_common())))
+            for mesh, load in loads.items()
         ]
-        limits = [limit for name, load in loads.items() for limit in _limits(name, load)]
+        limits = [limit for mesh, load in loads.items() for limit in _limits(mesh, load)]
         return slowed(self.architecture, report, limits).model_copy(update={"meshes": tuple(meshes)})
 
 

@@ -84,8 +84,8 @@ def _evaluate(request: dict[str, Any], purpose: str) -> Any:
 
     def levels(what: str) -> dict[Any, list[list[tuple[Any, int]]]]:
         return {
-            LayerOperand(operand): [[(LayerDim(name), trips) for name, trips in loops] for loops in levels_of]
-            for operand, levels_of in request[what].items()
+            LayerOperand(operand): [[(LayerDim(name), trips) for name, trips in loops] for loops in memories]
+            for operand, memories in request[what].items()
         }
 
     data, accelerator = request[purpose]

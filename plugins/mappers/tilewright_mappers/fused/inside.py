@@ -37,7 +37,7 @@ def has_one_unit(architecture: Architecture) -> bool:
 def uncovered(architecture: Architecture, problems: Sequence[Problem]) -> Iterator[Reason]:
     """Yield the reasons why the architecture's array is not searched; none if there is no array."""
     memories = architecture.memories
-    own = [architecture.cluster_index[architecture.cluster_of(outside.name).name] for outside in memories]
+    own = [architecture.cluster_index[architecture.cluster_of(memory.name).name] for memory in memories]
     instances = [architecture.instances[at] for at in own]
     if len(own) not in (2, 3) or len(set(own)) < len(own) or instances[1] != 1:
         text = "the architecture has other parts; expected two memories, and one compute unit or an array of them"
@@ -343,7 +343,7 @@ class Inside:
     ) -> Iterable[int]:
         """Return the numbers of the choices that no other one beats in what the objective depends on."""
         memories = self.architecture.memories[:2]
-        if not objective.cycle_power and not any(holder.leakage_pj_per_cycle for holder in memories):
+        if not objective.cycle_power and not any(memory.leakage_pj_per_cycle for memory in memories):
             return [int(np.argmin(energies))]
         columns = [cycles.astype(np.float64)]
         if objective.energy_power:

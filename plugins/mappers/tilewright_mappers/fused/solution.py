@@ -148,13 +148,13 @@ def in_sequence(one: Solution, other: Solution) -> Solution:
 Figures = TypeVar("Figures", Solution, Row)
 
 
-def thinned(objective: Objective, check: Callable[[], None], figures: list[Figures]) -> list[Figures]:
+def thinned(objective: Objective, check: Callable[[], None], solutions: list[Figures]) -> list[Figures]:
     """Return the solutions that no other one beats in all figures. `check` looks at the clock."""
-    if len(figures) < 2:
-        return figures
+    if len(solutions) < 2:
+        return solutions
     a, b = map(bool, objective.powers)
     rows = sorted(
-        ((solution.energy_pj * a, solution.cycles * b, solution.slices, at) for at, solution in enumerate(figures))
+        (solution.energy_pj * a, solution.cycles * b, solution.slices, at) for at, solution in enumerate(solutions)
     )
     kept: list[Figures] = []
     front: list[tuple[float, int]] = []
@@ -163,5 +163,5 @@ def thinned(objective: Objective, check: Callable[[], None], figures: list[Figur
         if not any(other[0] <= cycles and other[1] <= slices for other in front):
             front = [other for other in front if not (cycles <= other[0] and slices <= other[1])]
             front.append((cycles, slices))
-            kept.append(figures[at])
+            kept.append(solutions[at])
     return kept

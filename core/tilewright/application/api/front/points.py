@@ -85,9 +85,7 @@ def front_of(distinct: DistinctProblem, least: Least, most: int) -> Front:
         search.tighten(point.energy_pj)
     points = [point for number, point in enumerate(search.points) if search.failed or search.is_tight(number)]
     if len(points) > most:  # intermediate points found while tightening
-        points = [
-            point for point in points if any(_same(point.energy_pj, point_wanted.energy_pj) for point_wanted in wanted)
-        ]
+        points = [point for point in points if any(_same(point.energy_pj, other.energy_pj) for other in wanted)]
     whole = not search.failed and not search.gaps() and len(points) == len(search.points)
     if not points:  # the searches under a limit found nothing
         points = [FrontPoint(fastest, fastest.energy_pj, fastest.cycles, float(fastest.cycles), None)]
