@@ -1,4 +1,4 @@
-"""One architecture for each attribute that memories and compute units declare: it states that one, and nothing else."""
+"""One architecture for each attribute of hardware: it states that one, and nothing else."""
 
 from typing import Any
 
@@ -77,7 +77,7 @@ entries:
 
 
 def stating(field: str, base: Architecture = PLAIN) -> Architecture:
-    """Return the architecture whose memory C, or whose compute unit, states the attribute.
+    """Return the architecture whose memory C, compute unit or network states the attribute.
 
     The bandwidth of reads is that of memory A, and the bits of words are those of all, as some notations have no others.
     """

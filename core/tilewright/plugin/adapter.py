@@ -33,8 +33,8 @@ class InputSet:
     `warnings` lists everything that was lost while reading. `directives` are a whole program in the
     tool's notation, for models that accept it unchanged. `group` is a group mapping with its layers
     and its architecture, instead of problem, architecture and mapping. `origin` is the place of the
-    problem in the files, and `objective` the metric that the tool's own search would minimise: the name of an
-    `Objective`, or the tool's word for another one. Equality ignores both.
+    problem in the files. `objective` is the metric that the tool's own search would minimise.
+    It is the name of an `Objective`, or the tool's word for another one. Equality ignores both.
     """
 
     problem: Problem | None = None

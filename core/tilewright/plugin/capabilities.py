@@ -129,7 +129,7 @@ class Capabilities(Model):
     def judge_hardware(self, problem: Problem, architecture: Architecture) -> Verdict:
         """Return a reason for every part of the hardware that only some cost models count.
 
-        These are attributes that a part states and whose capability is missing, and sparse hardware.
+        A reason names a stated attribute whose capability is missing, or all sparse parts.
         """
         reasons = [
             stated.against(f"{stated.field} is not counted")

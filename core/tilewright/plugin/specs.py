@@ -85,9 +85,9 @@ class PluginSpec(Generic[T_co]):
         programs: Option -> default program on the PATH, which the option replaces.
         default_for: Tasks for which it is used if the user names no plugin of its kind. `search`: the mapper and the
             cost model of `map`, `compare` and `explore`. `fallback`: the mapper of layers where the default one can
-            prove nothing. `fusion`: the group mapper of `map GROUP --fuse`. `programs`: the cost model of programs in another notation. `reports`: the adapter of
-            `diff_stats`. `exploration`: the strategy of `explore`. `calibration`: the cost model of `calibrate`.
-            Built-in plugins come before others.
+            prove nothing. `fusion`: the group mapper of `map GROUP --fuse`. `programs`: the cost model of programs in
+            another notation. `reports`: the adapter of `diff_stats`. `exploration`: the strategy of `explore`.
+            `calibration`: the cost model of `calibrate`. Built-in plugins come before others.
     """
 
     kind: ClassVar[str] = "plugin"

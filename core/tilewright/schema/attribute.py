@@ -1,7 +1,7 @@
 """Attributes of hardware beyond size, energies and contents. The schema declares each of them once, at its field.
 
 The field's default is neutral: a part with it states nothing, so notations do not write it, and every cost model takes it.
-From the declarations follow what cost models and notations refuse, and what a lossy conversion drops:
+From the declarations follow what cost models and notations refuse, and what a lossy conversion drops.
 
     leakage_pj_per_cycle: Annotated[Energy, Attribute("leakage", "it leaks")] = 0.0
     zigzag, whose table has no leakage_pj_per_cycle  ->  [leakage] Buffer: it leaks; ZigZag has no leakage
@@ -28,11 +28,11 @@ class Attribute:
 
     Attributes:
         code: Code of the reasons against it.
-        states: What a part with another value than the neutral one has, or does; `{value}` is the value, `{field}` the field.
+        states: Statement of a part whose value is not neutral, such as "it leaks". `{value}` is the value, `{field}` the field.
         unit: Unit of its values; those in words are multiples of a memory's word.
-        loss: Lossy conversions drop attributes with the smallest loss first; None: they drop it never.
+        loss: Lossy conversions drop attributes with the smallest loss first; None: they never drop it.
         capability: Field of `Capabilities` that a cost model needs to count it; None: all take it.
-        warning: What a cost model without the capability does, which takes it with a warning; None: it refuses it.
+        warning: What a cost model without the capability counts instead, with this warning; None: it refuses the part.
         concerns: (part, problem or None) -> whether a value other than the neutral one can have an effect.
     """
 
@@ -47,7 +47,9 @@ class Attribute:
 
 def _has_odd_widths(memory: Any, problem: Problem | None) -> bool:
     """Return whether the memory may hold a value that is not one word wide."""
-    return problem is None or any(memory.may_hold(item) and memory.words_of(item) != 1 for item in problem.tensors)
+    return problem is None or any(
+        memory.may_hold(tensor) and memory.words_of(tensor) != 1 for tensor in problem.tensors
+    )
 
 
 WIDTHS = Attribute(
@@ -94,7 +96,7 @@ class Stated(NamedTuple):
     attribute: Attribute
 
     def against(self, instead: str) -> Reason:
-        """Return a reason against the attribute: what the part states, and what there is instead."""
+        """Return a reason against the attribute. `instead`: what the tool or the cost model has instead."""
         said = self.attribute.states.format(value=self.value, field=self.field)
         return Reason(code=self.attribute.code, where=self.part, message=f"{said}; {instead}")
 

@@ -43,7 +43,7 @@ class Objective:
 
     @classmethod
     def named(cls, name: str | Objective) -> Objective:
-        """Return the objective of that name; an objective is returned as it is.
+        """Return the objective of that name; an objective is returned unchanged.
 
         Raises:
             InputError: There is none.

@@ -179,8 +179,8 @@ class _Maker:
     ) -> tuple[str, ...]:
         """Add a latent attention.
 
-        Without a cache, keys and values are computed from the latent vectors. With one, the cached vectors are used as they
-        are. Queries are multiplied with the matrix of the keys instead, and the result with that of the values.
+        Without a cache, keys and values are computed from the latent vectors. With one, the cached vectors are used
+        unchanged. Queries are multiplied with the matrix of the keys instead, and the result with that of the values.
         All reads are unknown.
         """
         count, heads, depth = block.count, block.heads, block.head + latent.position

@@ -446,7 +446,7 @@ def _leave_axes(
     axes: Mapping[str, str],
     notes: Notes,
 ) -> None:
-    """Leave out what no rule for one fanout can say: along which of the axes a dimension lies."""
+    """Leave out what no rule for one fanout can express: along which of the axes a dimension lies."""
     assert loops.where is not None  # it is set with the first rule
     shared = [name for name in dims if all(name in side for side in sides.values())]
     lower = {name: loops.trips[name] for name in shared if name in loops.trips and loops.trips[name].min > 1}
@@ -467,7 +467,7 @@ def _leave_axes(
 def _in_use(
     rule: ParsedDirective, spatial: list[SpatialRule], tree: Nodes, architecture: Architecture, notes: Notes
 ) -> list[SpatialRule]:
-    """Return the rules with the least fraction of all units in use, where rules for single fanouts can say so.
+    """Return the rules with the least fraction of all units in use, where rules for single fanouts can express it.
 
     Raises:
         InputError: the constraint is not at the innermost level, or no mapping satisfies it.

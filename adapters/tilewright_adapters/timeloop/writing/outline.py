@@ -100,7 +100,12 @@ class Outline:
 
 
 def outline(inputs: InputSet, table: NotationTable) -> Outline:
-    """Return the outline of the inputs; it must not be used if it has `reasons`. `table`: attributes that the files express."""
+    """Return the outline of the inputs; it must not be used if it has `reasons`.
+
+    Args:
+        inputs: the input set.
+        table: attributes that the files express.
+    """
     result = Outline(problem=inputs.problem)
     if inputs.directives is not None:
         result.refuse("directives", "", "Timeloop's files cannot express data-centric directives")

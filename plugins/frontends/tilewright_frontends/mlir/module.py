@@ -257,7 +257,7 @@ class _Reader:
         if operation.name in loops.COUNTED:
             operands = operands[len(loops.bounds(operation)) :]
             arguments = arguments[len(arguments) - len(operands) :]
-        again = inner.times > call.times  # the body may get, and pass on, what another iteration made
+        again = inner.times > call.times  # the body may get what another iteration made, and forward it
 
         def carried(views: Sequence[View]) -> tuple[View, ...]:
             return passed(view.without(REPEATED) for view in views) if again else tuple(views)
