@@ -33,4 +33,4 @@ V3 = NotationTable(
         "widths": "in Timeloop each value is a word",
     },
 )
-V4 = replace(V3, written=[name for name in V3.written if name not in HOPS])
+V4 = replace(V3, title="Timeloop v4's files", written=[name for name in V3.written if name not in HOPS])

@@ -263,6 +263,8 @@ def test_wires_with_energies_are_for_v3() -> None:
     with_hops = edited(architecture=_with(SAMPLE.architecture, "clusters.1.fanout.network.energy_per_hop_pj", 1.0))
     assert holds(TimeloopAdapter("v3"), with_hops)
     assert codes(with_hops, "v4") == {"network"}
+    (reason,) = TimeloopAdapter("v4").expressible(with_hops).reasons
+    assert reason.message == "its network has energy_per_hop_pj: 1.0; Timeloop v4's files cannot express it"
 
 
 def test_parts_that_are_missing_or_of_another_kind() -> None:
