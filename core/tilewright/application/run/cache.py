@@ -120,7 +120,7 @@ class ResultCache:
     def keep(self, key: str, result: Result) -> None:
         """Store the result of a complete search that found a mapping.
 
-        A damaged file is replaced by a new one, and an SQLite file of another program is left as it is.
+        A damaged file is replaced by a new one. An SQLite file of another program stays unchanged.
 
         Raises:
             OutputError: The folder cannot be written to, or the result cannot be stored.

@@ -84,7 +84,7 @@ class BoundMapping(Mapping):
         return self._architecture
 
     def levels(self) -> tuple[Level, ...]:
-        """Return the loops beside the memories of the architecture, and the tiles that each keeps."""
+        """Return the loops next to the memories of the architecture, and the tiles that each keeps."""
         return levels_of(self, self.problem, self.architecture)
 
     def titled(self) -> str:

@@ -243,7 +243,7 @@ class Certificate(Printed, FileModel, Generic[Claim]):
         return head | {"schema_version": 2, "kind": "certificate", "claim": claim}
 
     def part_digests(self) -> FrozenDict[str, str]:
-        """Return the digests of the parts as they are."""
+        """Return the digests of the present parts."""
         parts = {"versions": dict(self.versions)} | self.claim.parts()
         return FrozenDict({name: of_data(part) for name, part in parts.items()})
 

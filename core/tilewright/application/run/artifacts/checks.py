@@ -301,7 +301,7 @@ def _gap_check(value: float, bound: float, told: float) -> Check:
 
 
 def value_message(what: str, now: float | None, told: float | None) -> str:
-    """Return a figure as it is now, and the recorded one if that differs."""
+    """Return the present figure, and the recorded one if that differs."""
 
     def text(value: float | None) -> str:
         return "nothing" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.10g}"
