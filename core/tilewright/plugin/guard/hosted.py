@@ -71,7 +71,8 @@ def _asked(plugin: Hosted, name: str, *arguments: object, **named: object) -> An
     """Call a method of a hosted plugin."""
     if name in LIVE:
         return hosted(plugin.owner, name, _called, plugin.recipe, name, arguments, named)
-    deadline = getattr(arguments[0], "seconds", None) if name == "search_group" else None
+    (task, *_) = (*arguments, *named.values(), None)
+    deadline = getattr(task, "seconds", None) if name == "search_group" else None
     seconds = None if deadline is None else deadline + GRACE
     return ask(plugin.owner, name, _called, plugin.recipe, name, arguments, named, seconds=seconds)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -59,10 +60,10 @@ class Guarded:
             if callable(getattr(plugin, name, None)):
                 setattr(self, name, partial(self._ask, name, fault_of))
 
-    def _ask(self, name: str, fault_of: Callable[..., str | None], *arguments: Any) -> Any:
-        return checked(
-            self.owner, name, lambda: getattr(self.plugin, name)(*arguments), lambda told: fault_of(told, *arguments)
-        )
+    def _ask(self, name: str, fault_of: Callable[..., str | None], /, *arguments: Any, **named: Any) -> Any:
+        method = getattr(self.plugin, name)
+        given = inspect.signature(method).bind(*arguments, **named).args if named else arguments
+        return checked(self.owner, name, lambda: method(*given), lambda told: fault_of(told, *given))
 
 
 def guarded(kind: type[PluginSpec[Any]], plugin: Any, owner: Owner) -> Any:

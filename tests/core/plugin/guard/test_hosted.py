@@ -127,7 +127,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
 def test_an_object_stays_in_its_child_and_is_made_again_after_its_death(registry: Registry) -> None:
     frontend = registry.make(FrontendSpec, "odd")
     assert frontend.recognises("odd:") and not frontend.recognises("even:")
-    names = [frontend.load("odd:").layers[0].problem.name for _ in range(2)]
+    names = [workload.layers[0].problem.name for workload in (frontend.load("odd:"), frontend.load(source="odd:"))]
     process = int(names[0].rpartition("_")[2])
     assert names == [f"call_1_of_{process}", f"call_2_of_{process}"] and process != os.getpid()
     os.kill(process, signal.SIGKILL)
@@ -207,12 +207,13 @@ def test_a_call_that_hangs_is_named_and_the_next_one_works(registry: Registry, m
     assert len({first.energy_pj, again.energy_pj, os.getpid()}) == 3
 
 
-def test_a_group_search_is_ended_two_seconds_after_its_deadline(registry: Registry) -> None:
-    mapper = registry.make(GroupMapperSpec, "odd")
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_group_search_is_ended_two_seconds_after_its_deadline(registry: Registry, by_name: bool) -> None:
+    mapper, hasty = registry.make(GroupMapperSpec, "odd"), tasks(seconds=0.1)[0]
     with pytest.raises(
         OverdueError, match="group mapper 'odd' of tilewright-odd 1.5 failed: search_group took too long and was ended"
     ):
-        mapper.search_group(tasks(seconds=0.1)[0])
+        mapper.search_group(task=hasty) if by_name else mapper.search_group(hasty)
 
 
 class Watcher:
