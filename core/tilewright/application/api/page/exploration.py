@@ -60,7 +60,7 @@ def _totals(report: ExplorationReport) -> Iterator[tuple[str, str]]:
 
 def points_table(report: ExplorationReport) -> dict[str, Any] | None:
     """Return the table of all points with figures, the best first, connected to the marks of the chart; None without any."""
-    rows = [each for each in report.rows() if each["energy_pj"] is not None]
+    rows = [row for row in report.rows() if row["energy_pj"] is not None]
     marks, counts = {}, Counter[str]()
     for row in rows:  # the order in which the chart draws them
         group = "chosen" if row["on_front"] else "others"
@@ -83,7 +83,7 @@ def _energies(report: ExplorationReport) -> Drawing:
     values = [[found.places.get(place, 0.0) * layer.count for place in places] for layer, found in layers]
     step, unit = common_unit([math.fsum(value) for value in values], "pJ")
     names = [f"{layer.name} x{layer.count}" if layer.count > 1 else layer.name for layer, _ in layers]
-    return bars("energy of the best point", names, places, [[each / step for each in row] for row in values], unit)
+    return bars("energy of the best point", names, places, [[value / step for value in row] for row in values], unit)
 
 
 def _baseline(report: ExplorationReport) -> ExploredPoint:

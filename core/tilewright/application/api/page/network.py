@@ -52,16 +52,16 @@ def two_networks_page(runs: Sequence[tuple[Path, Mapping[str, Any]]]) -> str:
     """Return the page that compares two mapped networks."""
     (first, one), (second, other) = runs
     names = [f"A: {first.name}", f"B: {second.name}"]
-    found = [dict(_totals(each)) for _, each in runs]
+    totals = [dict(_totals(data)) for _, data in runs]
     whole = Table("figure", names[0], names[1], numbers("B / A", decimals=3), title="totals")
     ratios = {
         figure.column.name: _ratio(figure.value(one["totals"]), figure.value(other["totals"]))
         for view in ("page, totals", "page, more totals")
         for figure in COSTS.view(view).values()
     }
-    for name in dict.fromkeys([*found[0], *found[1]]):
-        whole.add_row(name, found[0].get(name, "-"), found[1].get(name, "-"), ratios.get(name))
-    settings = [dict(facts(_provenance(each, folder))) for folder, each in runs]
+    for name in dict.fromkeys([*totals[0], *totals[1]]):
+        whole.add_row(name, *(figures.get(name, "-") for figures in totals), ratios.get(name))
+    settings = [dict(facts(_provenance(data, folder))) for folder, data in runs]
     differing = Table("setting", *(Column(name, wrapped=True) for name in names))
     for name in dict.fromkeys([*settings[0], *settings[1]]):
         texts = [setting.get(name, "-") for setting in settings]
@@ -86,15 +86,15 @@ def _title(data: Mapping[str, Any]) -> str:
 
 def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the total figures with their units."""
-    found, layers = data["totals"], data["layers"]
+    totals, layers = data["totals"], data["layers"]
     listed = data.get("content") == "layers"
     if listed:
         yield "content", "list of layers, no total"
-    yield from _told("page, totals", found, listed)
-    seconds = seconds_of(found["cycles"], found["clock_ghz"])
+    yield from _told("page, totals", totals, listed)
+    seconds = seconds_of(totals["cycles"], totals["clock_ghz"])
     if seconds:
-        yield f"time at {found['clock_ghz']:g} GHz", quantity(1e12 * seconds, "ps")
-    yield from _told("page, more totals", found, listed)
+        yield f"time at {totals['clock_ghz']:g} GHz", quantity(1e12 * seconds, "ps")
+    yield from _told("page, more totals", totals, listed)
     yield "distinct layers", f"{len(layers):,}"
     proved = sum(proof(layer["search"]["gap"]) == "yes" for layer in layers)
     yield "proved optimal", f"{proved:,} of {len(layers):,} layers"
@@ -105,11 +105,11 @@ def _totals(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "operators not mapped", f"{len(data['unmapped']):,}"
 
 
-def _told(view: str, found: Mapping[str, Any], listed: bool) -> Iterator[tuple[str, str]]:
+def _told(view: str, totals: Mapping[str, Any], listed: bool) -> Iterator[tuple[str, str]]:
     """Yield figures with their units. Lists of layers have no totals."""
     for figure in COSTS.view(view).values():
-        if figure.value(found) is not None or not (listed or figure.is_optional):
-            yield figure.column.name, figure.text(found)
+        if figure.value(totals) is not None or not (listed or figure.is_optional):
+            yield figure.column.name, figure.text(totals)
 
 
 def _layer_table(data: Mapping[str, Any]) -> Table:
@@ -143,8 +143,8 @@ def _is_wider(layer: Layer) -> bool:
 
 def _origin(layer: Layer) -> str:
     """Return the place of the layer in the network's file."""
-    found = layer.get("origins", {}).get(layer["name"])
-    return str(Origin.model_validate(found)) if found else "-"
+    origin = layer.get("origins", {}).get(layer["name"])
+    return str(Origin.model_validate(origin)) if origin else "-"
 
 
 def _shape(layer: Layer) -> str:
@@ -157,22 +157,22 @@ def _limit(layer: Layer) -> str:
 
 def _unmapped(data: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the unmapped operators by kind and reason; None if there are none."""
-    found = Counter((each["operator"], each["reason"]) for each in data["unmapped"])
+    counts = Counter((unmapped["operator"], unmapped["reason"]) for unmapped in data["unmapped"])
     work = Counter[tuple[str, str]]()
-    for each in data["unmapped"]:
-        work[each["operator"], each["reason"]] += each["operations"] or 0
+    for unmapped in data["unmapped"]:
+        work[unmapped["operator"], unmapped["reason"]] += unmapped["operations"] or 0
     made = Table("operator", numbers("count"), numbers("scalar operations"), "reason")
-    for (operator, reason), count in sorted(found.items(), key=lambda each: (-work[each[0]], -each[1])):
+    for (operator, reason), count in sorted(counts.items(), key=lambda item: (-work[item[0]], -item[1])):
         made.add_row(operator, count, work[operator, reason], reason)
-    return table(made, "unmapped") if found else None
+    return table(made, "unmapped") if counts else None
 
 
 def _figures(data: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the table of the mapper's figures; None if it reports none."""
-    found = {layer["name"]: layer["search"]["figures"] for layer in data["layers"]}
-    names = list(dict.fromkeys(name for figures in found.values() for name in figures))
+    by_layer = {layer["name"]: layer["search"]["figures"] for layer in data["layers"]}
+    names = list(dict.fromkeys(name for figures in by_layer.values() for name in figures))
     made = Table("layer", *(numbers(name) for name in names))
-    for layer, figures in found.items():
+    for layer, figures in by_layer.items():
         made.add_row(layer, *(figures.get(name) for name in names))
     return table(made, "figures") if names else None
 
@@ -187,7 +187,7 @@ def _mapping(layer: Layer, link: str, is_open: bool) -> dict[str, Any]:
 
 def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, object]]:
     """Yield the settings of the run, with plugins and options as the first mapping file records them."""
-    name = next((each["best"]["mapping_file"] for each in data["layers"] if each["best"]["mapping_file"]), None)
+    name = next((layer["best"]["mapping_file"] for layer in data["layers"] if layer["best"]["mapping_file"]), None)
     file = folder / Path(name or "").name
     written = read_mapping(file) if name and file.is_file() else None
     recorded: dict[str, object] = {}
@@ -201,10 +201,10 @@ def _provenance(data: Mapping[str, Any], folder: Path) -> Iterator[tuple[str, ob
 def _both(runs: Sequence[tuple[Path, Mapping[str, Any]]], names: Sequence[str], figure: Figure) -> Drawing:
     """Return bars of one figure, a pair for each layer, of all its executions."""
     layers, column = _together(runs[0][1], runs[1][1]), figure.column
-    values = [[_times(each, figure.key) for each in pair] for _, *pair in layers]
-    known = [each for pair in values for each in pair if each is not None]
+    values = [[_times(layer, figure.key) for layer in pair] for _, *pair in layers]
+    known = [value for pair in values for value in pair if value is not None]
     step, unit = common_unit(known, column.unit or column.name)
-    scaled = [[None if each is None else each / step for each in pair] for pair in values]
+    scaled = [[None if value is None else value / step for value in pair] for pair in values]
     return bars(f"{column.name} by layer", [name for name, *_ in layers], names, scaled, unit, stacked=False)
 
 

@@ -50,12 +50,12 @@ def table(data: Table, name: str, links: Sequence[str] = (), marks: Sequence[str
         marks: Mark of each row in a chart: its group and its index there.
     """
     units, rows = data.written()
-    heads = [
-        f"{column.name}, {unit}" if unit else column.name for column, unit in zip(data.columns, units, strict=True)
-    ]
     return {
         "name": name,
-        "columns": [{"name": head, "right": column.right} for head, column in zip(heads, data.columns, strict=True)],
+        "columns": [
+            {"name": f"{column.name}, {unit}" if unit else column.name, "right": column.right}
+            for column, unit in zip(data.columns, units, strict=True)
+        ],
         "rows": [
             {"cells": cells, "link": link, "mark": mark}
             for cells, link, mark in zip(rows, links or [""] * len(rows), marks or [""] * len(rows), strict=True)

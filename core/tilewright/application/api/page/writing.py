@@ -38,7 +38,7 @@ def page(
         InputError, UnknownNameError: The source has nothing to show.
         OutputError: The page cannot be written.
     """
-    paths = [Path(each) for each in ([source] if isinstance(source, str | os.PathLike) else source)]
+    paths = [Path(folder) for folder in ([source] if isinstance(source, str | os.PathLike) else source)]
     if not 1 <= len(paths) <= 2:
         raise InputError(f"a page shows one or two runs, not {len(paths)}", hint="give one folder or two")
     if exploration is not None and (len(paths) == 2 or paths[0].is_dir()):
