@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,13 @@ class ExplorationReport(Tabular):
             f"<ExplorationReport of {self.record.workload} on {self.record.space['name']}: {len(self.points)} points>"
         )
 
-    @property
+    @cached_property
     def found(self) -> tuple[ExploredPoint, ...]:
         """Points where every layer has a mapping, the best first."""
         good = [point for point in self.points if math.isfinite(point.energy_pj)]
         return tuple(sorted(good, key=lambda point: point.of(self.record.objective)))
 
-    @property
+    @cached_property
     def front(self) -> tuple[ExploredPoint, ...]:
         """Pareto-optimal points in energy, cycles and area (if known)."""
         return front(self.found)
