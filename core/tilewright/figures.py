@@ -18,8 +18,8 @@ class Figure:
     Attributes:
         key: Name in JSON, CSV and data frames.
         column: Name, unit and format in tables.
-        of: Returns the value from a subject. Default: its attribute of that name, None if it has none.
-        factor: Unit of the value in that of the column, such as 1e-6 for mm2 from um2.
+        of: Returns the value from a subject. Default: the attribute `key`, or None if the subject lacks it.
+        factor: Factor from the unit of the value to that of the column, such as 1e-6 from um2 to mm2.
         digits: Significant digits in a line of text. Default: as many as `quantity` writes.
         has_total: Whether sums over layers have it, too.
         is_optional: Whether totals and texts leave it out where it is unknown.

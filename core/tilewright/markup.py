@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def rendered(package: str, template: str, **contents: Any) -> str:
     """Return a template from the folder `templates` of a package, filled with contents.
 
-    Control characters in texts are escaped, too. Only what a template marks as `safe` is inserted as it is.
+    Control characters in texts are escaped, too. Only contents that a template marks as `safe` are inserted unescaped.
     """
     return _environment(package).get_template(template).render(contents)
 

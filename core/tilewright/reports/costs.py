@@ -1,7 +1,7 @@
 """Figures of what costs energy and cycles: mappings, networks, and points of a space.
 
 A new figure is one entry here: its name, its unit, how to get it, and the views that show it. A subject is the report of a
-mapping, or has at least `energy_pj` and `cycles`. It may lack other figures.
+mapping, or has at least `energy_pj` and `cycles`. A subject may lack other figures.
 """
 
 from tilewright.figures import Figure, Sheet

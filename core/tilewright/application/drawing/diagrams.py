@@ -21,7 +21,7 @@ def draw(
     """Return a picture of an architecture, a mapping or a search; write it to a file if given.
 
     The picture of an architecture has memories, fanouts and compute units. That of a mapping has the
-    loop nest beside the memories: the tiles that each keeps, in words, and the tensors that bypass it.
+    loop nest next to the memories: the tiles that each keeps, in words, and the tensors that bypass it.
     A stationary tile has the number of iterations in a row for which it stays. The chart of a search has
     the best objective over the number of evaluated mappings, and the proved lower bound.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".svg", ".png")
 INK, PALE = "#1b1f24", "#8a94a3"
-"""Colours of text and of what stands behind the data. Pages replace the first by that of their text."""
+"""Colours of text, and of lines and notes behind the data. Pages replace the first by that of their text."""
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#994f00", "#8899ff", "#117733")
 """Colours of series: Paul Tol's bright scheme, and three more."""
 STYLE: dict[Any, Any] = {

@@ -42,7 +42,7 @@ NOTHING = Result(None, math.inf, 0, 0, 0, "failed", 0.0, 0.0, 0)
 
 @dataclass(frozen=True)
 class Searched:
-    """Search of a layer with its settings; None if its plugins could not be built."""
+    """Search of a layer with its configuration, which is None if the plugins could not be built."""
 
     layer: MappedLayer
     configuration: RunConfiguration | None

@@ -83,7 +83,7 @@ class BudgetedNetwork(Tabular):
 
 
 def chosen_within(fronts: Sequence[Front], most_cycles: float) -> list[Uses]:
-    """Return the points of each front that its layers use. A step that does not fit is left out, and later ones are tried.
+    """Return the points of each front that its layers use. A step that does not fit is skipped, and later ones are tried.
 
     Raises:
         InputError: The layers take more cycles at least.
