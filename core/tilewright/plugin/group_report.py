@@ -37,8 +37,8 @@ def group_report(
         peaks: memory -> words alive at one moment, at most.
     """
     architecture = group.architecture
-    joint = {layer: overlapping(own) for layer, own in limits.items()}
-    cycles = sum(max(limit.cycles for limit in own) for own in joint.values())
+    joint = {layer: overlapping(layer_limits) for layer, layer_limits in limits.items()}
+    cycles = sum(max(limit.cycles for limit in layer_limits) for layer_limits in joint.values())
     joined = _joined(joint)
     used = Counter[str]()
     for row in rows:
@@ -83,15 +83,15 @@ def _tensors(rows: Iterator[Row]) -> dict[str, TensorCounts]:
     """Return the counts of each tensor, added up over the layers."""
     tensors = dict[str, TensorCounts]()
     for row in rows:
-        own = row.accesses
-        known = tensors.get(own.tensor) or TensorCounts(
+        accesses = row.accesses
+        known = tensors.get(accesses.tensor) or TensorCounts(
             reads=0, fills=0, updates=0, instances=0, tile_words=0, energy_pj=0.0
         )
-        tensors[own.tensor] = TensorCounts(
-            reads=known.reads + _average(own.reads, own),
-            fills=known.fills + _average(own.fills, own),
-            updates=known.updates + _average(own.updates, own),
-            instances=max(known.instances, own.instances),
+        tensors[accesses.tensor] = TensorCounts(
+            reads=known.reads + _average(accesses.reads, accesses),
+            fills=known.fills + _average(accesses.fills, accesses),
+            updates=known.updates + _average(accesses.updates, accesses),
+            instances=max(known.instances, accesses.instances),
             tile_words=max(known.tile_words, row.tile_words),
             energy_pj=known.energy_pj + row.energy_pj,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tilewright.schema.alternative import Alternative, Movement
+from tilewright.schema.alternative import Alternative
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.problem import Problem, Tensor
 from tilewright.schema.workload import Layer, Workload
@@ -94,7 +94,7 @@ def _alternative(
     tensors = (*problem.operands, problem.output)
     names = [tensor.name for tensor in tensors]
     dimensions = dict(product.dimensions)
-    layers, movements = [], list[Movement]()
+    layers = list[Layer]()
     moved = set(product.moved)
     for at, own in enumerate(alone):
         if not own:

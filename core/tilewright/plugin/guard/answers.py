@@ -69,8 +69,8 @@ def layers_with(problems: MappingOf[str, Problem], edges: Edges) -> tuple[Layer,
     layers = []
     for name, problem in problems.items():
         known = edges.get(name)
-        reads = FrozenDict({tensor: tuple(each) for tensor, each in (known or {}).items()})
-        after = tuple(dict.fromkeys(read.maker for each in reads.values() for read in each))
+        reads = FrozenDict({tensor: tuple(sources) for tensor, sources in (known or {}).items()})
+        after = tuple(dict.fromkeys(read.maker for sources in reads.values() for read in sources))
         named = problem.model_copy(update={"name": name})
         layers.append(Layer(problem=named, after=None if known is None else after, reads=reads))
     return Workload(name="layers", layers=tuple(layers)).layers
@@ -160,11 +160,11 @@ def fault_of_estimate(answer: object, *_: object) -> str | None:
     return None
 
 
-def fault_of_alternatives(found: object, problem: Problem) -> str | None:
+def fault_of_alternatives(answer: object, problem: Problem) -> str | None:
     """Return the contract violation in an algorithm's answer."""
-    if not isinstance(found, Sequence) or isinstance(found, str | bytes) or not found:
-        return f"returned {described(found)}, a list of at least one Alternative is expected; refuse with NotConformableError"
-    for alternative in found:
+    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes) or not answer:
+        return f"returned {described(answer)}, a list of at least one Alternative is expected; refuse with NotConformableError"
+    for alternative in answer:
         if not isinstance(alternative, Alternative):
             return f"returned {described(alternative)} among them, an Alternative is expected"
         try:
@@ -174,5 +174,5 @@ def fault_of_alternatives(found: object, problem: Problem) -> str | None:
         wrong = next(whole.faults(problem), None)
         if wrong:
             return f"returned {whole.name}: {wrong}"
-    names = [each.name for each in found]
+    names = [alternative.name for alternative in answer]
     return None if len(set(names)) == len(names) else f"returned alternatives that have one name: {', '.join(names)}"
