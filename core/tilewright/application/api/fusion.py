@@ -16,14 +16,13 @@ from tilewright.application.api.load import Source, load, load_architecture
 from tilewright.application.run.artifacts.layers import versions_of
 from tilewright.application.run.artifacts.summaries import folder_message
 from tilewright.application.run.evaluation import BuiltModel, bind, build_model, evaluate_group
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, is_claim
 from tilewright.digests import of_data
 from tilewright.errors import NotConformableError, OutputError
 from tilewright.files import RunFolder
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin.costmodel import Relaxable
 from tilewright.plugin.groupmapper import GroupResult, GroupTask
-from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import CostModelSpec
 from tilewright.reports import Report
@@ -42,7 +41,8 @@ class FusionReport(Tabular):
 
     `bound`: nothing in the space costs less; None if the model counts other costs than those that the search compares.
     `proved`: the search ended, and the bound is the mapping's cost. `certificate` is None if nothing is proved, or if the cost
-    model is an object. `mapper` searched; the report calls a third party's proof its claim. `unfused_proved`: the mapping without fusion is optimal, too; else it is the best one found.
+    model is an object. `mapper` has searched: what a third party's proves is printed as its claim. `unfused_proved`: the mapping
+    without fusion is optimal, too; else it is the best one found.
     """
 
     mapping: GroupMapping
@@ -121,22 +121,24 @@ class FusionReport(Tabular):
         for row in self.rows():
             peak = row.get(f"{memories[1]}_peak_words", 0)  # a memory that holds nothing has no level
             table.add_row(row["mapping"], *COSTS.data("fuse", row).values(), row["outermost_words"], peak)
-        builtin = self.mapper.distribution == BUILTIN
-        claim = "proved" if builtin else f"claimed by {self.mapper.long_name} to be"
-        proof = (
-            f"{claim} optimal among mappings with {self.space}"
-            if self.proved
-            else f"not proved: {self.mapper.long_name} compared other costs than those of {self.fused.model}, such as words that "
-            "neighbours forward"
-            if self.gap is None
-            else f"not proved: {self.mapper.long_name} claims no bound"
-            if not self.bound
-            else f"not proved: the search was cut at a gap of {self.gap:.2%}; nothing of the space costs less than {self.bound:,.10g}"
-        )
-        if not self.unfused_proved and self.gap:
-            proof += "; the one without fusion is not proved either"
         told = [f"warning: {text}" for text in self.fused.warnings]
-        return [table, f"{self.objective}: {proof}", *told, "", self.mapping.titled()]
+        either = "; the one without fusion is not proved either" if not self.unfused_proved and self.gap else ""
+        return [table, f"{self.objective}: {self._proof}{either}", *told, "", self.mapping.titled()]
+
+    @property
+    def _proof(self) -> str:
+        """What is proved of the mapping, or why it is not."""
+        mapper = self.mapper.long_name
+        if self.proved:
+            claim = f"claimed by {mapper} to be" if is_claim(self.mapper) else "proved"
+            return f"{claim} optimal among mappings with {self.space}"
+        if self.gap is None:
+            other = f"{mapper} compared other costs than those of {self.fused.model}"
+            return f"not proved: {other}, such as words that neighbours forward"
+        if not self.bound:
+            return f"not proved: {mapper} claims no bound"
+        cut = f"the search was cut at a gap of {self.gap:.2%}"
+        return f"not proved: {cut}; nothing of the space costs less than {self.bound:,.10g}"
 
     def messages(self) -> list[str]:
         """Return a message on the folder, if there is one."""
@@ -217,7 +219,7 @@ def fuse(
         chosen,
         proved,
         searcher.record,
-        searcher.space,
+        searcher.spec.space,
         certificate,
         bound,
         unfused_proved=exact and searched.unfused_proved,
@@ -277,9 +279,9 @@ def _certificate(
         value=value,
         bound=value,
         gap=0.0,
-        proof_version=mapper.proof_version,
+        proof_version=mapper.spec.proof_version,
         versions=versions_of(mapper.record, model.record),
         claim=GroupClaim(
-            unfused=without, mapper=mapper.record, space=mapper.space, model=model.record, group=searched.group
+            unfused=without, mapper=mapper.record, space=mapper.spec.space, model=model.record, group=searched.group
         ),
     ).sealed()

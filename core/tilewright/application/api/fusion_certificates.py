@@ -21,7 +21,7 @@ from tilewright.application.run.artifacts.checks import (
     value_message,
 )
 from tilewright.application.run.evaluation import BuiltModel, build_model, evaluate_group, executing_model
-from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper
+from tilewright.application.run.group_search import BuiltGroupMapper, build_group_mapper, is_claim
 from tilewright.application.run.resident import ResidentNetwork
 from tilewright.application.run.rivals import Rivals
 from tilewright.application.run.rivals.groups import GroupRivals
@@ -29,7 +29,6 @@ from tilewright.application.run.rivals.networks import NetworkRivals
 from tilewright.errors import InputError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.mapspace.group_legality import is_padded
 from tilewright.plugin.groupmapper import GroupTask
-from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.schema.group import GroupMapping
 from tilewright.schema.mapped.certificate import FUSION_PROOFS, Certificate, GroupClaim, NetworkClaim
 
@@ -48,8 +47,10 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
         mapper = build_group_mapper() if record is None else build_group_mapper(record.long_name, record.options)
     except (UnknownPluginError, InputError, PluginError) as error:
         mapper = error
-    known = (str(record), None) if isinstance(mapper, TilewrightError) else (mapper.record.name, mapper.proof_version)
-    yield from common_checks(it, *known)
+    prover: tuple[str, int | None] = str(record), None
+    if isinstance(mapper, BuiltGroupMapper):
+        prover = mapper.record.name, mapper.spec.proof_version
+    yield from common_checks(it, *prover)
     model = build_model(claim.model.long_name, claim.model.options)
     report = evaluate_group(model, claim.group)
     if report.valid:
@@ -61,15 +62,19 @@ def group_checks(it: Certificate[GroupClaim], samples: int, limit: int, seed: in
     yield Check("rivals", None, rivals.obstacle) if rivals.obstacle else _none_cheaper(it.bound, rivals.best())
     if isinstance(mapper, TilewrightError):
         yield Check("bound", None, f"mapper {record} cannot be asked: {mapper.message}")
-        return
+    elif is_claim(mapper.record):  # it would repeat its claim
+        yield from (Check(part, None, f"claimed by {record}, and by nothing else") for part in ("unfused", "bound"))
+    else:
+        yield from _proved_again(it, mapper, model)
+
+
+def _proved_again(it: Certificate[GroupClaim], mapper: BuiltGroupMapper, model: BuiltModel) -> Iterator[Check]:
+    """Search again, and compare the least costs."""
+    claim = it.claim
     try:
         group = mapper.mapper.search_group(GroupTask(claim.group, partial(evaluate_group, model), it.objective))
     except TilewrightError as error:
         yield Check("bound", False, error.message)
-        return
-    if mapper.record.distribution != BUILTIN:
-        for part in ("unfused", "bound"):
-            yield Check(part, None, f"claimed by {mapper.record.long_name}, and by nothing else")
         return
     plain, fused = (evaluate_group(model, mapping) for mapping in (group.unfused, group.group))
     yield _equal("unfused", [("without fusion", plain.of(it.objective), claim.unfused)])

@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewright.application.run.evaluation import record_of
 from tilewright.plugin.groupmapper import GroupMapper
+from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.registry import installed
 from tilewright.plugin.specs import GroupMapperSpec
 from tilewright.schema.mapped import PluginRecord
@@ -15,12 +16,11 @@ from tilewright.schema.mapped import PluginRecord
 
 @dataclass(frozen=True)
 class BuiltGroupMapper:
-    """A group mapper with its record, the space of its proofs, and the version of their rules."""
+    """A group mapper with its record and its declaration."""
 
     record: PluginRecord
     mapper: GroupMapper
-    space: str
-    proof_version: int | None
+    spec: GroupMapperSpec
 
 
 def build_group_mapper(name: str | None = None, options: Mapping[str, Any] | None = None) -> BuiltGroupMapper:
@@ -36,4 +36,9 @@ def build_group_mapper(name: str | None = None, options: Mapping[str, Any] | Non
     spec = registration.spec
     assert isinstance(spec, GroupMapperSpec)
     mapper = registry.make(GroupMapperSpec, registration.long_name, given)
-    return BuiltGroupMapper(record_of(registration, given), mapper, spec.space, spec.proof_version)
+    return BuiltGroupMapper(record_of(registration, given), mapper, spec)
+
+
+def is_claim(mapper: PluginRecord) -> bool:
+    """Return whether what a group mapper proves is printed as its claim: it is a third party's."""
+    return mapper.distribution != BUILTIN

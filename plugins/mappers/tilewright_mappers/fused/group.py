@@ -23,7 +23,7 @@ from tilewright_mappers.fused import inside, padding
 from tilewright_mappers.fused.arrays import ArrayLayer
 from tilewright_mappers.fused.limits import Limits, OutOfTime
 from tilewright_mappers.fused.parts import FusedLayer
-from tilewright_mappers.fused.solution import Axis, Leaf, Sequenced, Shared, SharedLoops, Solution, Tree
+from tilewright_mappers.fused.solution import Axis, Leaf, Sequenced, Shared, SharedLoops, Tree, best_of
 from tilewright_mappers.fused.tree import TreeSearch
 
 FEW = (2, 3, 4, 6, 8)
@@ -75,7 +75,7 @@ class FusedGroupMapper:
         for number, few in enumerate(coarse, 1):  # few tiles are priced soon
             ends = now + time * number / len(coarse)
             outcome = _search(group, shared, axes, objective, Limits(few)).best(known, min(limits.ends, ends))
-            known, plain = outcome.best, _better(objective, plain, outcome.plain or plain)
+            known, plain = outcome.best, best_of(objective, [plain, outcome.plain or plain])
             limits.ends = -math.inf if outcome.interrupted else limits.ends
         search = _search(group, shared, axes, objective, limits)
         outcome = search.best(known, limits.ends)
@@ -98,10 +98,6 @@ def _search(
         kind(_problem(group, name), group.architecture, padding.padding(group, name), limits) for name in _order(group)
     ]
     return TreeSearch(layers, shared, axes, objective, limits)
-
-
-def _better(objective: Objective, *solutions: Solution) -> Solution:
-    return min(solutions, key=lambda solution: objective.value(solution.energy_pj, solution.cycles))
 
 
 def _uncovered(group: GroupMapping) -> Iterator[Reason]:

@@ -20,7 +20,6 @@ SLICE = 0.04
 SHARES = (0.0, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0)
 """Bounds that are tried, as shares of the distance from the least cost to that without fusion."""
 
-
 NUMBERS = 2**25
 """Tile sizes that are listed at once: those of all nests of a layer, or partial ones."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -143,6 +143,11 @@ def in_sequence(one: Solution, other: Solution) -> Solution:
         branches += part.branches if isinstance(part, Sequenced) else [part]
     tree = Sequenced(tuple(homes), tuple(branches))
     return Solution(one.energy_pj + other.energy_pj, one.cycles + other.cycles, 0, tree)
+
+
+def best_of(objective: Objective, solutions: Sequence[Solution]) -> Solution:
+    """Return the first solution of least cost."""
+    return min(solutions, key=lambda solution: objective.value(solution.energy_pj, solution.cycles))
 
 
 Figures = TypeVar("Figures", Solution, Row)

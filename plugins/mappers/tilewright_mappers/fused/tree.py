@@ -30,6 +30,7 @@ from tilewright_mappers.fused.solution import (
     Shared,
     SharedLoops,
     Solution,
+    best_of,
     in_sequence,
     thinned,
 )
@@ -109,7 +110,7 @@ class TreeSearch:
             self.floor[at, at] = float(energy[0]), float(cycles[0])
         try:
             plain = self.unfused()
-            self.known = self._best([self.known, plain])
+            self.known = best_of(self.objective, [self.known, plain])
             for at in range(last + 1):
                 self.floor[at, at] = self._least(at, self.shared)
             for length in range(1, last + 1):
@@ -142,7 +143,7 @@ class TreeSearch:
                 self.limits.check()
                 last = first + length - 1
                 parts = [in_sequence(self.alone[first, at], self.alone[at + 1, last]) for at in range(first, last)]
-                best = self._best([self._unfused(first, last, FAR), *parts])
+                best = best_of(self.objective, [self._unfused(first, last, FAR), *parts])
                 if self._within(first, last):
                     best, _ = self._solved(first, last, FAR, best, slices)
                 self.alone[first, last] = best
@@ -155,7 +156,7 @@ class TreeSearch:
                 self.limits.check,
                 [in_sequence(row, self.alone[start, at]) for start in starts for row in rows[start - 1]],
             )
-        self.known = self._best([self.known, *rows[count - 1]])
+        self.known = best_of(self.objective, [self.known, *rows[count - 1]])
         self.limits.ends = self.end
 
     def _bound_all(self, length: int, slices: float) -> None:
@@ -216,7 +217,7 @@ class TreeSearch:
             for nested in (False, True):
                 solutions = self._found(place, most, nested)
                 if solutions:
-                    best = self._best([best, *solutions])
+                    best = best_of(self.objective, [best, *solutions])
                     most = least = self._value(best.energy_pj, best.cycles)
                     yield best, proved
                 if least <= floor * (1 + 1e-9) or (nested and solutions):
@@ -259,7 +260,9 @@ class TreeSearch:
                 self.limits.check,
                 list(self._extended(rows, thinned(self.objective, self.limits.check, solutions), 0, ())),
             )
-        return self._best([Solution(row.energy_pj, row.cycles, 0, Sequenced((), row.branches)) for row in rows])
+        return best_of(
+            self.objective, [Solution(row.energy_pj, row.cycles, 0, Sequenced((), row.branches)) for row in rows]
+        )
 
     def _sum_floors(self, first: int, last: int, floor: dict[tuple[int, int], tuple[float, float]]) -> None:
         """Bound the costs of the first layers of an interval, and of the last ones, by the costs of shorter intervals."""
@@ -270,9 +273,6 @@ class TreeSearch:
         for at in range(last, first - 1, -1):
             ends = [(self._after[end], floor[at, end]) for end in range(at, last + 1) if (at, end) in floor]
             self._after[at - 1] = max(a[0] + b[0] for a, b in ends), max(a[1] + b[1] for a, b in ends)
-
-    def _best(self, solutions: Sequence[Solution]) -> Solution:
-        return min(solutions, key=lambda solution: self._value(solution.energy_pj, solution.cycles))
 
     def _value(self, energy: float, cycles: float) -> float:
         """Return the objective."""
