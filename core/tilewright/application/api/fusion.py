@@ -127,7 +127,7 @@ class FusionReport(Tabular):
 
     @property
     def _proof(self) -> str:
-        """What is proved of the mapping, or why it is not."""
+        """Statement on what is proved of the mapping, or on why nothing is."""
         mapper = self.mapper.long_name
         if self.proved:
             claim = f"claimed by {mapper} to be" if is_claim(self.mapper) else "proved"
