@@ -14,6 +14,7 @@ from support import DATA
 from tilewright.schema.mapping import Mapping
 from tilewright_costmodels import TimeloopOptions
 from tilewright_costmodels.timeloop.model import TimeloopModel
+from tilewright_costmodels.timeloop.sparse.batch import evaluator
 
 CASES = json.loads(gzip.decompress((DATA / "sparse_timeloop" / "reports.json.gz").read_bytes()))
 
@@ -34,6 +35,21 @@ def test_a_report_says_what_the_separate_statement_said(case: dict[str, Any]) ->
     evaluator = TimeloopModel(TimeloopOptions(link_transfers=case["link_transfers"])).bind(problem, architecture)
     report = evaluator.explain(Mapping.model_validate(case["mapping"])).model_dump(mode="json")
     assert_same(report, case["report"])
+
+
+def test_a_report_compiles_no_sparse_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case in CASES if case["report"]["valid"])
+    problem = tw.Problem.model_validate(case["problem"])
+    architecture = tw.Architecture.model_validate(case["architecture"])
+    sparse = TimeloopModel(TimeloopOptions(link_transfers=case["link_transfers"])).bind(problem, architecture)
+
+    def refuse(*arguments: object) -> bool:
+        raise AssertionError("the compiled kernel was called")
+
+    refuse.py_func = evaluator.evaluate_sparse.py_func  # type: ignore[attr-defined]
+    monkeypatch.setattr(evaluator, "evaluate_sparse", refuse)
+    evaluator._evaluate_interpreted.cache_clear()
+    assert sparse.explain(Mapping.model_validate(case["mapping"])).valid
 
 
 def assert_same(found: Any, expected: Any) -> None:

@@ -17,12 +17,13 @@ The kernel runs until no mapping of a chunk waits. For the single mapping in the
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Protocol
 
 import numpy as np
 
-from tilewright.compiled import LANES, for_kernel
+from tilewright.compiled import LANES, for_kernel, interpreted
 from tilewright.mapspace.batch import Bools, MappingBatch
 from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.rules.scratch import scratch_of
@@ -195,6 +196,7 @@ class SparseKernel:
             reported: note what a report needs of the last mappings, and count those that do not fit, too.
         """
         self.work.ones_outside[0], self.work.reported[0], self.work.stated[:] = sound is None, reported, False
+        evaluate = _evaluate_interpreted() if reported else evaluate_sparse
         costs = self.dense.evaluate(mappings, self.batches.dense.link_transfers, sound, self.counts)
         waiting, empties, fibers = costs.valid.copy(), self.batches.empties, self.batches.fibers
         done = False
@@ -202,7 +204,7 @@ class SparseKernel:
             self.contents.fill()
             empties.fill()
             fibers.fill()
-            done = evaluate_sparse(
+            done = evaluate(
                 self.tables,
                 mappings,
                 self.counts,
@@ -261,6 +263,12 @@ class SparseKernel:
         values = [content.exists, content.held, partly_filled(memory, stored, content), fullest.words, fullest.bits]
         values += [float(content.units.sum()), *content.units.ravel().tolist()]
         return values + [0.0] * (self.contents.table.values.shape[1] - len(values))
+
+
+@cache
+def _evaluate_interpreted() -> Callable[..., bool]:
+    """Return the kernel as plain Python, for reports: a mapping takes milliseconds, compiling takes half a minute."""
+    return np.errstate(all="ignore")(interpreted(evaluate_sparse))
 
 
 def _part(mappings: Mappings, chunk: slice) -> Mappings:
