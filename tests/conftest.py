@@ -27,6 +27,11 @@ LONG_TESTS = ("process", "manual", "exhaustive", "hostile")
 LONG = " or ".join(LONG_TESTS)
 """Marker expression of the long tests; pyproject.toml has its negation as the default."""
 ZIGZAG = importlib.util.find_spec("zigzag") is not None
+WARM_UP = (
+    (("eyeriss",), ("union_edge", "--model", "maestro", "--mapper", "random")),
+    (("eyeriss", "--mapper", "random", "--factors", "ragged"), ("extensor_like", "--mapper", "random")),
+)
+"""Searches that compile the most used kernels, two at a time: the second two need what the first compiles."""
 collect_ignore = [] if ZIGZAG else ["costmodels/zigzag", "adapters/zigzag/test_program.py"]
 if importlib.util.find_spec("jax") is None:
     collect_ignore += ["frontends/jax", "mappers/test_mindmappings.py"]
@@ -44,14 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         limits = ("--evaluations", "10", "--no-cache")
         search = (sys.executable, "-m", "tilewright", "map", "nk,km->nm; n=4 k=4 m=4", *limits, "--arch")
-        searches = (
-            ("eyeriss",),
-            ("union_edge", "--model", "maestro", "--mapper", "random"),
-            ("eyeriss", "--mapper", "random", "--factors", "ragged"),
-        )
-        processes = [subprocess.Popen((*search, *words), stdout=subprocess.DEVNULL) for words in searches]
-        for words, process in zip(searches, processes, strict=True):
-            assert process.wait() == 0, words
+        for searches in WARM_UP:
+            processes = [subprocess.Popen((*search, *words), stdout=subprocess.DEVNULL) for words in searches]
+            for words, process in zip(searches, processes, strict=True):
+                assert process.wait() == 0, words
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -102,11 +102,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return mapped
 
 
-def test_it_loses_nothing_wherever_it_comes(run: Callable[..., Ran]) -> None:
+@pytest.mark.parametrize("step", [20, pytest.param(5, marks=pytest.mark.process)])
+def test_it_loses_nothing_wherever_it_comes(step: int, run: Callable[..., Ran]) -> None:
     assert run(whole := Watch()).code == 0
     edges = [f"{CALLS}.calling.__enter__", f"{CALLS}.calling.__exit__", f"{NETWORK}.bound", f"{SHOWN}.print_json"]
     assert {*edges} <= {*whole.seen}
-    for name in [*edges, *whole.seen[::6]]:
+    for name in [*edges, *whole.seen[::step]]:
         ran = run(watch := Watch(name))
         layers = ran.data["layers"]
         cut = len(layers) < 2 or layers[-1]["search"]["stop"] == "cancelled"

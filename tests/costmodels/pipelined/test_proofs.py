@@ -4,8 +4,7 @@ import pytest
 
 from support.pipelined import proofs
 
-pytestmark = pytest.mark.exhaustive
 
-
-def test_a_bound_is_never_above_the_enumerated_optimum() -> None:
-    assert proofs(25, 0, 5_000)["proved"] > 10
+@pytest.mark.parametrize("count", [4, pytest.param(25, marks=pytest.mark.exhaustive)])
+def test_a_bound_is_never_above_the_enumerated_optimum(count: int) -> None:
+    assert proofs(count, 0, 5_000)["proved"] > 0.4 * count

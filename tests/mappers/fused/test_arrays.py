@@ -111,7 +111,9 @@ def test_memories_leak_during_all_cycles(path: str) -> None:
     assert found.cycles == 32 and found.energy_pj >= 8_976 + 32 * 100
 
 
-@pytest.mark.parametrize("objective", [ENERGY, EDP, ED2P])
+@pytest.mark.parametrize(
+    "objective", [ENERGY, *(pytest.param(objective, marks=pytest.mark.exhaustive) for objective in (EDP, ED2P))]
+)
 def test_a_search_on_an_array_that_is_cut_has_a_mapping_and_a_bound(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:

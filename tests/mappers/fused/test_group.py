@@ -93,7 +93,9 @@ def test_an_outermost_memory_that_is_too_small_is_refused_before_the_search(monk
         tw.fuse(GroupMapping.model_validate(group.to_data() | {"architecture": small.to_data()}))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(4, 8))]
+)
 @pytest.mark.parametrize("chain", [False, True])
 @pytest.mark.parametrize("windows", [False, True])
 def test_graphs_cost_what_brute_force_finds(seed: int, chain: bool, windows: bool) -> None:
@@ -265,7 +267,7 @@ def test_bounds_do_not_change_the_optimum(seed: int, monkeypatch: pytest.MonkeyP
         assert again.energy_pj * again.cycles == pytest.approx(found.energy_pj * found.cycles, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", [3, 22, 51])
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (22, 51))])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_search_that_is_cut_has_a_mapping_and_a_bound(
     seed: int, objective: Objective, monkeypatch: pytest.MonkeyPatch

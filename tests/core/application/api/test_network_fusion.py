@@ -69,6 +69,7 @@ def test_makers_that_are_known_to_be_absent_save_nothing() -> None:
     assert found.gain.least == pytest.approx(found.value, rel=1e-8) and found.value == found.gain.unfused
 
 
+@pytest.mark.exhaustive
 def test_a_choice_among_known_results_is_proved_next_to_unknown_ones() -> None:
     """L0 may be read by the last layer, of which nothing is known, so it may not stay; L2 may."""
     data = products(M, (8, 32, 8, 32, 8))
