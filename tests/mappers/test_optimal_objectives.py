@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from support.profiles import first
 from support.proofs.checking import check
 from support.proofs.drawing import KINDS, Kind, draw
 from tilewright.plugin import Objective
@@ -46,7 +47,7 @@ def test_the_margin_of_edp_is_as_before() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["ed2p", "e2dp"])
+@pytest.mark.parametrize("name", first(1, "ed2p", "e2dp"))
 def test_proofs_of_products_cost_what_an_enumeration_finds(kind: Kind, name: str) -> None:
     seen = Counter[str]()
     for seed in range(25):
@@ -56,7 +57,7 @@ def test_proofs_of_products_cost_what_an_enumeration_finds(kind: Kind, name: str
     assert seen["proved"] >= 3 and not seen["gap left"], seen
 
 
-@pytest.mark.parametrize("name", ["ed2p", "e2dp", "e3d2p"])
+@pytest.mark.parametrize("name", first(1, "e3d2p", "ed2p", "e2dp"))
 def test_bounds_of_narrow_searches_are_never_above_the_least_product(name: str) -> None:
     for seed in range(12):
         inputs = dataclasses.replace(draw(seed), objective=name)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.profiles import first
 from support.sparse_executed import Tally
 from support.sparse_triples import drawn
 from tilewright.application.run.differences import differences
@@ -20,7 +21,7 @@ from tilewright_costmodels.oracle.model import OracleModel
 from tilewright_costmodels.timeloop.model import TimeloopModel
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(500, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("count", first(1, 60, 500))
 def test_closed_forms_agree_with_execution_or_a_trait_bounds_the_difference(count: int) -> None:
     tally = Tally(0, 0)
     while tally.number["triples"] < count:

