@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright.prices import leakage_pj
+from tilewright.prices import leakage_pj, operations_pj
 from tilewright.reports import Accesses, InstanceCounts, LevelReport, Limit, Report, TensorCounts, overlapping
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.group import GroupMapping
@@ -64,7 +64,7 @@ def group_report(
                     capacity_words=memory.usable_words,
                 )
             )
-    compute_pj = report.macs * architecture.compute.energy_per_operation_pj
+    compute_pj = operations_pj(architecture.compute, report.macs)
     return report.with_costs(
         math.fsum([compute_pj, *(level.energy_pj for level in levels)]),
         cycles,

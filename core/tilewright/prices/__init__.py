@@ -20,7 +20,7 @@ import numpy as np
 
 from tilewright.compiled import Records, kernel_part, table
 from tilewright.reports import Limit
-from tilewright.schema.architecture import Architecture, Memory
+from tilewright.schema.architecture import Architecture, Compute, Memory
 from tilewright.schema.problem import Tensor
 
 Number = Any
@@ -148,6 +148,14 @@ def charged(price: Any, instances: Number) -> Number:
 def leaked_pj(price: Any, cycles: Number, in_use: Number) -> Number:
     """Return the pJ that leak in a memory while `in_use` instances of its gate are in use."""
     return cycles * price.leakage_pj * in_use
+
+
+def operations_pj(compute: Compute, operations: Number, gated: Number = 0, skipped: Number = 0) -> Number:
+    """Return the pJ of operations that are executed, gated and skipped."""
+    sparse = compute.sparse
+    if sparse is None:
+        return operations * compute.energy_per_operation_pj
+    return operations * compute.energy_per_operation_pj + gated * sparse.gated_pj + skipped * sparse.skipped_pj
 
 
 def more_leaked_pj(leaked: float, cycles: float, longer: float) -> float:

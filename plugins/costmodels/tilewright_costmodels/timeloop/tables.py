@@ -18,7 +18,7 @@ from tilewright.compiled import Index, Records, for_kernel, passed_by_pointer, t
 from tilewright.mapspace.batch import Bools, Floats, Ints, Positions
 from tilewright.mapspace.rules.tables import Orders, Rules, rules_of, slots_of_entries, terms_of
 from tilewright.mapspace.skeleton import Skeleton, Slot
-from tilewright.prices import price_table, prices_of
+from tilewright.prices import operations_pj, price_table, prices_of
 from tilewright.schema.architecture import Architecture, Network
 from tilewright.schema.problem import Problem
 
@@ -326,7 +326,7 @@ def tables_of(
         unthrottled_units=for_kernel(unthrottled[memory_index]),
         slices=for_kernel(np.take_along_axis(rules.slices, np.maximum(rules.memory[holds], 0), axis=0)),
         memory=_memories(architecture, visited),
-        compute_energy_pj=problem.macs * architecture.compute.energy_per_operation_pj,
+        compute_energy_pj=operations_pj(architecture.compute, problem.macs),
         cycles_per_operation=float(architecture.compute.cycles_per_operation),
         first_fills=first_fills,
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewright.mapspace.batch import Floats
 from tilewright.mapspace.space import MapSpace
+from tilewright.prices import operations_pj
 from tilewright.schema.objective import Objective
 from tilewright_mappers import CosaOptions
 from tilewright_mappers.cosa.measures import Terms, border_of, steps
@@ -116,4 +117,4 @@ def least_energy_pj(space: MapSpace) -> float:
 
 
 def _computing(space: MapSpace) -> float:
-    return space.problem.macs * space.architecture.compute.energy_per_operation_pj
+    return float(operations_pj(space.architecture.compute, space.problem.macs))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Floats, Ints
-from tilewright.prices import is_limited, tensor_pj
+from tilewright.prices import is_limited, operations_pj, tensor_pj
 from tilewright.schema.objective import Objective
 from tilewright_mappers.fused.inside import Choice, Inside, Sizes
 from tilewright_mappers.fused.parts import FAR, HOME, Branch, FusedLayer, LayerTile, Node, States, undominated
@@ -51,7 +51,7 @@ class ArrayLayer(FusedLayer):
 
     def branches(self, tile: LayerTile, states: States, room: float, objective: Objective) -> list[Branch]:
         """Return all nests of a branch whose figures no other nest beats."""
-        energy, moved = self.problem.macs * self.architecture.compute.energy_per_operation_pj, (0, 0, 0, 0)
+        energy, moved = operations_pj(self.architecture.compute, self.problem.macs), (0, 0, 0, 0)
         for tensor, state in enumerate(states):
             if state not in (FAR, HOME):
                 more, slices = self._filled(tensor, state)
@@ -83,7 +83,7 @@ class ArrayLayer(FusedLayer):
         """Return a lower bound on energy and cycles inside tiles [n, dimension] for all nests inside."""
         macs, compute = self.problem.macs, self.architecture.compute
         energy, moved = (
-            np.full(len(tiles), macs * compute.energy_per_operation_pj),
+            np.full(len(tiles), operations_pj(compute, macs)),
             np.zeros((len(tiles), 4), dtype=np.int64),
         )
         for tensor, state in enumerate(states):

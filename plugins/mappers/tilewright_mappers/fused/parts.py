@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tilewright.mapspace.batch import Bools, Floats, Ints
-from tilewright.prices import Price, access_pj, leaked_pj, port_cycles, price_of
+from tilewright.prices import Price, access_pj, leaked_pj, operations_pj, port_cycles, price_of
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.objective import Objective
 from tilewright.schema.problem import Problem
@@ -357,7 +357,7 @@ class FusedLayer:
         moved = (counts * self._slices).sum(axis=1)
         ports = self.port_cycles(np.column_stack([moved[:, :3], moved[:, 3] + moved[:, 4]]).astype(np.int64))
         cycles = np.maximum(ports, macs * compute.cycles_per_operation)
-        return energies.sum(axis=1) + macs * compute.energy_per_operation_pj + self.leaked(cycles), cycles
+        return energies.sum(axis=1) + operations_pj(compute, macs) + self.leaked(cycles), cycles
 
     def port_cycles(self, slices: Ints) -> Floats:
         """Return the cycles that the bandwidths require.

@@ -15,6 +15,7 @@ from tilewright.mapspace.candidates import Candidates
 from tilewright.mapspace.counting import used_words
 from tilewright.mapspace.space import MapSpace
 from tilewright.plugin import CostModel
+from tilewright.prices import operations_pj
 from tilewright.schema.problem import Problem
 from tilewright_mappers.mindmappings.relaxed import RelaxedSpace
 
@@ -139,6 +140,6 @@ def lower_bounds(space: MapSpace) -> Floats:
         for memory in architecture.clusters[0].memories
     )
     words = sum(used_words(problem, tensor) for tensor in problem.tensors)
-    energy = problem.macs * architecture.compute.energy_per_operation_pj + words * word
+    energy = operations_pj(architecture.compute, problem.macs) + words * word
     units = math.prod(cluster.fanout.size for cluster in architecture.clusters)
     return np.array([max(1.0, energy), max(1.0, problem.macs / units)])

@@ -14,6 +14,7 @@ from tilewright.mapspace.batch import Bools, Floats
 from tilewright.mapspace.factoring.cuts import divisors
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.plugin import Relaxation
+from tilewright.prices import operations_pj
 from tilewright.prices.sparse import data_prices, metadata_prices
 from tilewright.schema.architecture import Architecture, Memory
 from tilewright.schema.problem import Problem, Tensor
@@ -259,19 +260,13 @@ class SparseRelaxation:
                     found.add(tuple(map(float, perform(left, a, b, gate, skip))))
             if found:
                 self.exact &= len(found) == 1
-                sparse = compute.sparse
-                gated_pj, skipped_pj = (sparse.gated_pj, sparse.skipped_pj) if sparse else (0.0, 0.0)
-                energy = min(
-                    actual * compute.energy_per_operation_pj + gated * gated_pj + skipped * skipped_pj
-                    for actual, gated, skipped in found
-                )
+                energy = min(operations_pj(compute, *counts) for counts in found)
                 busy = min(actual + gated for actual, gated, _ in found)
                 return energy * ROUNDING_FACTOR, max(busy * compute.cycles_per_operation, 1) / macs * ROUNDING_FACTOR
         # shares are rounded to six decimals
         actual = macs * math.prod(max(0.0, each * (1 - 2e-5) - 2e-6) for each in nonzero)
-        return actual * compute.energy_per_operation_pj, max(
-            actual * compute.cycles_per_operation, 1
-        ) / macs * ROUNDING_FACTOR
+        cycles = max(actual * compute.cycles_per_operation, 1) / macs * ROUNDING_FACTOR
+        return operations_pj(compute, actual), cycles
 
     def _may_exist(self, t: int) -> set[bool]:
         """Return whether the zeros of an operand exist where units read it: without a format, they do."""

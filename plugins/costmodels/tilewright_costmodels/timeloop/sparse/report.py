@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tilewright.errors import Reason
 from tilewright.mapspace.batch import Floats
-from tilewright.prices import leakage_pj, memory_speed, prices_of, slowed_cycles, throttling_limits
+from tilewright.prices import leakage_pj, memory_speed, operations_pj, prices_of, slowed_cycles, throttling_limits
 from tilewright.reports import (
     AccessCounts,
     LevelReport,
@@ -96,9 +96,7 @@ def reported(report: Report, counted: Counted) -> Report:
     work, architecture = counted.work, counted.architecture
     actual, gated, skipped = (int(count) for count in work.operations[:, 0])
     computing, cycles, busy = int(work.computing[0]), int(work.cycles[0]), actual + gated
-    sparse = architecture.compute.sparse
-    compute_pj = actual * architecture.compute.energy_per_operation_pj
-    compute_pj += gated * (sparse.gated_pj if sparse else 0.0) + skipped * (sparse.skipped_pj if sparse else 0.0)
+    compute_pj = operations_pj(architecture.compute, actual, gated, skipped)
     leaked = leakage_pj(
         architecture,
         cycles,
