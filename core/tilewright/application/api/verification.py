@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright.application.algorithms.equality import Equality, executed
-from tilewright.application.api.call_arguments import checked
+from tilewright.application.api.call_arguments import checked, names_of
 from tilewright.application.api.evaluation import Files, Mapped, evaluate_inputs, inputs_of, set_of
 from tilewright.application.api.load import Source, load_mapping
 from tilewright.application.run.differences import CostDifference, Difference, compared, cost_differences, differences
@@ -20,7 +20,7 @@ from tilewright.errors import InputError, NotConformableError, PluginError, Reas
 from tilewright.formats import figure, quantity
 from tilewright.mapspace.legality import legality
 from tilewright.plugin.adapter import InputSet, RecordedFigure, ReportReader
-from tilewright.plugin.registry import installed
+from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import AdapterSpec, CostModelSpec
 from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
@@ -223,12 +223,13 @@ def _costs_beside(other: ModelVerification) -> list[Table | str]:
 
 @checked
 def verify(
-    mapping: Mapped,
+    mapping: Mapped | Files,
     problem: Source | None = None,
     arch: Source | None = None,
     *,
     by: str | None = None,
     options: MappingOf[str, Any] | None = None,
+    models: str | Sequence[str] | None = None,
 ) -> Verification:
     """Execute a mapping of a small problem and compare the cost models with the execution.
 
@@ -238,6 +239,7 @@ def verify(
         mapping, problem, arch: As for `evaluate`.
         by: Cost model that executes, if several are installed.
         options: Options of that cost model, such as `{"max_operations": 10**7}`.
+        models: Cost models to compare with the execution. Default: all others that are installed.
 
     Raises:
         CallError, InputError, UnknownNameError: An argument or a file is invalid.
@@ -253,6 +255,7 @@ def verify(
     assert inputs.problem is not None and inputs.architecture is not None and inputs.mapping is not None
     one, architecture, loaded = inputs.problem, inputs.architecture, inputs.mapping
     executing = executing_model(by)
+    others = _named(models, executing)
     model = build_model(executing, options)
     try:
         bound = bind(model, one, architecture)
@@ -263,12 +266,12 @@ def verify(
     executed = explain(model, bound, one, architecture, loaded)
     if any(reason.code == FAILED for reason in executed.reasons):
         raise PluginError(executed.reasons[0].message)
-    others = _others(executing, one, architecture, loaded, executed) if executed.valid else ()
+    compared_models = _others(others, one, architecture, loaded, executed) if executed.valid else ()
     steps_of = tuple(AlternativeVerification.of(record, one) for record in _alternatives(mapping, problem))
-    return Verification(executed, legality(one, architecture, loaded).reasons, tuple(others), steps_of)
+    return Verification(executed, legality(one, architecture, loaded).reasons, tuple(compared_models), steps_of)
 
 
-def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeRecord, ...]:
+def _alternatives(mapping: Mapped | Files, problem: Source | None) -> tuple[AlternativeRecord, ...]:
     """Return the alternatives recorded in a mapping file; none if another problem is given."""
     if problem is not None or not isinstance(mapping, str | os.PathLike | MappedProblem):
         return ()
@@ -278,15 +281,32 @@ def _alternatives(mapping: Mapped, problem: Source | None) -> tuple[AlternativeR
     return ()
 
 
+def _named(models: str | Sequence[str] | None, executing: str) -> list[Registration]:
+    """Return the cost models to compare with the execution: the named ones, or all others that are installed.
+
+    Raises:
+        UnknownPluginError, AmbiguousPluginError: No single cost model has a name.
+        InputError: The executing cost model is named, or a name occurs twice.
+    """
+    if models is None:
+        rest = [one for one in installed().of_kind(CostModelSpec) if one.name != executing]
+        return [registration for registration in rest if not registration.spec.missing()]
+    named = [installed().find(CostModelSpec, name) for name in names_of("models", models)]
+    if any(registration.name == executing for registration in named):
+        raise InputError(
+            f"{executing} executes the mapping, so it is not compared with itself", hint="name other cost models"
+        )
+    return named
+
+
 def _others(
-    executing: str, problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report
+    models: Sequence[Registration], problem: Problem, architecture: Architecture, mapping: Mapping, executed: Report
 ) -> list[ModelVerification]:
-    """Return the reports of all other installed cost models, including refusals and failures."""
+    """Return the reports of other cost models, including refusals and failures."""
     verifications = []
-    for registration in installed().of_kind(CostModelSpec):
+    for registration in models:
         spec = registration.spec
-        if registration.name == executing or not isinstance(spec, CostModelSpec) or spec.missing():
-            continue
+        assert isinstance(spec, CostModelSpec)
         report = evaluate(build_model(registration.name), problem, architecture, mapping)
         if report.valid:
             parts = differences(problem, architecture, mapping, executed, report, spec.approximations)

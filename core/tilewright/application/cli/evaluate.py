@@ -19,10 +19,7 @@ def evaluate_command(
     problem: options.Problem = None,
     arch: options.OtherArch = None,
     notation: options.Notation = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option(autocompletion=options.names_of("cost model"), metavar="NAME", help="cost model; may be repeated"),
-    ] = None,
+    models: options.Models = None,
     model_option: Annotated[
         list[str] | None,
         typer.Option(metavar="[NAME.]KEY=VALUE", help="option of the cost models, or of one as NAME.KEY=VALUE"),
@@ -52,7 +49,7 @@ def evaluate_command(
         given[0] if notation is None and len(given) == 1 else given,
         problem,
         arch,
-        models=model,
+        models=options.names(models),
         model_options=key_values(model_option, "--model-option"),
         notation=notation,
         reading=reading(values, dense, dataflow, one_energy),

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand
 
 from tilewright.application.api.keywords import REQUIRED, Setting, settings_of
-from tilewright.application.api.settings import Searches
+from tilewright.application.api.settings import MARKED, Searches
 
 if TYPE_CHECKING:
     from tilewright.schema.workload import Workload as LoadedWorkload
@@ -29,6 +29,10 @@ PANELS = {
 }
 """Headings of options in `--help`, with parameter names. Other options come first."""
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
+SPELLINGS = {"--mapper": "--mappers", "--mappers": "--mapper", "--model": "--models", "--models": "--model"}
+"""Singular and plural of options. A command shows one of them in its help, and takes both."""
+NAMED = ("mapper", "cost model")
+"""Kinds of plugins whose names are given as a list with commas, or by repeating the option."""
 
 
 def _hush(quiet: bool) -> bool:
@@ -70,7 +74,10 @@ class GroupedCommand(Command):
             record = parameter.get_help_record(ctx)
             if record is not None:
                 is_argument = parameter.param_type_name == "argument"
-                blocks["Arguments" if is_argument else headings.get(parameter.name or "", "Options")].append(record)
+                spelled = record[0].replace(f", {SPELLINGS.get(parameter.opts[0])} ", " ")
+                blocks["Arguments" if is_argument else headings.get(parameter.name or "", "Options")].append(
+                    (spelled, record[1])
+                )
         for heading, records in blocks.items():
             if records:
                 with formatter.section(heading):
@@ -106,10 +113,47 @@ def names_of(kind: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def names(given: list[str] | None) -> str | None:
+    """Return the names of a repeated option, each a name or a list with commas, as one list; None if there are none."""
+    return ",".join(given) if given else None
+
+
+def one_name(given: list[str] | None, option: str) -> str | None:
+    """Return the name given to an option that takes one name; None if it is not given.
+
+    Raises:
+        CallError: Several names are given.
+    """
+    listed = [name.strip() for name in (names(given) or "").split(",") if name.strip()]
+    if len(listed) > 1:
+        from tilewright.errors import CallError
+
+        raise CallError(
+            f"{option} takes one name here, not {', '.join(listed)}",
+            hint=f"keep one of them: {option} {listed[0]}; tilewright compare takes several: --mappers A,B --models X,Y",
+        )
+    return names(given)
+
+
+def plugin_option(kind: str, spelling: str, metavar: str, text: str) -> Any:
+    """Return an option for the names of plugins; `names` and `one_name` read it."""
+    return typer.Option(
+        spelling, SPELLINGS[spelling], autocompletion=names_of(kind), metavar=metavar, help=text, show_default=False
+    )
+
+
+Model = Annotated[list[str] | None, plugin_option("cost model", "--model", "NAME", f"cost model [default: {MARKED}]")]
+Models = Annotated[
+    list[str] | None,
+    plugin_option("cost model", "--models", "X,Y,...", f"cost models; may be repeated [default: {MARKED}]"),
+]
+
+
 def option(setting: Setting) -> Any:
     """Return the option of a setting."""
     return typer.Option(
         *setting.spelled,
+        *(SPELLINGS[spelling] for spelling in setting.spelled if spelling in SPELLINGS),
         metavar=setting.metavar or None,
         min=setting.least,
         help=(setting.option_help or setting.help) + f" [default: {setting.unset}]" * bool(setting.unset),
@@ -261,6 +305,8 @@ def with_settings(kind: type) -> Callable[[Callable[Concatenate[Flags, ...], Non
 
 def _type(setting: Setting) -> Any:
     """Return the type of a setting on the command line."""
+    if setting.plugins in NAMED:
+        return list[str] if setting.default is REQUIRED else list[str] | None
     first = setting.annotation.partition(" ")[0]
     kind: Any = {"int": int, "float": float, "bool": bool, "MappingOf[str,": list[str]}.get(first, str)
     return kind | None if setting.default is None else kind
@@ -274,6 +320,9 @@ def _keyword(setting: Setting, value: Any) -> Any:
     """
     from tilewright.application.cli.common import integers, key_values
 
+    if setting.plugins in NAMED:
+        takes_several = "Sequence[" in setting.annotation
+        return names(value) if takes_several else one_name(value, setting.spelled[0])
     if setting.negated:
         return not value
     if setting.annotation.startswith("MappingOf"):

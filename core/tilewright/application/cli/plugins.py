@@ -54,7 +54,7 @@ def show_command(name: Name, json: options.Json = False) -> None:
             _print_details(_details(registration))
 
 
-@app.command("fit", cls=options.Command)
+@app.command("fit", cls=options.GroupedCommand)
 def fit_command(
     arch: Annotated[list[str], typer.Argument(help="architecture: library name, YAML file, or another tool's files")],
     workload: Annotated[
@@ -62,9 +62,9 @@ def fit_command(
         typer.Option("--workload", help="the work; default: a small matrix product and a small convolution"),
     ] = None,
     models: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=options.names_of("cost model"), metavar="X,Y,...", help="cost models; default: all installed"
+        list[str] | None,
+        options.plugin_option(
+            "cost model", "--models", "X,Y,...", "cost models; may be repeated; default: all installed"
         ),
     ] = None,
     constraints: Annotated[
@@ -76,7 +76,7 @@ def fit_command(
     import tilewright as tw
     from tilewright.application.cli.common import print_result
 
-    report = tw.fit(arch, workload, models=models, constraints=constraints)
+    report = tw.fit(arch, workload, models=options.names(models), constraints=constraints)
     print_result(report, json)
     raise typer.Exit(0 if any(fit.fits for fit in report.fits) else 3)
 

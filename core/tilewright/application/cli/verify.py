@@ -16,6 +16,10 @@ from tilewright.application.cli import options
 
 
 def verify_command(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[FILE...]", help="mapping file, or all files of a tool's input set"),
+    ] = None,
     mapping: Annotated[Path | None, typer.Option(metavar="FILE", help="mapping file")] = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="certificate from `map -o`, instead of a mapping file")
@@ -45,6 +49,15 @@ def verify_command(
     by: Annotated[
         str | None, typer.Option(metavar="NAME", help="executing cost model, if several are installed")
     ] = None,
+    models: Annotated[
+        list[str] | None,
+        options.plugin_option(
+            "cost model",
+            "--models",
+            "X,Y,...",
+            "cost models to compare with the execution; may be repeated [default: all installed]",
+        ),
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -57,30 +70,37 @@ def verify_command(
     import tilewright as tw
     from tilewright.application.cli.common import key_values, print_result
 
-    own: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by}
+    own: dict[str, object] = {"--problem": problem, "--arch": arch, "--option": option, "--by": by, "--models": models}
     others: dict[str, object] = {"--samples": samples, "--limit": limit}
-    _refuse_words(mapping, certificate, others if certificate is None else own)
+    given = [*(files or []), *([] if mapping is None else [mapping])]
+    _refuse_words(given, certificate, others if certificate is None else own)
     if certificate is not None:
         asked = {name: value for name, value in (("samples", samples), ("limit", limit)) if value is not None}
         checked = tw.verify_certificate(certificate, **asked)
         print_result(checked, json, quiet, [f"warning: {warning}" for warning in checked.warnings])
         raise typer.Exit(0 if checked.right else 1)
-    assert mapping is not None
-    verification = tw.verify(mapping, problem, arch, by=by, options=key_values(option, "--option"))
+    verification = tw.verify(
+        given[0] if len(given) == 1 else given,
+        problem,
+        arch,
+        by=by,
+        options=key_values(option, "--option"),
+        models=options.names(models),
+    )
     print_result(verification, json, quiet)
     raise typer.Exit(0 if verification.right else 1)
 
 
-def _refuse_words(mapping: Path | None, certificate: Path | None, useless: dict[str, object]) -> None:
-    """Raise CallError unless exactly one of mapping and certificate is given, with its own options."""
+def _refuse_words(given: list[Path], certificate: Path | None, useless: dict[str, object]) -> None:
+    """Raise CallError unless either a mapping or a certificate is given, with its own options."""
     import tilewright as tw
 
-    if (mapping is None) == (certificate is None):
-        raise tw.errors.CallError("verify needs either --mapping FILE or --certificate FILE")
-    given = [name for name, value in useless.items() if value]
-    if given:
+    if bool(given) == (certificate is not None):
+        raise tw.errors.CallError("verify needs either FILE, with a mapping, or --certificate FILE")
+    odd = [name for name, value in useless.items() if value]
+    if odd:
         what = "a mapping" if certificate is not None else "a certificate"
-        raise tw.errors.CallError(f"{', '.join(given)} is for {what}")
+        raise tw.errors.CallError(f"{', '.join(odd)} is for {what}")
 
 
 def diff_stats_command(
@@ -96,7 +116,8 @@ def diff_stats_command(
         typer.Option("--from", metavar="NOTATION", help=f"notation of the files [default: {MARKED}]"),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"cost model to compare with [default: {MARKED}]")
+        list[str] | None,
+        options.plugin_option("cost model", "--model", "NAME", f"cost model to compare with [default: {MARKED}]"),
     ] = None,
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model, e.g. link_transfers=false")
@@ -119,7 +140,7 @@ def diff_stats_command(
         recorded,
         files,
         notation=notation,
-        model=model,
+        model=options.one_name(model, "--model"),
         model_options=key_values(model_option, "--model-option"),
         reading=reading(values, dense, None, one_energy),
     )

@@ -29,14 +29,23 @@ MISUSES = [
     (("map", "n->n; n=1", "--arch", "eyerissx"), "did you mean 'eyeriss'", ""),
     (("plugins", "show", "randm"), "did you mean 'random'", ""),
     (
-        ("compare", "x", "--arch", "y", "--mappers", "random", "--mappers=optimal"),
-        "tilewright compare: --mappers is given 2 times",
-        "separate its values by commas: --mappers A,B,...",
+        ("map", "x", "--arch", "y", "--algorithms", "native", "--algorithms=ttgt"),
+        "tilewright map: --algorithms is given 2 times",
+        "separate its values by commas: --algorithms NAME,...",
     ),
+    (("map", "x", "--arch", "y", "--mappers", "a, b"), "--mapper takes one name here, not a, b", "--mapper a;"),
+    (("map", "x", "--arch", "y", "--models=a", "--model", "b"), "--model takes one name here", "--model a; tilewright"),
     (
-        ("plugins", "fit", "x", "--models", "a", "--models", "b"),
-        "tilewright plugins fit: --models is given 2 times",
-        "separate its values by commas: --models X,Y,...",
+        ("explore", "x", "--space", "y", "--mappers", "a,b"),
+        "--mapper takes one name here",
+        "keep one of them: --mapper a",
+    ),
+    (("calibrate", "x", "--measured", "y", "--models", "a,b"), "--model takes one name here", "--model a;"),
+    (("diff-stats", "x", "y", "--models", "a,b"), "--model takes one name here", "keep one of them: --model a;"),
+    (
+        ("compare", "n->n; n=1", "--arch", "y", "--mapper", "random", "--mappers=random"),
+        "mappers must be a list of distinct names",
+        "tilewright plugins lists them",
     ),
     (("library", "show", "x", "-o", "a", "--output", "b"), "library show: -o is given 2", "keep one of them: -o FILE"),
     (
@@ -141,3 +150,37 @@ def test_too_little_memory_is_one_message(tilewright: Command, monkeypatch: pyte
     monkeypatch.setattr("tilewright.map", short)
     ran = tilewright("map", "n->n; n=1", "--arch", "eyeriss")
     assert ran.code == 2 and ran.err.startswith("error: there is not enough memory") and "Traceback" not in ran.err
+
+
+GEMM = "nk,km->nm; n=2 k=2 m=2"
+
+
+@pytest.mark.parametrize(
+    "models",
+    [("--models", "timeloop,oracle"), ("--model", "timeloop", "--models=oracle"), ("--model=timeloop, oracle",)],
+    ids=" ".join,
+)
+def test_names_of_plugins_are_repeated_or_have_commas(
+    tilewright: Command, tmp_path: Path, models: tuple[str, ...]
+) -> None:
+    """Singular and plural are one option; a mapping is a position, or follows `--mapping`."""
+    compared = tilewright(
+        "compare", GEMM, "--arch", "eyeriss", "--mapper", "random", *models, "--evaluations", 9, "--json"
+    )
+    assert compared.data["models"] == ["timeloop", "oracle"]
+    words = ("--mappers", "random", "--model", "timeloop", "--evaluations", 99, "-o", tmp_path, "--force")
+    assert tilewright("map", GEMM, "--arch", "eyeriss", *words).code == 0
+    (file,) = tmp_path.glob("*einsum*.yaml")
+    evaluated = tilewright("evaluate", file, *models, "--json").data["results"]
+    assert [result["model"] for result in evaluated] == ["timeloop", "oracle"]
+    both = [word.replace("oracle", "pipelined") for word in models]
+    verified = [tilewright("verify", *place, *both, "--json").data for place in ([file], ["--mapping", file])]
+    assert verified[0] == verified[1]
+    assert [model["model"] for model in verified[0]["models"]] == ["timeloop", "pipelined"]
+    assert "oracle executes the mapping" in tilewright("verify", file, *models).err
+
+
+def test_help_shows_one_spelling(tilewright: Command) -> None:
+    for name, shown, other in (("map", "--model NAME", "--models"), ("evaluate", "--models X,Y,...", "--model ")):
+        text = tilewright(name, "--help").out
+        assert shown in text and other not in text

@@ -260,7 +260,7 @@ def test_a_certificate_whose_architecture_has_changed_says_what_to_do(
 def test_what_is_verified_is_one_of_two(tilewright: Command, files: dict[str, Path]) -> None:
     for given in ([], ["--mapping", files["mapping"], "--certificate", files["mapping"]]):
         ran = tilewright("verify", *given)
-        assert ran.code == 2 and "either --mapping FILE or --certificate FILE" in ran.err
+        assert ran.code == 2 and "either FILE, with a mapping, or --certificate FILE" in ran.err
     ran = tilewright(*words(files), "--samples", 3)
     assert ran.code == 2 and "--samples is for a certificate" in ran.err
     ran = tilewright("verify", "--certificate", files["mapping"], "--by", "oracle")

@@ -40,13 +40,8 @@ def calibrate_command(
         typer.Option(metavar="S", min=0, help="time limit; the best values so far are printed [default: none]"),
     ] = None,
     model: Annotated[
-        str | None,
-        typer.Option(
-            autocompletion=options.names_of("cost model"),
-            metavar="NAME",
-            help="cost model [default: the one that counts timings]",
-            show_default=False,
-        ),
+        list[str] | None,
+        options.plugin_option("cost model", "--model", "NAME", "cost model [default: the one that counts timings]"),
     ] = None,
     model_option: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="option of the cost model")
@@ -64,7 +59,7 @@ def calibrate_command(
     report = tw.calibrate(
         arch,
         measured,
-        model=model,
+        model=options.one_name(model, "--model"),
         model_options=key_values(model_option, "--model-option"),
         parameters=parameters,
         test=test,
