@@ -55,6 +55,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
             signs=("kind", "clusters", "tensors", "layers", "entries"),
             summary="Tilewright's own YAML files.",
             factory=lazy("tilewright_adapters.native", "NativeAdapter"),
+            interface=1,
         ),
         AdapterSpec(
             name="timeloop",
@@ -62,6 +63,7 @@ def tilewright_plugins() -> list[AdapterSpec]:
             default_for=("reports",),
             summary="Timeloop's input files; writes v0.3.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v3"),
+            interface=1,
             options=TimeloopFiles,
         ),
         AdapterSpec(
@@ -69,12 +71,14 @@ def tilewright_plugins() -> list[AdapterSpec]:
             signs=TIMELOOP,
             summary="Timeloop's input files; writes v4.",
             factory=lazy("tilewright_adapters.timeloop", "TimeloopAdapter", "v4"),
+            interface=1,
             options=TimeloopFiles,
         ),
         AdapterSpec(
             name="maestro",
             summary="MAESTRO's mapping and hardware files.",
             factory=lazy("tilewright_adapters.maestro", "MaestroAdapter"),
+            interface=1,
             options=MaestroFiles,
         ),
         AdapterSpec(
@@ -82,23 +86,27 @@ def tilewright_plugins() -> list[AdapterSpec]:
             signs=("memories", "operational_array", "-.loop_dims", "-.operator_type", "-.spatial_mapping"),
             summary="ZigZag's accelerator, workload and mapping files.",
             factory=lazy("tilewright_adapters.zigzag", "ZigZagAdapter"),
+            interface=1,
         ),
         AdapterSpec(
             name="accelforge",
             signs=("arch.nodes", "workload", "renames"),
             summary="AccelForge's architecture, workload and mapping of one einsum.",
             factory=lazy("tilewright_adapters.accelforge", "AccelForgeAdapter"),
+            interface=1,
             options=AccelForgeFiles,
         ),
         AdapterSpec(
             name="loopnest",
             summary="Readable loop nests, with the memories as comments.",
             factory=lazy("tilewright_adapters.loopnest", "LoopNestAdapter"),
+            interface=1,
         ),
         AdapterSpec(
             name="union",
             signs=("problem.data_spaces", "problem.dataspaces", "architecture.clusters"),
             summary="Union's abstractions, laid out as in the paper's figures.",
             factory=lazy("tilewright_adapters.union", "UnionAdapter"),
+            interface=1,
         ),
     ]

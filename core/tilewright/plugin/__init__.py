@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
     from tilewright.plugin.hooks import hookimpl
+    from tilewright.plugin.interface import INTERFACE, OLDEST_INTERFACE
     from tilewright.plugin.mapper import Budget, FigureReporter, Mapper, Proposals, Run, Task, objectives, started
     from tilewright.plugin.registry import Registry, discover, installed
     from tilewright.plugin.result import Progress, Result
     from tilewright.plugin.route import Route
     from tilewright.plugin.specs import (
-        INTERFACE,
         AdapterSpec,
         AlgorithmSpec,
         Approximation,
@@ -167,6 +167,7 @@ __all__ = [
     "NoOptions",
     "Nonzeros",
     "NotationTable",
+    "OLDEST_INTERFACE",
     "Objective",
     "Options",
     "Origin",

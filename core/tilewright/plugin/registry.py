@@ -30,6 +30,8 @@ from tilewright.plugin.guard.hosted import hosted
 from tilewright.plugin.guard.imports import check_import
 from tilewright.plugin.guard.processes import ask
 from tilewright.plugin.guard.specs import NAME, whole_spec
+from tilewright.plugin.interface import InterfaceError
+from tilewright.plugin.requirements import Unmet, unmet_requirements
 from tilewright.plugin.specs import (
     AdapterSpec,
     AlgorithmSpec,
@@ -91,7 +93,8 @@ class Registration:
 class Broken:
     """A plugin that could not be used, with the error.
 
-    `stage` is import, hooks or specs. `names` are those by which the user may request it.
+    `stage` is import, hooks or specs. `names` are those by which the user may request it. `upgrade` names the
+    distribution whose upgrade would help, if that is known.
     """
 
     entry_point: str
@@ -100,6 +103,7 @@ class Broken:
     error: str
     version: str | None = None
     plugin: str | None = None
+    upgrade: str | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -108,9 +112,13 @@ class Broken:
 
     def __str__(self) -> str:
         name = f"{self.distribution}/{self.plugin or self.entry_point}"
+        unmet = unmet_requirements([self.distribution])
+        upgrade = self.upgrade or (self.distribution if unmet else None)
+        remedy = f"python -m pip install --upgrade {upgrade}" if upgrade else f"fix or uninstall {self.distribution}"
+        faults = "; ".join([self.error, *map(str, unmet)])
         return (
-            f"{name} {self.version or '(no version)'} failed at {self.stage}: {self.error} -- "
-            f"fix or uninstall {self.distribution}, or set {DISABLE}={name}"
+            f"{name} {self.version or '(no version)'} failed at {self.stage}: {faults} -- "
+            f"{remedy}, or set {DISABLE}={name}"
         )
 
 
@@ -142,6 +150,15 @@ class Registry:
             if old.spec.kind == new.spec.kind and old.long_name == new.long_name:
                 raise ValueError(f"{distribution} registers two {new.spec.kind}s called '{new.spec.name}'")
         self.registrations.append(new)
+
+    def unmet(self) -> list[Unmet]:
+        """Return the unmet requirements of third parties' distributions, loaded or broken, by name.
+
+        They stop no plugin: pip refuses them at installation, and whoever overrides it decides.
+        """
+        names = {owner.distribution for owner in self.owners.values() if owner.distribution is not None}
+        names |= {broken.distribution for broken in self.broken}
+        return unmet_requirements(names - {BUILTIN})
 
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
         """Return registrations of one kind by name, built-in ones first."""
@@ -278,11 +295,13 @@ class Registry:
                 specs = self._specs(module, name)
         except TilewrightError as error:
             self._forget(name, owner)
-            self.broken.append(broken(stage, _cause(error)))
+            self.broken.append(broken(stage, _cause(error), upgrade=_upgrade(error, owner)))
             return
         self.owners[name] = owner
         faults = list(self._add_all(specs, owner))
-        self.broken += [broken(stage, _cause(error), plugin=called) for called, error in faults]
+        self.broken += [
+            broken(stage, _cause(error), plugin=called, upgrade=_upgrade(error, owner)) for called, error in faults
+        ]
         if faults and len(faults) == len(specs):
             self._forget(name, owner)
 
@@ -413,6 +432,12 @@ def _name_of(spec: Any, owner: Owner) -> str | None:
 def _cause(error: Exception) -> str:
     """Return the original error of a plugin as one line."""
     return one_line_error(error.__cause__ or error)
+
+
+def _upgrade(error: Exception, owner: Owner) -> str | None:
+    """Return the distribution to upgrade if the host and a plugin have no interface in common, else None."""
+    cause = error.__cause__ or error
+    return (cause.upgrade or owner.distribution) if isinstance(cause, InterfaceError) else None
 
 
 def _origin(entry_point: EntryPoint) -> tuple[str, str | None]:

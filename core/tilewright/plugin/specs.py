@@ -6,12 +6,13 @@ import importlib
 import importlib.util
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel
 
 from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.interface import check_interface
 from tilewright.values import Model
 
 if TYPE_CHECKING:
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
     from tilewright.plugin.mapper import Mapper  # noqa: F401 -- named in quotes below
     from tilewright.plugin.route import Route
     from tilewright.plugin.strategy import Strategy  # noqa: F401 -- named in quotes below
-
-INTERFACE = 1
-"""Version of the plugin interface of this host."""
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -69,8 +67,19 @@ def lazy(module: str, name: str, *arguments: object) -> Lazy:
     return Lazy(module, name, arguments)
 
 
+class _Stated:
+    """Base of specs: one for a newer interface is refused as such, before Python refuses its unknown fields."""
+
+    def __new__(cls, *values: object, **named: object) -> Self:
+        known = {field.name for field in fields(cls)}  # type: ignore[arg-type] # subclasses are dataclasses
+        stated = named.get("interface")
+        if isinstance(stated, int) and not named.keys() <= known:
+            check_interface(named.get("name"), stated)
+        return super().__new__(cls)
+
+
 @dataclass(frozen=True)
-class PluginSpec(Generic[T_co]):
+class PluginSpec(_Stated, Generic[T_co]):
     """Declaration of one plugin. It is cheap: heavy libraries are imported inside `factory`.
 
     Attributes:
@@ -81,7 +90,8 @@ class PluginSpec(Generic[T_co]):
         capabilities: Accepted inputs, checked without building the plugin.
         needs: Modules that it imports, checked before it is built.
         hint: Command to type if one is missing.
-        interface: Interface version for which it was written.
+        interface: Version of the plugin interface for which it was written, as a literal. `INTERFACE` would claim any
+            version that the host has. A spec that states none was written for the first.
         programs: Option -> default program on the PATH, which the option replaces.
         default_for: Tasks for which it is used if the user names no plugin of its kind. `search`: the mapper and the
             cost model of `map`, `compare` and `explore`. `fallback`: the mapper of layers where the default one can
@@ -101,7 +111,7 @@ class PluginSpec(Generic[T_co]):
     capabilities: Capabilities = field(default_factory=Capabilities)
     needs: tuple[str, ...] = ()
     hint: str | None = None
-    interface: int = INTERFACE
+    interface: int = 1
     programs: Mapping[str, str] = field(default_factory=dict)
     default_for: tuple[str, ...] = ()
 

@@ -14,20 +14,24 @@ def tilewright_plugins() -> list[AlgorithmSpec]:
             name="native",
             summary="The unchanged problem: its own loop nest.",
             factory=lazy("tilewright_algorithms.native", "Native"),
+            interface=1,
         ),
         AlgorithmSpec(
             name="ttgt",
             summary="Contractions of two tensors as one matrix product between transpositions (COMET, Union).",
             factory=lazy("tilewright_algorithms.ttgt", "Ttgt"),
+            interface=1,
         ),
         AlgorithmSpec(
             name="im2col",
             summary="Convolutions as one matrix product: the input's windows are copied to a matrix, or gathered while reading.",
             factory=lazy("tilewright_algorithms.im2col", "Im2col"),
+            interface=1,
         ),
         AlgorithmSpec(
             name="loop_over_gemm",
             summary="Contractions of two tensors as loops around a matrix product of slices; nothing is transposed.",
             factory=lazy("tilewright_algorithms.loops", "LoopOverGemm"),
+            interface=1,
         ),
     ]

@@ -34,6 +34,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
             name="tables",
             summary="Tabulated costs: CACTI's on a grid of sizes, Aladdin's, DRAM's; nodes by Stillmaker and Baas.",
             factory=lazy("tilewright_estimators.tables", "TablesEstimator"),
+            interface=1,
             components={
                 **ARRAYS,
                 "register": {"size_bits": 256, "width_bits": 16},
@@ -52,6 +53,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
             name="cacti",
             summary="CACTI itself, if it is installed; runs once per array with Accelergy's settings.",
             factory=lazy("tilewright_estimators.cacti", "CactiEstimator"),
+            interface=1,
             options=CactiOptions,
             programs={"program": "cacti"},
             hint="compile CACTI 7 (github.com/HewlettPackard/cacti), or give its path: --estimator-option program=PATH",
@@ -62,6 +64,7 @@ def tilewright_plugins() -> list[EstimatorSpec]:
             name="hwcomponents",
             summary="The package hwcomponents and its models of components, on Python 3.12 and later.",
             factory=lazy("tilewright_estimators.hardware_components", "HwcomponentsEstimator"),
+            interface=1,
             needs=("hwcomponents", "hwcomponents_library", "hwcomponents_cacti", "hwcomponents_neurosim"),
             hint="pip install hwcomponents hwcomponents-library hwcomponents-cacti hwcomponents-neurosim",
             components=HWCOMPONENTS,

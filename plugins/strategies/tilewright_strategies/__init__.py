@@ -18,17 +18,20 @@ def tilewright_plugins() -> list[StrategySpec]:
             default_for=("exploration",),
             summary="All points or, if bounds are known, the most promising first and none that is dominated by its bounds.",
             factory=lazy("tilewright_strategies.grid", "Grid"),
+            interface=1,
         ),
         StrategySpec(
             name="sunstone_arch",
             summary="Sizes of the innermost memories by the tiles that need them (Sunstone-arch), for the objective.",
             factory=lazy("tilewright_strategies.sunstone_arch", "SunstoneArch"),
+            interface=1,
         ),
         *(
             StrategySpec(
                 name=name,
                 summary=f"Points by {sampler} of Optuna, which learns from earlier points, for the {purpose}.",
                 factory=lazy("tilewright_strategies.sampling", "Sampling", name),
+                interface=1,
                 needs=("optuna",),
                 hint="pip install optuna",
                 samples=True,

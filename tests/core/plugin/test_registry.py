@@ -17,8 +17,10 @@ import pytest
 from support import ROOT
 from tilewright.errors import AmbiguousPluginError, InputError, PluginError, UnknownPluginError
 from tilewright.plugin.guard.hosted import Hosted
+from tilewright.plugin.interface import INTERFACE
 from tilewright.plugin.registry import GROUP, Registration, Registry, check_options, discover, installed
-from tilewright.plugin.specs import INTERFACE, CostModelSpec, FrontendSpec, MapperSpec, Options, lazy
+from tilewright.plugin.specs import CostModelSpec, FrontendSpec, MapperSpec, Options, lazy
+from tilewright.version import __version__
 
 pytestmark = pytest.mark.process
 
@@ -125,7 +127,7 @@ BROKEN = {
         "@hookimpl\ndef tilewright_plugins():\n"
         "    return [MapperSpec(name='m', summary='', factory=Still, interface=99)]",
         "specs",
-        f"'m' was written for interface 99, this is {INTERFACE}",
+        f"'m' was written for interface 99; Tilewright {__version__} accepts {INTERFACE} -- python -m pip install --upgrade tilewright, or set",
     ),
     "name with a slash": (
         "@hookimpl\ndef tilewright_plugins():\n    return [MapperSpec(name='a/b', summary='', factory=Still)]",

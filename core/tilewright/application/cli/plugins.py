@@ -12,6 +12,7 @@ from tilewright.application.scaffold import Kind
 
 if TYPE_CHECKING:
     from tilewright.plugin.registry import Registration, Registry
+    from tilewright.plugin.requirements import Unmet
 
 app = typer.Typer(help="List plugins, show the options of one, run its conformance checks, or create a new one.")
 
@@ -30,14 +31,18 @@ def list_command(json: options.Json = False) -> None:
     """List installed plugins, and those that failed to load."""
     from tilewright.application.cli.common import print_json
     from tilewright.plugin.registry import installed
+    from tilewright.values import attributes
 
     registry = installed()
     rows = [_row(registration) for registration in registry.registrations]
     broken = [str(failure) for failure in registry.broken]
+    unmet = registry.unmet()
     if json:
-        print_json({"schema_version": 1, "plugins": rows, "broken": broken})
+        requirements = [attributes(each, "distribution requirement installed hint") for each in unmet]
+        print_json({"schema_version": 1, "plugins": rows, "broken": broken, "unmet": requirements})
     else:
         _print_list(rows, broken)
+        _warn_of(unmet)
 
 
 @app.command("show", cls=options.Command)
@@ -45,6 +50,7 @@ def show_command(name: Name, json: options.Json = False) -> None:
     """Show the options and limits of a plugin."""
     from tilewright.application.cli.common import print_json
     from tilewright.plugin.registry import installed
+    from tilewright.plugin.requirements import unmet_requirements
 
     registrations = _named(installed(), name)
     if json:
@@ -52,6 +58,7 @@ def show_command(name: Name, json: options.Json = False) -> None:
     else:
         for registration in registrations:
             _print_details(_details(registration))
+        _warn_of(unmet_requirements(registration.distribution for registration in registrations))
 
 
 @app.command("fit", cls=options.GroupedCommand)
@@ -147,6 +154,14 @@ def _named(registry: Registry, name: str) -> list[Registration]:
     return registrations
 
 
+def _warn_of(requirements: list[Unmet]) -> None:
+    """Print one line per unmet requirement, with the command that meets it."""
+    from tilewright.application.cli.common import note
+
+    for unmet in requirements:
+        note(f"warning: {unmet}: {unmet.hint}")
+
+
 def _row(registration: Registration) -> dict[str, Any]:
     spec = registration.spec
     return {
@@ -154,6 +169,7 @@ def _row(registration: Registration) -> dict[str, Any]:
         "name": spec.name,
         "distribution": registration.distribution,
         "version": registration.version,
+        "interface": spec.interface,
         "summary": spec.summary,
         "default_for": list(spec.default_for),
         "missing": list(spec.missing()),
@@ -200,6 +216,7 @@ def _lacking(row: dict[str, Any]) -> str:
 def _print_details(details: dict[str, Any]) -> None:
     from tilewright.application.cli.common import print_tables
     from tilewright.plugin.capabilities import Capabilities
+    from tilewright.plugin.interface import changes_since
     from tilewright.tables import Column, Table
 
     given, unlimited = details["capabilities"], Capabilities().model_dump()
@@ -208,6 +225,7 @@ def _print_details(details: dict[str, Any]) -> None:
         f"{details['kind']} {details['name']} ({details['distribution']} {details['version']})",
         f"  {details['summary']}{_lacking(details)}",
         f"  limits: {', '.join(f'{key}={value}' for key, value in limits.items()) or 'none declared'}",
+        f"  interface: {'; changed since: '.join([str(details['interface']), *changes_since(details['interface'])])}",
         *([f"  default for: {', '.join(details['default_for'])}"] if details["default_for"] else []),
         *([f"  starts with: {', '.join(details['starts_with'])}"] if details["starts_with"] else []),
         *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
@@ -228,6 +246,7 @@ def _plain(default: Any) -> str:
 def _check(registrations: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
     """Run the conformance kit; exit with code 3 if a contract is violated."""
     from tilewright.application.cli.common import print_json, print_tables
+    from tilewright.plugin.requirements import unmet_requirements
     from tilewright.tables import Column, Table
     from tilewright.testing import check_plugin
     from tilewright.values import attributes
@@ -237,6 +256,7 @@ def _check(registrations: list[Registration], options: dict[str, Any], sources: 
         for registration in registrations
         for outcome in check_plugin(registration, options=options, sources=sources)
     ]
+    _warn_of(unmet_requirements(registration.distribution for registration in registrations))
     broken = sum(not outcome.ok for _, outcome in outcomes)
     if json:
         rows = [{"kind": kind} | attributes(outcome, "plugin check status message") for kind, outcome in outcomes]

@@ -15,6 +15,7 @@ from tilewright.application.scaffold.names import SPECS, check_name, class_of, d
 from tilewright.errors import InputError
 from tilewright.files import made, write_text
 from tilewright.plugin.registry import Registry, installed
+from tilewright.version import __version__
 
 SUFFIX = ".jinja"
 PLACES: dict[str, Callable[[str], str]] = {"MODULE": module_of, "NAME": lambda name: name.replace("-", "_")}
@@ -69,6 +70,20 @@ class Package:
         ]
 
 
+def bounds(version: str) -> str:
+    """Return the releases that a plugin works with if it was written with this one: until the next breaking one.
+
+    >>> bounds("0.1.3"), bounds("0.2.0rc1"), bounds("1.4.0")
+    ('>=0.1,<0.2', '>=0.2.0rc1,<0.3', '>=1.4,<2')
+    """
+    from packaging.version import Version
+
+    written = Version(version)
+    first = written.public if written.is_prerelease else f"{written.major}.{written.minor}"
+    last = f"0.{written.minor + 1}" if written.major == 0 else f"{written.major + 1}"
+    return f">={first},<{last}"
+
+
 def _is_empty(folder: Path) -> bool:
     """Return whether the path is an empty folder."""
     try:
@@ -101,6 +116,7 @@ def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Pack
         "module": module_of(name),
         "class_name": class_of(name),
         "check_arguments": CHECK_ARGUMENTS.get(kind, ""),
+        "bounds": bounds(__version__),
     }
     files = {}
     for template in environment.list_templates():

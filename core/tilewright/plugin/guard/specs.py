@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.guard.calls import described
-from tilewright.plugin.specs import INTERFACE, KINDS, Approximation, PluginSpec
+from tilewright.plugin.interface import check_interface
+from tilewright.plugin.specs import KINDS, Approximation, PluginSpec
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.\-]*")
 MODULE = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
@@ -23,6 +24,7 @@ def whole_spec(spec: object) -> PluginSpec[Any]:
 
     Raises:
         ValueError: It is not a plugin spec, or a value is invalid.
+        InterfaceError: It was written for an interface that this host does not accept.
     """
     kind = next((kind for kind in KINDS if isinstance(spec, kind)), None)
     if kind is None:
@@ -32,8 +34,8 @@ def whole_spec(spec: object) -> PluginSpec[Any]:
     name = values["name"]
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a plugin: a letter, then letters, digits, '_', '-' or '.'")
-    if values["interface"] != INTERFACE:
-        raise ValueError(f"'{name}' was written for interface {values['interface']}, this is {INTERFACE}")
+    if _is_version(values["interface"]):
+        check_interface(name, values["interface"])
     for field, value in values.items():
         good, expected = EXPECTED[field]
         if not good(value):
@@ -96,7 +98,7 @@ def _is_flag(value: object) -> bool:
 
 
 def _is_version(value: object) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1)
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -107,12 +109,12 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "capabilities": (lambda each: isinstance(each, Capabilities), "Capabilities"),
     "needs": (_names(MODULE.fullmatch), "a tuple of names of modules"),
     "hint": (lambda each: each is None or _is_text(each), "a text or None"),
-    "interface": (lambda each: each == INTERFACE, str(INTERFACE)),
+    "interface": (_is_version, "a whole number of at least 1"),
     "programs": (_is_table, "options with names of programs"),
     "default_for": (_names(bool), "a tuple of names of tasks"),
     "ends": (_is_flag, "True or False"),
     "starts_with": (_names(bool), "a tuple of names of mappers"),
-    "proof_version": (_is_version, "a whole number of at least 1, or None"),
+    "proof_version": (lambda each: each is None or _is_version(each), "a whole number of at least 1, or None"),
     "figures": (_names(bool), "a tuple of names of figures"),
     "gap_reasons": (_is_table, "figures with sentences"),
     "limits_itself": (_is_flag, "True or False"),

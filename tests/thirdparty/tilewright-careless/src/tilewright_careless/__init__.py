@@ -51,7 +51,7 @@ class OddOptions(BaseModel):
 
 def _specs(kind: Callable[..., PluginSpec[Any]], module: str, names: str) -> list[PluginSpec[Any]]:
     return [
-        kind(name=_name(name), summary=f"Breaks a promise: {_name(name)}.", factory=Late(module, name))
+        kind(name=_name(name), summary=f"Breaks a promise: {_name(name)}.", factory=Late(module, name), interface=1)
         for name in names.split()
     ]
 
@@ -70,7 +70,7 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
     """All violations, and of each kind the plugin without any."""
     from tilewright_careless.heavy import make_heavy
 
-    good = MapperSpec(name="good", summary="Draws.", factory=Late("mappers", "Good"))
+    good = MapperSpec(name="good", summary="Draws.", factory=Late("mappers", "Good"), interface=1)
     return [
         good,
         replace(good, name="talkative", summary="Draws,\nand tells at length how."),
@@ -89,7 +89,7 @@ def tilewright_plugins() -> list[PluginSpec[Any]]:
             "Refusing CountsForTruth TwoMinds Neighbourly NeedsSomething Uncovering Unfitting NoEdp LastBound Overbound Boastful "
             "Unpicklable Estimating Unsummed Overused Hasty",
         ),
-        CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good")),
+        CostModelSpec(name="good", summary="Plain.", factory=Late("costmodels", "Good"), interface=1),
         *_specs(FrontendSpec, "frontends", "Good Startled Deaf ListsOnly Dreaming Unwritable Rude"),
         *_specs(AdapterSpec, "adapters", "Good Forgetful Dated Straying Silent Rude"),
         *_specs(_adders("adder"), "estimators", "Good Mute Moody Lenient Fragile"),

@@ -18,4 +18,8 @@ class GeneticOptions(Options):
 def tilewright_plugins() -> list[MapperSpec]:
     """The one plugin of this distribution."""
     factory = lazy("tilewright_genetic.search", "Genetic")
-    return [MapperSpec(name="genetic", summary="Small genetic search.", factory=factory, options=GeneticOptions)]
+    return [
+        MapperSpec(
+            name="genetic", summary="Small genetic search.", factory=factory, interface=1, options=GeneticOptions
+        )
+    ]

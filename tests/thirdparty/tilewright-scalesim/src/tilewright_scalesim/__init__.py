@@ -21,6 +21,7 @@ def tilewright_plugins() -> list[FrontendSpec | AdapterSpec]:
             name="scalesim",
             summary="SCALE-Sim's topologies: convolutions or matrix products, one a line.",
             factory=lazy("tilewright_scalesim.topology", "Topology"),
+            interface=1,
             options=TopologyOptions,
             suffixes=(".csv",),
         ),
@@ -28,5 +29,6 @@ def tilewright_plugins() -> list[FrontendSpec | AdapterSpec]:
             name="scalesim",
             summary="SCALE-Sim's configurations: an array, and a buffer for each operand and the results.",
             factory=lazy("tilewright_scalesim.configuration", "Configuration"),
+            interface=1,
         ),
     ]

@@ -223,7 +223,7 @@ class _Hostile(MapperSpec):
 
 
 def _spec(kind: Callable[..., Any] = MapperSpec, **values: Any) -> Fault:
-    given = {"name": "sicker", "summary": "Is sicker.", "factory": print} | values
+    given = {"name": "sicker", "summary": "Is sicker.", "factory": print, "interface": 1} | values
     return lambda: kind(**given)
 
 
@@ -261,6 +261,9 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "needs dots": _spec(needs=("..",)),
         "hint 5": _spec(hint=5),
         "interface 99": _spec(interface=99),
+        "interface 0": _spec(interface=0),
+        "interface text": _spec(interface="1"),
+        "interface 99 and its field": _spec(interface=99, curiosity=1),
         "programs None": _spec(programs=None),
         "programs list": _spec(programs=["ls"]),
         "ends text": _spec(ends="no"),
