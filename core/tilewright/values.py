@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Self, TypeVar
+from itertools import pairwise
+from typing import Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
-from pydantic_core import PydanticSerializationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, PydanticSerializationError
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -17,6 +22,10 @@ class Model(BaseModel):
     """Frozen model that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    short_form: ClassVar[str | JsonSchemaValue | None] = None
+    """Field whose value alone stands for the model in a file, or JSON schema of other such values; None: there are none."""
+    inherited: ClassVar[tuple[str, ...]] = ()
+    """Required fields that a file may omit, because a validator completes them."""
 
     def __dir__(self) -> list[str]:
         """Return the public names of the package's classes, without pydantic's, for tab completion."""
@@ -33,12 +42,45 @@ class Model(BaseModel):
         with _interruptible():
             return super().model_dump_json(*arguments, **how)
 
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe files: with their short forms, without what they inherit, and with the docstrings of fields."""
+        schema = handler(core)
+        whole = handler.resolve_ref_schema(schema)
+        texts = _docstrings_of_fields(cls)
+        for name, field in whole.get("properties", {}).items():
+            if name in texts:
+                field.setdefault("description", texts[name])
+        if "required" in whole:
+            whole["required"] = [name for name in whole["required"] if name not in cls.inherited]
+        if cls.short_form is None:
+            return schema
+        short = whole["properties"][cls.short_form] if isinstance(cls.short_form, str) else cls.short_form
+        return {"anyOf": [short, schema]}
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy; like pydantic's method, but without cached values of the original."""
         copy = super().model_copy(update=update, deep=deep)
         for name in copy.__dict__.keys() - type(self).model_fields:
             del copy.__dict__[name]
         return copy
+
+
+def _docstrings_of_fields(model: type[BaseModel]) -> dict[str, str]:
+    """Return the texts below the fields of a class and its bases. Python does not keep them."""
+    texts = dict[str, str]()
+    for base in reversed(model.__mro__):
+        if not issubclass(base, Model) or base is Model:
+            continue
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0]
+        except (OSError, TypeError, SyntaxError):  # no file has the source
+            continue
+        for field, text in pairwise(getattr(body, "body", ())):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    texts[field.target.id] = inspect.cleandoc(str(text.value.value))
+    return texts
 
 
 class MisplacedError(ValueError):

@@ -23,6 +23,7 @@ class Component(Model):
         estimator: the only estimator to query; None: all, in their order.
     """
 
+    short_form = "name"
     name: Word
     attributes: FrozenDict[Word, Size] = FrozenDict()
     technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None

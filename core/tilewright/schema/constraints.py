@@ -26,6 +26,7 @@ Trips = Annotated[int, Field(ge=1, le=2**53, strict=True)]
 class TripRange(Model):
     """Bounds on a trip count; a plain number fixes it."""
 
+    short_form = {"type": "integer", "minimum": 1}
     min: Trips = 1
     max: Trips | None = None
 

@@ -39,6 +39,7 @@ class Nonzeros(Model):
     The values are then no longer needed: only their positions are kept.
     """
 
+    short_form = {"type": "string", "description": "Path of a .npy file, relative to the folder of this file."}
     shape: tuple[Annotated[int, Field(ge=1, le=MAX_WORDS, strict=True)], ...] = Field(max_length=32)
     packed: tuple[str, ...]
     """One bit per value in row-major order, compressed by zlib, in base64."""
@@ -145,6 +146,7 @@ class Density(Model):
     matrix is nonzero where row and column differ by at most `band_width`. `data`: nonzeros are those of an array.
     """
 
+    short_form = {"type": "number", "minimum": 0, "maximum": 1}
     distribution: Distribution = "structured"
     density: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     """Fraction of nonzero values; None for `banded` and `data`, where it follows from the width or the array."""

@@ -41,6 +41,7 @@ class Rank(Model):
     A stride or a dilation is a coefficient. Terms of one dimension are merged.
     """
 
+    short_form = {"type": "string", "examples": ["P", "2*P + R"]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = Field(min_length=1)
 
     @model_validator(mode="before")

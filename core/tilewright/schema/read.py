@@ -29,6 +29,7 @@ _CONSTANT = re.compile(r"\s*+(\d++)\s*+")
 class Index(Model):
     """One coordinate of a word: coefficient x coordinate of the read, plus an offset, written `64*h + d + 1`."""
 
+    short_form = {"type": ["string", "integer"], "examples": ["64*h + d + 1", 0]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = FrozenDict()
     offset: Offset = 0
 

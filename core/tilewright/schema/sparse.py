@@ -66,6 +66,7 @@ class TensorFormat(Model):
     `fill` is the end from which loops are assigned to ranks; ranks that are left over have no loop.
     """
 
+    short_form = "ranks"
     ranks: tuple[RankFormat, ...] = Field(min_length=1, max_length=MAX_PARTS)
     fill: Literal["outer", "inner"] = "outer"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,11 +23,20 @@ def schema_command(
 ) -> None:
     """Print the JSON schema of a kind of file."""
     from tilewright.application.api.call_arguments import one_of
-    from tilewright.application.api.load.kinds import SCHEMAS
     from tilewright.application.cli.common import print_json
+
+    print_json(json_schema(one_of("kind", kind, KINDS)))
+
+
+def json_schema(kind: str) -> dict[str, Any]:
+    """Return the JSON schema (draft 2020-12) of a kind of file, in its short and its full form."""
+    from tilewright.application.api.load.kinds import SCHEMAS
     from tilewright.application.exploration.space import ArchitectureSpace
     from tilewright.reports import Report
     from tilewright.schema.mapped.certificate import Certificate
 
     others: dict[str, type[BaseModel]] = {"space": ArchitectureSpace, "certificate": Certificate, "report": Report}
-    print_json((SCHEMAS | others)[one_of("kind", kind, KINDS)].model_json_schema())
+    model = (SCHEMAS | others)[kind]
+    version = model.model_fields["schema_version"].default if "schema_version" in model.model_fields else 1
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:tilewright:{kind}:{version}"}
+    return head | model.model_json_schema()

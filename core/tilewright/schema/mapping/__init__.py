@@ -51,6 +51,7 @@ class Entry(Model):
     sent to (or collected from) each sub-cluster separately.
     """
 
+    inherited = ("temporal_order", "temporal_tile_sizes", "spatial_tile_sizes")
     target: Name
     keep: tuple[TensorName, ...] | None = None
     temporal_order: tuple[DimensionName, ...]
