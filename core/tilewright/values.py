@@ -23,7 +23,7 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
     short_form: ClassVar[str | JsonSchemaValue | None] = None
-    """Field whose value alone stands for the model in a file, or JSON schema of other such values; None: there are none."""
+    """Field whose value alone is a short form of the model in a file, or JSON schema of such values; None: there are none."""
     inherited: ClassVar[tuple[str, ...]] = ()
     """Required fields that a file may omit, because a validator completes them."""
 

@@ -107,7 +107,7 @@ def check_algorithm_alternatives_are_whole(subject: Subject) -> None:
 def check_algorithm_computes_the_same_tensor(subject: Subject) -> None:
     """The executed steps compute the problem's result, word by word."""
     for name, _, seen in _executed(subject):
-        require(not seen.mixed, f"{name}: a word of {', '.join(seen.mixed)} stands for several words of the problem")
+        require(not seen.mixed, f"{name}: a word of {', '.join(seen.mixed)} is several words of the problem at once")
         require(not seen.wrong, f"{name}: {seen.wrong} of {seen.words} words of the result differ")
 
 
