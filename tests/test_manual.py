@@ -30,6 +30,7 @@ PAGES = [
 ]
 WITH_A_PACKAGE = [
     "docs/plugins.md",
+    "docs/plugins/hooks.md",
     *(
         f"docs/plugins/{kind}.md"
         for kind in (
@@ -45,7 +46,7 @@ WITH_A_PACKAGE = [
         )
     ),
 ]
-"""Pages whose blocks need the package that they are about: `test_plugin_pages`."""
+"""Pages whose blocks need the package that they are about: `test_plugin_pages`, and `test_hooks_page`."""
 ALL = [path.relative_to(ROOT).as_posix() for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))]
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
     from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
+    from tilewright.plugin.hook_data import ObservedRun, Section
     from tilewright.plugin.hooks import hookimpl
     from tilewright.plugin.interface import INTERFACE, OLDEST_INTERFACE
     from tilewright.plugin.mapper import Budget, FigureReporter, Mapper, Proposals, Run, Task, objectives, started
@@ -169,6 +170,7 @@ __all__ = [
     "NotationTable",
     "OLDEST_INTERFACE",
     "Objective",
+    "ObservedRun",
     "Options",
     "Origin",
     "PluginSpec",
@@ -190,6 +192,7 @@ __all__ = [
     "Run",
     "Saving",
     "ScalarEvaluator",
+    "Section",
     "SparseCompute",
     "SparseCounts",
     "SparseMemory",

@@ -18,7 +18,6 @@ from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-import cloudpickle  # type: ignore[import-untyped]
 import pluggy
 from pydantic import ValidationError
 
@@ -26,9 +25,9 @@ from tilewright.child import is_child
 from tilewright.errors import AmbiguousPluginError, OptionError, PluginError, TilewrightError, UnknownPluginError
 from tilewright.plugin import hooks as hookspecs
 from tilewright.plugin.guard.calls import BUILTIN, Owner, calling, described, fault, is_trusted, one_line_error
+from tilewright.plugin.guard.hooks import ask_each
 from tilewright.plugin.guard.hosted import hosted
 from tilewright.plugin.guard.imports import check_import
-from tilewright.plugin.guard.processes import ask
 from tilewright.plugin.guard.specs import NAME, whole_spec
 from tilewright.plugin.interface import InterfaceError
 from tilewright.plugin.requirements import Unmet, unmet_requirements
@@ -350,47 +349,20 @@ class Registry:
         others = [other for other in self.manager.get_plugins() if other is not plugin]
         return self.manager.subset_hook_caller(hook, others)
 
+    def implementers(self, hook: str) -> list[tuple[Owner, object]]:
+        """Return (owner, module) of every plugin with this hook, by distribution and name."""
+        implementations = getattr(self.manager.hook, hook).get_hookimpls()
+        modules = {one.plugin_name: one.plugin for one in implementations}
+        return [(self.owners.get(name, Owner("plugin", name)), modules[name]) for name in sorted(modules)]
+
     def tell_search_done(self, layer: str, result: Result, silenced: set[str]) -> list[str]:
         """Call `tilewright_search_done` of all observer plugins, and return one line per failure.
 
         Args:
             silenced: Plugins to skip; those that fail are added.
         """
-        complaints = []
-        for watcher in self.manager.hook.tilewright_search_done.get_hookimpls():
-            name = watcher.plugin_name
-            if name in silenced:
-                continue
-            try:
-                owner = self.owners.get(name, Owner("plugin", name))
-                tell = _Observer(watcher.plugin).tell_search_done
-                ask(owner, "tilewright_search_done", tell, layer, result, purpose="observers")
-            except TilewrightError as error:
-                silenced.add(name)
-                complaints.append(f"{error.message} (after the search of {layer}; it receives no further ones)")
-        return complaints
-
-
-class _Observer:
-    """An observer plugin. A child process makes the object at the first call only, so its state lasts."""
-
-    def __init__(self, plugin: object) -> None:
-        self.plugin = plugin
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _received, (cloudpickle.dumps(self.plugin),)
-
-    def tell_search_done(self, layer: str, result: Result) -> None:
-        """Call the hook of the plugin."""
-        manager = pluggy.PluginManager(hookspecs.PROJECT)
-        manager.add_hookspecs(hookspecs)
-        manager.register(self.plugin)
-        manager.hook.tilewright_search_done(layer=layer, result=result)
-
-
-@cache
-def _received(pickled: bytes) -> _Observer:
-    return _Observer(cloudpickle.loads(pickled))
+        hook, told = "tilewright_search_done", [{"layer": layer, "result": result}]
+        return ask_each(self.implementers(hook), hook, told, f"after the search of {layer}", silenced)[1]
 
 
 def _built(registration: Registration, options: Mapping[str, Any], starts: Sequence[Registration]) -> Any:

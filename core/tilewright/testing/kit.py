@@ -10,7 +10,9 @@ from typing import Any
 from tilewright.application.run.accepted import accepted
 from tilewright.errors import NotConformableError, PluginError, TilewrightError
 from tilewright.plugin.guard.calls import calling, one_line_error
-from tilewright.plugin.registry import Registration, Registry
+from tilewright.plugin.guard.hooks import manager_of
+from tilewright.plugin.hooks import hookimpl
+from tilewright.plugin.registry import Registration, Registry, installed
 from tilewright.plugin.specs import KINDS, FrontendSpec, PluginSpec
 from tilewright.testing.corpus import SAMPLES, Sample
 
@@ -88,11 +90,21 @@ class Subject:
 
 @dataclass(frozen=True)
 class Check:
-    """One contract. Users see the docstring of its function as the explanation."""
+    """One contract. Users see the docstring of its function as the explanation.
+
+    A plugin adds checks by the hook `tilewright_checks`.
+
+    Attributes:
+        name: Unique, such as `check_summary_is_short`.
+        kinds: Classes of the specs that it is for, such as `(MapperSpec,)`; `KINDS` for all.
+        function: Raises CheckFailure if the contract is violated.
+        origin: Distribution that adds it; empty for the kit's own.
+    """
 
     name: str
     kinds: tuple[type[PluginSpec[Any]], ...]
     function: Callable[[Subject], None]
+    origin: str = ""
 
     @property
     def summary(self) -> str:
@@ -109,14 +121,39 @@ class Check:
         try:
             with calling(subject.registration.owner, self.name):
                 try:
-                    self.function(subject)
+                    _run(self, subject)
                 except CheckFailure as kept:
                     failure = kept
         except TilewrightError as error:
             told = error.__cause__ if isinstance(error, PluginError) and error.__cause__ else error
-            raise CheckFailure(f"it raised {one_line_error(told)}") from error
+            what = f"it, or the check of {self.origin}," if self.origin else "it"
+            raise CheckFailure(f"{what} raised {one_line_error(told)}") from error
         if failure is not None:
             raise failure
+
+
+def _run(check: Check, subject: Subject) -> None:
+    """Run a check with the hooks of the subject's distribution around it."""
+    hook = "tilewright_run_check"
+    modules = [
+        module
+        for owner, module in installed().implementers(hook)
+        if owner.distribution == subject.registration.distribution
+    ]
+    if not modules:
+        check.function(subject)
+        return
+    getattr(manager_of(*modules, _Own).hook, hook)(check=check, subject=subject)
+
+
+class _Own:
+    """The kit's own implementation, after all others."""
+
+    @staticmethod
+    @hookimpl(trylast=True)
+    def tilewright_run_check(check: Check, subject: Subject) -> bool:
+        check.function(subject)
+        return True
 
 
 CHECKS: dict[str, Check] = {}

@@ -12,6 +12,7 @@ from tilewright.errors import InputError, PluginError, UnknownPluginError
 from tilewright.plugin.registry import GROUP, Registration, Registry, discover
 from tilewright.plugin.specs import PluginSpec
 from tilewright.schema.document import suggestion
+from tilewright.testing.added import added_checks
 from tilewright.testing.checks import (
     adapter,
     algorithm,
@@ -99,6 +100,7 @@ def cases(
     options: Mapping[str, Any] | None = None,
     sources: Iterable[str] = (),
     expected_failures: Mapping[str, str] | None = None,
+    checks_of: Iterable[str] = (),
 ) -> tuple[Case, ...]:
     """Return one case per check of a plugin.
 
@@ -107,13 +109,16 @@ def cases(
         options: Options that the plugin is built with.
         sources: Inputs that a frontend should load, in addition to its library.
         expected_failures: Reasons by check name. Strict: such a check has to fail.
+        checks_of: Plugins of other distributions that add checks (hook `tilewright_checks`).
 
     Raises:
         InputError: An expected failure has no reason, or names no check of this kind of plugin.
+        UnknownPluginError: A plugin of `checks_of` adds no checks.
+        PluginError: A plugin that adds checks failed.
     """
     expected = dict(expected_failures or {})
     subject = Subject(registration, dict(options or {}), tuple(sources))
-    wanted = checks_for(registration.spec)
+    wanted = (*checks_for(registration.spec), *added_checks(registration, checks_of, CHECKS))
     known = [check.name for check in wanted]
     for name, reason in expected.items():
         if name not in known:
@@ -134,10 +139,13 @@ def check_plugin(
     options: Mapping[str, Any] | None = None,
     sources: Iterable[str] = (),
     expected_failures: Mapping[str, str] | None = None,
+    checks_of: Iterable[str] = (),
 ) -> list[Outcome]:
     """Run all checks of one plugin without pytest. The arguments are those of `cases`."""
     registration = plugin if isinstance(plugin, Registration) else Registration(plugin, "unpackaged", None)
-    checks = cases(registration, options=options, sources=sources, expected_failures=expected_failures)
+    checks = cases(
+        registration, options=options, sources=sources, expected_failures=expected_failures, checks_of=checks_of
+    )
     return [case.outcome() for case in checks]
 
 
@@ -178,6 +186,7 @@ def parametrize_conformance(
     sources: Mapping[str, Iterable[str]] | None = None,
     expected_failures: Mapping[str, str] | None = None,
     without: Iterable[str] = (),
+    checks_of: Iterable[str] = (),
 ) -> pytest.MarkDecorator:
     """Return a decorator that runs a pytest test once per check of each plugin.
 
@@ -192,6 +201,7 @@ def parametrize_conformance(
         expected_failures: Reasons by check name, or by `plugin:check name`. Strict: such a check has to fail.
         without: Plugins tested elsewhere, for example where their dependencies are installed. A
             name may include the kind (`cost model NAME`).
+        checks_of: Plugins of other distributions that add checks.
 
     Raises:
         UnknownPluginError, PluginError, InputError: An argument is invalid. pytest reports it at collection.
@@ -208,14 +218,16 @@ def parametrize_conformance(
     if not subjects:
         raise InputError("no plugin is named", hint='parametrize_conformance("my-distribution")')
     expected = dict(expected_failures or {})
-    _addressed(subjects, (*(options or {}), *(sources or {})), expected)
+    others = tuple(checks_of)
+    _addressed(subjects, (*(options or {}), *(sources or {})), expected, others)
     parameters = []
     for registration in subjects:
         for case in cases(
             registration,
             options=(options or {}).get(registration.spec.name),
             sources=(sources or {}).get(registration.spec.name, ()),
-            expected_failures=_expected_of(registration, expected),
+            expected_failures=_expected_of(registration, expected, others),
+            checks_of=others,
         ):
             marks = [pytest.mark.xfail(reason=case.expected, strict=True, raises=CheckFailure)] if case.expected else []
             parameters.append(pytest.param(case, id=_id(registration, case), marks=marks))
@@ -226,14 +238,22 @@ def _id(registration: Registration, case: Case) -> str:
     return f"{registration.spec.kind.replace(' ', '')}-{case}"
 
 
-def _addressed(subjects: list[Registration], plugins: Iterable[str], expected: Mapping[str, str]) -> None:
+def _names(registration: Registration, checks_of: Iterable[str]) -> list[str]:
+    """Return the names of the checks of a plugin."""
+    added = added_checks(registration, checks_of, CHECKS)
+    return [check.name for check in (*checks_for(registration.spec), *added)]
+
+
+def _addressed(
+    subjects: list[Registration], plugins: Iterable[str], expected: Mapping[str, str], checks_of: Iterable[str]
+) -> None:
     """Raise InputError for a plugin or a check that is named but was not found."""
     names = [registration.spec.name for registration in subjects]
     for plugin in (*plugins, *(key.partition(":")[0] for key in expected if ":" in key)):
         if plugin not in names:
             raise InputError(f"none of these plugins is called '{plugin}'{suggestion(plugin, names)}")
-    meant = {key for registration in subjects for key in expected if _names_check(key, registration)}
-    known = sorted({check.name for registration in subjects for check in checks_for(registration.spec)})
+    meant = {key for registration in subjects for key in expected if _names_check(key, registration, checks_of)}
+    known = sorted({name for registration in subjects for name in _names(registration, checks_of)})
     for key in expected:
         if key not in meant:
             name = key.rpartition(":")[2]
@@ -242,12 +262,14 @@ def _addressed(subjects: list[Registration], plugins: Iterable[str], expected: M
             )
 
 
-def _names_check(key: str, registration: Registration) -> bool:
+def _names_check(key: str, registration: Registration, checks_of: Iterable[str]) -> bool:
     """Return whether `key`, a `check` or a `plugin:check`, is a check of this plugin."""
     plugin, _, name = key.rpartition(":")
-    return plugin in ("", registration.spec.name) and name in [check.name for check in checks_for(registration.spec)]
+    return plugin in ("", registration.spec.name) and name in _names(registration, checks_of)
 
 
-def _expected_of(registration: Registration, expected: Mapping[str, str]) -> dict[str, str]:
+def _expected_of(registration: Registration, expected: Mapping[str, str], checks_of: Iterable[str]) -> dict[str, str]:
     """Return the expected failures that concern this plugin."""
-    return {key.rpartition(":")[2]: reason for key, reason in expected.items() if _names_check(key, registration)}
+    return {
+        key.rpartition(":")[2]: reason for key, reason in expected.items() if _names_check(key, registration, checks_of)
+    }

@@ -14,6 +14,7 @@ from tilewright.application.algorithms.printed import offer_rows, offer_table
 from tilewright.application.algorithms.totals import Choice, Cost, choices
 from tilewright.application.api.page.network import network_page
 from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.api.sections import added_sections, are_added
 from tilewright.application.run.artifacts.layers import (
     certificate_file,
     certificate_of,
@@ -410,6 +411,7 @@ class MappingReport(Tabular):
                 *self._unmapped(),
                 *self._figures(),
                 *self._searched(),
+                *self._sections,
             ]
         (layer,) = self.layers
         assert layer.report is not None and layer.mapping is not None
@@ -422,7 +424,14 @@ class MappingReport(Tabular):
             "",
             *self._figures(),
             *self._searched(),
+            *self._sections,
         ]
+
+    @cached_property
+    def _sections(self) -> list[Table | str]:
+        """Sections of plugins."""
+        added = added_sections("network", self.data()) if are_added() else []
+        return [part for section in added for part in section.printed()]
 
     def __str__(self) -> str:
         layers = (

@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tilewright.application.cli import compare, convert, evaluate, library, mapping, plot, plugins, schema, verify
+from tilewright.application.cli.added import CommandsWithPlugins
 from tilewright.application.cli.common import exit_with_code, named_estimators
 from tilewright.application.cli.hardware import calibrate, estimate, explore, export, report, space
 from tilewright.application.cli.options import Command, GroupedCommand, first_line, names_of, with_traceback
@@ -16,6 +17,8 @@ from tilewright.version import __version__
 
 app = typer.Typer(
     name="tilewright",
+    cls=CommandsWithPlugins,
+    epilog="Plugins may add commands: `tilewright plugins` lists them.",
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

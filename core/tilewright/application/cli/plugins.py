@@ -23,11 +23,11 @@ Name = Annotated[str, typer.Argument(help="plugin, or distribution/plugin", show
 def plugins_command(context: typer.Context, json: options.Json = False) -> None:
     """List plugins, show the options of one, run its conformance checks, or create a new one."""
     if context.invoked_subcommand is None:
-        list_command(json)
+        list_command(context, json)
 
 
 @app.command("list", cls=options.Command)
-def list_command(json: options.Json = False) -> None:
+def list_command(context: typer.Context, json: options.Json = False) -> None:
     """List installed plugins, and those that failed to load."""
     from tilewright.application.cli.common import print_json
     from tilewright.plugin.registry import installed
@@ -37,11 +37,12 @@ def list_command(json: options.Json = False) -> None:
     rows = [_row(registration) for registration in registry.registrations]
     broken = [str(failure) for failure in registry.broken]
     unmet = registry.unmet()
+    hooks = _hooks(registry, frozenset(getattr(context.find_root().command, "commands", ())))
     if json:
         requirements = [attributes(each, "distribution requirement installed hint") for each in unmet]
-        print_json({"schema_version": 1, "plugins": rows, "broken": broken, "unmet": requirements})
+        print_json({"schema_version": 1, "plugins": rows, "hooks": hooks, "broken": broken, "unmet": requirements})
     else:
-        _print_list(rows, broken)
+        _print_list(rows, hooks, broken)
         _warn_of(unmet)
 
 
@@ -94,13 +95,17 @@ def check_command(
     name: Name,
     option: Annotated[list[str] | None, typer.Option("--option", help="option of the plugin")] = None,
     source: Annotated[list[str] | None, typer.Option("--source", help="source for a frontend to load")] = None,
+    checks_of: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="NAME", help="another plugin that adds checks; may be repeated"),
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """Run the conformance checks of a plugin. Exit code 3 if one fails."""
     from tilewright.application.cli.common import key_values
     from tilewright.plugin.registry import installed
 
-    _check(_named(installed(), name), key_values(option or [], "--option"), source or [], json)
+    _check(_named(installed(), name), key_values(option or [], "--option"), source or [], checks_of or [], json)
 
 
 @app.command("new", cls=options.Command)
@@ -194,7 +199,43 @@ def _details(registration: Registration) -> dict[str, Any]:
     }
 
 
-def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
+OBSERVES = "observes searches"
+HOOKS = {
+    "tilewright_run_started": OBSERVES,
+    "tilewright_layer_started": OBSERVES,
+    "tilewright_evaluated": OBSERVES,
+    "tilewright_search_done": OBSERVES,
+    "tilewright_run_done": OBSERVES,
+    "tilewright_sections": "adds sections to reports",
+    "tilewright_checks": "adds checks to the conformance kit",
+    "tilewright_run_check": "runs the checks of its plugins",
+}
+"""Hook -> purpose of a module that has it."""
+
+
+def _hooks(registry: Registry, built_in: frozenset[str]) -> list[dict[str, Any]]:
+    """Return the modules that do more than register plugins, with what they do.
+
+    Args:
+        built_in: Names of the built-in commands.
+    """
+    from tilewright.application.cli.added import HOOK, reached_as
+
+    does: dict[Any, dict[str, None]] = {}
+    for hook, what in HOOKS.items():
+        for owner, _ in registry.implementers(hook):
+            does.setdefault(owner, {})[what] = None
+    commands = tuple(owner for owner, _ in registry.implementers(HOOK))
+    for owner in commands:
+        name, why = reached_as(owner, commands, built_in)
+        does.setdefault(owner, {})[f"`tilewright {name}` runs its command{why and f' ({why})'}"] = None
+    return [
+        {"name": owner.name, "distribution": owner.distribution, "version": owner.version, "does": list(what)}
+        for owner, what in does.items()
+    ]
+
+
+def _print_list(rows: list[dict[str, Any]], hooks: list[dict[str, Any]], broken: list[str]) -> None:
     from tilewright.application.cli.common import note, print_tables
     from tilewright.tables import Column, Table
 
@@ -202,6 +243,8 @@ def _print_list(rows: list[dict[str, Any]], broken: list[str]) -> None:
     for row in rows:
         default = f" Default for: {', '.join(row['default_for'])}." if row["default_for"] else ""
         table.add_row(row["kind"], row["name"], row["distribution"], f"{row['summary']}{default}{_lacking(row)}")
+    for row in hooks:
+        table.add_row("hooks", row["name"], row["distribution"] or "-", f"{'; '.join(row['does'])}.")
     print_tables(table)
     if broken:
         note("\n".join(["failed to load:", *(f"  {line}" for line in broken)]))
@@ -243,7 +286,9 @@ def _plain(default: Any) -> str:
     return "none" if default is None else str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _check(registrations: list[Registration], options: dict[str, Any], sources: list[str], json: bool) -> None:
+def _check(
+    registrations: list[Registration], options: dict[str, Any], sources: list[str], checks_of: list[str], json: bool
+) -> None:
     """Run the conformance kit; exit with code 3 if a contract is violated."""
     from tilewright.application.cli.common import print_json, print_tables
     from tilewright.plugin.requirements import unmet_requirements
@@ -254,7 +299,7 @@ def _check(registrations: list[Registration], options: dict[str, Any], sources: 
     outcomes = [
         (registration.spec.kind, outcome)
         for registration in registrations
-        for outcome in check_plugin(registration, options=options, sources=sources)
+        for outcome in check_plugin(registration, options=options, sources=sources, checks_of=checks_of)
     ]
     _warn_of(unmet_requirements(registration.distribution for registration in registrations))
     broken = sum(not outcome.ok for _, outcome in outcomes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -25,7 +25,8 @@ from tilewright.application.exploration.records import (
 from tilewright.application.exploration.space import ArchitectureSpace, Point, Points
 from tilewright.application.exploration.store import Store
 from tilewright.application.run.configuration import RunConfiguration
-from tilewright.application.run.network import Engine, LayerSearch, chosen, notify_observers
+from tilewright.application.run.network import Engine, LayerSearch, chosen, observed, observed_layer
+from tilewright.application.run.observing import RunObserver
 from tilewright.errors import ClusterError
 from tilewright.interrupts import mark_result_found, stop_requested
 from tilewright.plugin.strategy import ExplorationTask, PointProposal, Strategy
@@ -88,7 +89,8 @@ class Exploration:
             methods=FrozenDict(data),
         )
         self.store.begin(self.record, {key: distinct.problem for key, distinct in self.distinct.items()})
-        self.silenced: set[str] = set()
+        searches = [LayerSearch(distinct, self.configuration) for distinct in self.distinct.values()]
+        self.observer = RunObserver(observed(searches, self.space.name))
         self.judged = 0
         self.interrupted = False
         """A search came back unfinished."""
@@ -100,7 +102,9 @@ class Exploration:
     def run(self) -> bool:
         """Search all tasks missing from the store; return whether none was left. Raises OutputError, PluginError."""
         groups = self.strategy.explore(self._task())
-        with suppress(StopIteration):
+        with ExitStack() as closing, suppress(StopIteration):
+            closing.callback(self.observer.ended)
+            self.observer.started()
             group = next(groups)
             while not stop_requested() and (judged := self._judged(group)) is not None:
                 group = groups.send([point.result for point in judged])
@@ -191,13 +195,16 @@ class Exploration:
         def wanted(position: int) -> bool:
             task = tasks[position]
             retry = self.retry and task not in self.searched
-            return self.store.claim(*task, self.record.method, retry=retry) == "claimed"
+            if self.store.claim(*task, self.record.method, retry=retry) != "claimed":
+                return False
+            self.observer.layer_started(self.distinct[task[1]].problem.name)
+            return True
 
         for position, layer in self.engine(list(todo.values()), wanted=wanted):
             if isinstance(layer.error, ClusterError):
                 self.failure, self.interrupted = layer.error, True
                 return
-            layer = notify_observers(layer, self.silenced)
+            layer = observed_layer(layer, self.observer)
             new = FoundLayer.of(layer)
             if new is None:
                 self.interrupted = True

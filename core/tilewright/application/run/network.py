@@ -15,6 +15,7 @@ from tilewright.application.run.cache import ResultCache
 from tilewright.application.run.compilation_warm_up import warm_up
 from tilewright.application.run.configuration import RunConfiguration
 from tilewright.application.run.evaluation import BuiltModel, bind, explain
+from tilewright.application.run.observing import RunObserver
 from tilewright.application.run.union import search_union
 from tilewright.digests import of_search
 from tilewright.errors import InputError, NotConformableError, OutputError, PluginError, Reason, TilewrightError
@@ -29,8 +30,8 @@ from tilewright.plugin.guard.calls import BUILTIN
 from tilewright.plugin.guard.hosted import Hosted
 from tilewright.plugin.guard.mappers import guarded_mapper
 from tilewright.plugin.guard.processes import Incumbent, Interim, Rescue, Workers, in_processes, limit
+from tilewright.plugin.hook_data import ObservedRun
 from tilewright.plugin.mapper import Task
-from tilewright.plugin.registry import installed
 from tilewright.plugin.result import Progress, Result, Watcher
 from tilewright.reports import Report
 from tilewright.schema.architecture import Architecture
@@ -156,16 +157,26 @@ def map_searches(
     missing = [index for index in range(len(todo)) if index not in done]
     searches = [LayerSearch(todo[index], ways[index]) for index in missing]
     following = 0
-    silenced: set[str] = set()
+    if not asked:
+        return
+    observer = RunObserver(observed(asked))
+
+    def told(position: int) -> bool:
+        observer.layer_started(searches[position].distinct.problem.name)
+        return True
+
     with ExitStack() as closing:
+        closing.callback(observer.ended)
+        observer.started()
+        observer.done += [layer.name for layer in done.values()]
         if engine is None:
             own = workers or closing.enter_context(Workers(max(1, min(jobs, len(searches)))))
-            results = map_each(searches, on_progress, own)
+            results = map_each(searches, observer.watching(on_progress), own, wanted=told)
         else:
-            results = engine(searches)
+            results = engine(searches, wanted=told)
         for number, layer in itertools.chain([(-1, None)], results):
             if layer is not None:
-                done[missing[number]] = notify_observers(memories[missing[number]].kept(layer), silenced)
+                done[missing[number]] = observed_layer(memories[missing[number]].kept(layer), observer)
             while following in done:
                 yield _with_fallback(done.pop(following), ways[following], asked[following].configuration)
                 following += 1
@@ -192,15 +203,24 @@ def _with_fallback(layer: MappedLayer, way: RunConfiguration, configuration: Run
     return layer if way is configuration else dataclasses.replace(layer, instead=way.mapper_record)
 
 
-def notify_observers(layer: MappedLayer, silenced: set[str]) -> MappedLayer:
-    """Call all observer plugins, and return the layer with a warning for each that failed.
+def observed_layer(layer: MappedLayer, observer: RunObserver) -> MappedLayer:
+    """Tell observer plugins that the search of a layer has ended; return the layer with a warning for each failure."""
+    warnings = observer.layer_done(layer.name, layer.result)
+    return dataclasses.replace(layer, warnings=(*layer.warnings, *warnings))
 
-    Plugins that fail are not called again.
-    """
-    if layer.result is None:
-        return layer
-    complaints = installed().tell_search_done(layer.name, layer.result, silenced)
-    return dataclasses.replace(layer, warnings=(*layer.warnings, *complaints))
+
+def observed(searches: Sequence[LayerSearch], architecture: str | None = None) -> ObservedRun:
+    """Return the run of these searches for observer plugins; `architecture` names a space of several."""
+    way = searches[0].configuration
+    return ObservedRun(
+        layers=tuple(search.distinct.problem.name for search in searches),
+        architecture=architecture or way.architecture.name,
+        mapper=way.mapper_record.name,
+        model=way.model.record.name,
+        objective=way.objective.name,
+        budget=way.budget,
+        seed=way.seed,
+    )
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ def ask(
     seconds: float | None = None,
     purpose: str = "",
     told: Callable[[Any], None] | None = None,
+    ends_early: bool = True,
 ) -> Found:
     """Return `function(*arguments)`, which calls a plugin: in a child process for a third party, else here.
 
@@ -105,6 +106,7 @@ def ask(
         seconds: Time limit in the child; default: `limit()`.
         purpose: Calls of one purpose share their children.
         told: Receives what the function reports.
+        ends_early: Whether Ctrl-C asks the child to end early. Without, the child lives on if it answers in time.
 
     Raises:
         OverdueError: A third-party plugin reached its time limit.
@@ -123,6 +125,7 @@ def ask(
             None if told is None else lambda _, value: told(value),
             purpose=purpose,
             tries=1,
+            ends_early=ends_early,
             broken=lambda what: fault(owner, f"{call} {what}"),
         )
         for _, outcome in pool.run():
@@ -383,6 +386,7 @@ class _Pool(Generic[Item, Found]):
     wanted: Callable[[int], bool] = lambda position: True
     purpose: str = ""
     tries: int = TRIES
+    ends_early: bool = True
     broken: Callable[[str], PluginError] = _broken
     busy: dict[Child, _Trial[Item]] = field(init=False, default_factory=dict)
     stopped: float | None = field(init=False, default=None)
@@ -443,7 +447,7 @@ class _Pool(Generic[Item, Found]):
                 self.on_progress(trial.item, message.value)
             return
         del self.busy[child]
-        if message.kind == "end" or self.stopped is not None:
+        if message.kind == "end" or (self.stopped is not None and self.ends_early):
             child.close()
         else:
             _idle[self.purpose].append(child)
@@ -479,7 +483,7 @@ class _Pool(Generic[Item, Found]):
         if self.stopped is None:
             self.stopped = time.monotonic()
             self.waiting.clear()
-            for child in self.busy:
+            for child in self.busy if self.ends_early else ():
                 child.stop()
 
 

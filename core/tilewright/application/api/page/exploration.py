@@ -10,7 +10,8 @@ from typing import Any
 
 from tilewright.application.api.hardware.exploration_report import ExplorationReport
 from tilewright.application.api.hardware.spaces import choice_columns, choice_text
-from tilewright.application.api.page.parts import FORM, NestRow, chart, document, facts, nest, table
+from tilewright.application.api.page.parts import FORM, NestRow, chart, document, facts, nest, sections, table
+from tilewright.application.api.sections import added_sections
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.exploration.records import ExploredPoint, FoundLayer, LayerRecord
@@ -43,6 +44,7 @@ def exploration_page(report: ExplorationReport, store: Store | None = None) -> s
         is_baseline=bool(report.found) and report.found[0] is _baseline(report),
         details=[_detail(point, store if number < NESTED else None) for number, point in enumerate(best[:DETAILED])],
         without=_without(report.points),
+        sections=sections(added_sections("exploration", report.data())),
         provenance=facts(_provenance(report)),
     )
 

@@ -10,8 +10,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tilewright.application.api.page.parts import chart, document, facts, nest, table
+from tilewright.application.api.page.parts import chart, document, facts, nest, sections, table
 from tilewright.application.api.plots import NetworkPlots
+from tilewright.application.api.sections import added_sections
 from tilewright.application.drawing.charts import bars
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.application.run.searched import PROBLEMS
@@ -44,6 +45,7 @@ def network_page(data: Mapping[str, Any], folder: Path) -> str:
         unmapped=_unmapped(data),
         mapper_figures=_figures(data),
         mappings=[_mapping(layer, link, len(layers) == 1) for layer, link in zip(layers, links, strict=True) if link],
+        sections=sections(added_sections("network", data)),
         provenance=facts(_provenance(data, folder)),
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from tilewright.application.api.sections import AddedSection
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.errors import InputError
 from tilewright.markup import rendered
@@ -61,6 +62,19 @@ def table(data: Table, name: str, links: Sequence[str] = (), marks: Sequence[str
             for cells, link, mark in zip(rows, links or [""] * len(rows), marks or [""] * len(rows), strict=True)
         ],
     }
+
+
+def sections(added: Iterable[AddedSection]) -> list[dict[str, Any]]:
+    """Return the sections of plugins."""
+    return [
+        {
+            "title": one.title,
+            "text": one.section.text,
+            "safe": one.section.safe,
+            "table": None if one.table is None else table(one.table, f"added-{number}"),
+        }
+        for number, one in enumerate(added)
+    ]
 
 
 def chart(draw: Callable[[], Drawing], name: str) -> dict[str, Any] | None:

@@ -1,0 +1,54 @@
+"""Data that hooks receive and return."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilewright.values import Model
+
+if TYPE_CHECKING:
+    from tilewright.plugin.mapper import Budget
+
+
+@dataclass(frozen=True)
+class ObservedRun:
+    """A run: the searches of some layers on one architecture by one mapper and one cost model.
+
+    `map` has one run, `compare` one for each mapper and cost model, and `map --pareto` one for each point of a layer.
+
+    Attributes:
+        layers: Names of the distinct layers, also of those with a result in the cache.
+        architecture, mapper, model, objective: Names.
+        budget: Limits of the search of each layer.
+    """
+
+    layers: tuple[str, ...]
+    architecture: str
+    mapper: str
+    model: str
+    objective: str
+    budget: Budget
+    seed: int
+
+
+class Section(Model):
+    """A section of a printed report and of an HTML page. It has a text, a table, or both.
+
+    >>> Section(title="Notes", text="x < y", columns=("layer", "cycles"), rows=(("conv1", 12.0),)).title
+    'Notes'
+
+    Attributes:
+        title: Heading; the plugin's name follows it.
+        text: Text. Pages escape it, unless `safe` is true.
+        columns: Names of the columns of the table.
+        rows: Rows of the table, with a value for each column. Cells are always escaped.
+        safe: `text` is HTML. It is inserted into pages unchanged, and not printed. Pages run no scripts of it, and they
+            load nothing.
+    """
+
+    title: str
+    text: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | int | float | None, ...], ...] = ()
+    safe: bool = False
