@@ -57,11 +57,14 @@ class Location:
 
 
 class Reason(Model):
-    """One reason for a refusal. `code` is stable. `where` names the dimension, entry, level or tensor."""
+    """One reason for a refusal."""
 
     code: str
+    """Stable code of the kind of reason."""
     where: str
+    """Dimension, entry, level or tensor that it concerns."""
     message: str
+    """The reason in words."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message} [{self.code}]" if self.where else f"{self.message} [{self.code}]"

@@ -44,36 +44,53 @@ class EnergyPart:
 class ReportContent(Model):
     """Cost of a mapping by one model; if `valid` is false, only `reasons` are given.
 
-    Energies are in pJ, over all instances. `macs` counts the operations of the problem.
-    `utilization` is macs / (compute units x cycles); on sparse hardware, only operations that take
-    a cycle count. Values that a model does not provide are None or empty.
+    Energies are in pJ, over all instances. Values that a model does not provide are None or empty.
     """
 
     model: str
+    """Name of the cost model."""
     problem: str
+    """Name of the problem."""
     valid: bool
+    """Whether the mapping is legal for the model."""
     reasons: tuple[Reason, ...] = ()
+    """Why it is not."""
     warnings: tuple[str, ...] = ()
+    """Parts that the model does not count, or counts in another way."""
     macs: int
+    """Operations of the problem."""
     cycles: int | None = None
+    """Length of the run."""
     energy_pj: float | None = None
+    """Energy of the run."""
     edp: float | None = None
     """energy_pj x cycles."""
     utilization: float | None = None
+    """macs / (compute units x cycles); on sparse hardware, only operations that take a cycle count."""
     compute_energy_pj: float | None = None
+    """Energy of the operations."""
     actual_operations: int | None = None
     """Operations that sparse hardware executes; None on dense hardware."""
     gated_operations: int | None = None
+    """Operations that take their cycle, but little energy; None on dense hardware."""
     skipped_operations: int | None = None
+    """Operations that take no cycle; None on dense hardware."""
     levels: tuple[LevelReport, ...] = ()
+    """Memories, outermost first."""
     networks: tuple[NetworkReport, ...] = ()
+    """Networks between them."""
     meshes: tuple[MeshReport, ...] = ()
+    """Words on the links of meshes."""
     limits: tuple[Limit, ...] = ()
+    """Possible bottlenecks."""
     busy_units: float | None = None
     """Average number of compute units at work while computing."""
     compute_units: int | None = None
+    """Compute units of the architecture."""
     architecture: str | None = None
+    """Name of the architecture."""
     clock_ghz: float | None = None
+    """Its clock frequency in GHz."""
     area_um2: float | None = None
     """Area of all memories and compute units of the architecture; None if a part's is unknown."""
     accesses: tuple[Accesses, ...] = ()

@@ -13,41 +13,55 @@ class AccessCounts(Model):
     """Accesses of three kinds."""
 
     reads: int = 0
+    """Reads."""
     fills: int = 0
+    """Fills from outside."""
     updates: int = 0
+    """Updates from inside."""
 
 
 class MetadataCounts(Model):
-    """Pieces of metadata: `stored` with the fullest tile, and accesses that are executed, gated, skipped."""
+    """Pieces of metadata."""
 
     stored: int = 0
+    """Pieces with the fullest tile."""
     actual: AccessCounts = AccessCounts()
+    """Accesses that are executed."""
     gated: AccessCounts = AccessCounts()
+    """Accesses that are gated."""
     skipped: AccessCounts = AccessCounts()
+    """Accesses that are skipped."""
 
 
 class RankCounts(Model):
     """Metadata and payloads of one rank of a tensor's format."""
 
     format: str
+    """Format of the rank."""
     metadata: MetadataCounts = MetadataCounts()
+    """Pieces of metadata."""
     payload: MetadataCounts = MetadataCounts()
+    """Payloads."""
 
 
 class SparseCounts(Model):
     """Accesses of one tensor at one level of sparse hardware, per instance of the memory.
 
-    `dense` are the accesses without zeros. Accesses in no other field do not exist: a format omits
-    them, or an action of an outer memory saves them.
+    Accesses in no field but `dense` do not exist: a format omits them, or an action of an outer memory saves them.
     """
 
     dense: AccessCounts
+    """Accesses without zeros."""
     gated: AccessCounts = AccessCounts()
+    """Accesses that are gated."""
     skipped: AccessCounts = AccessCounts()
+    """Accesses that are skipped."""
     metadata: tuple[RankCounts, ...] = ()
     """Counts of each rank, outermost first; empty without a format."""
     decompressions: int = 0
+    """Values that are expanded."""
     compressions: int = 0
+    """Values that are compressed."""
     stored_words: int
     """Words of the fullest tile."""
     metadata_bits: int = 0
@@ -63,12 +77,19 @@ class TensorCounts(Model):
     """
 
     reads: int
+    """Values read."""
     fills: int
+    """Values that arrive from outside."""
     updates: int
+    """Values that arrive from inside."""
     instances: int
+    """Instances that hold some of it."""
     tile_words: int
+    """Values of the largest tile."""
     energy_pj: float
+    """Energy in pJ."""
     partition_words: int | None = None
+    """Values for which an instance has room; None: not reported."""
     sparse: SparseCounts | None = None
     """Counts of sparse hardware. `reads`, `fills` and `updates` are then those that are executed."""
 
@@ -79,20 +100,24 @@ class TensorCounts(Model):
 
 
 class LevelReport(Model):
-    """One memory.
-
-    `instances` are those in use. `cycles` is the run's lower bound from its bandwidth. Leakage is part of the energy.
-    Tiles occupy `used_words` of the `capacity_words` of an instance; None: not reported, or no limit.
-    """
+    """One memory."""
 
     name: str
+    """Name of the memory."""
     instances: int
+    """Instances in use."""
     cycles: int
+    """Least cycles of the run by its bandwidth."""
     energy_pj: float
+    """Energy in pJ, with leakage."""
     leakage_pj: float = 0.0
+    """Energy in pJ that leaks."""
     tensors: FrozenDict[str, TensorCounts] = FrozenDict()
+    """Accesses of each tensor."""
     used_words: int | None = None
+    """Words that tiles occupy in an instance; None: not reported."""
     capacity_words: int | None = None
+    """Words of an instance; None: not reported, or no limit."""
 
 
 LimitAction = Literal["compute", "read", "write", "access", "send", "collect", "load", "unload", "link", "wait"]
@@ -106,19 +131,20 @@ ACTIONS = {
 
 
 class Limit(Model):
-    """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC.
-
-    `cycles` is the length of the run if everything else were faster. `binding_cycles` are the
-    cycles in which all else waits for this; those of all limits add up to the report's cycles.
-    `words` at `words_per_cycle` are those of the busiest instance.
-    """
+    """One possible bottleneck of a run: compute, a memory's reads or writes, or the NoC."""
 
     name: str
+    """Name of the part."""
     action: LimitAction
+    """Action of the part."""
     cycles: int
+    """Length of the run if everything else were faster."""
     binding_cycles: int = 0
+    """Cycles in which all else waits for it; those of all limits add up to the report's cycles."""
     words: int | None = None
+    """Words that the busiest instance moves."""
     words_per_cycle: float | None = None
+    """Bandwidth of an instance."""
 
     @property
     def title(self) -> str:
@@ -138,12 +164,16 @@ def overlapping(limits: Iterable[Limit]) -> tuple[Limit, ...]:
 
 
 class Delivery(Model):
-    """`accesses` words, each sent to `multicast` sub-clusters, by `scatter` groups in parallel."""
+    """Words that are sent in one way."""
 
     multicast: int
+    """Sub-clusters that each word is sent to."""
     scatter: int
+    """Groups of them in parallel."""
     accesses: int
+    """Number of words."""
     hops: float
+    """Hops of one word, on average."""
 
 
 class NetworkReport(Model):
@@ -153,72 +183,90 @@ class NetworkReport(Model):
     """
 
     name: str
+    """Name of the level."""
     tensor: str
+    """Name of the tensor."""
     ingresses: int
+    """Words that enter the network."""
     deliveries: tuple[Delivery, ...] = ()
+    """Words by the way in which they are sent."""
     link_transfers: int = 0
+    """Words that neighbours forward."""
     spatial_reductions: int = 0
+    """Partial sums that the network adds."""
     hops: float = 0.0
+    """Hops of all words."""
     energy_pj: float = 0.0
+    """Energy in pJ."""
 
 
 class MeshReport(Model):
-    """Words on the links of one mesh, over the whole run.
-
-    All instances of the mesh carry the same. `loads` maps a link to its words, the busiest first.
-    Its ends are routers (x, y), `memory` outside, or the `node` of a router. Idle links are left out.
-    """
+    """Words on the links of one mesh, over the whole run. All instances of the mesh carry the same."""
 
     name: str
+    """Name of the cluster."""
     tensors: tuple[str, ...]
+    """Tensors that it carries."""
     loads: FrozenDict[str, int]
+    """Link -> its words, the busiest first. Its ends are routers (x, y), `memory` outside, or the `node` of a router. Idle links are left out."""
 
 
 class InstanceCounts(Model):
     """A count over the instances of a memory: the sum, and the maximum of one instance."""
 
     total: int
+    """Sum over the instances."""
     most: int
+    """Maximum of one instance."""
 
 
 class Served(Model):
-    """`words` accesses, each serving `children` sub-clusters, or adding up their partial sums."""
+    """Accesses that serve equally many sub-clusters, or add up their partial sums."""
 
     children: int
+    """Sub-clusters that share one access."""
     words: int
+    """Number of accesses."""
 
 
 class Accesses(Model):
-    """Accesses of one tensor in one memory, executed or counted.
-
-    `instances` are those that ever held a word of it. `served` groups the accesses from inside by the number of
-    sub-clusters or compute units that shared one. In a group, the accesses are those of `layer`.
-    """
+    """Accesses of one tensor in one memory, executed or counted."""
 
     level: str
+    """Name of the memory."""
     tensor: str
+    """Name of the tensor."""
     layer: str | None = None
+    """Layer of a group; None outside groups."""
     instances: int
+    """Instances that ever held a word of it."""
     reads: InstanceCounts
+    """Reads."""
     fills: InstanceCounts
+    """Fills from outside."""
     updates: InstanceCounts
+    """Updates from inside."""
     served: tuple[Served, ...] = ()
+    """Accesses from inside, by the sub-clusters or compute units that shared one."""
 
 
 class Execution(Model):
-    """Measurements of a model that executes the mapping, whether it is legal or not.
-
-    Of the problem's iterations, `missing` were never executed and `repeated` more than once. `outside` operations were
-    on iterations that the problem lacks. Of `result_words`, `wrong_words` differ from the true result.
-    """
+    """Measurements of a model that executes the mapping, whether it is legal or not."""
 
     operations: int
+    """Operations that were executed."""
     missing: int
+    """Iterations of the problem that were never executed."""
     repeated: int
+    """Iterations that were executed more than once."""
     outside: int
+    """Operations on iterations that the problem lacks."""
     result_words: int
+    """Words of the result."""
     wrong_words: int
+    """Words that differ from the true result."""
     accesses: tuple[Accesses, ...] = ()
+    """Accesses of each tensor in each memory."""
 
     @property
     def complete(self) -> bool:

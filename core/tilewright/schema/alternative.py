@@ -17,27 +17,37 @@ class Movement(Model):
     """Rearrangement of a tensor in the outermost memory, with the words read and written there."""
 
     tensor: Name
+    """Name of the tensor."""
     words_read: int = Field(ge=0, le=2**53, strict=True)
+    """Words read there."""
     words_written: int = Field(ge=0, le=2**53, strict=True)
+    """Words written there."""
     reason: str
+    """Why it is moved."""
 
 
 class Alternative(Model):
     """Steps that together compute the result of a problem.
 
     A step's operands are tensors of the problem, by name, or results of earlier steps. The last step's result is the
-    problem's. `dimensions` maps each dimension of the steps to the problem's dimensions that it runs over, outermost
-    first; its size is their product. Dimensions of the problem that it does not list are loops around all steps; every
-    step's `count` is the product of their sizes. A tensor without a movement is read in place: row-major, as the
-    problem projects it. `exact` means that steps and movements cover all data movement; `remark` names what they omit.
+    problem's. A tensor without a movement is read in place: row-major, as the problem projects it.
     """
 
     name: Name
+    """Name of the alternative."""
     steps: Workload
+    """Problems in their order; the `count` of each is the product of the sizes of loops around all steps."""
     dimensions: FrozenDict[DimensionName, tuple[DimensionName, ...]]
+    """Dimension of the steps -> dimensions of the problem that it runs over, outermost first; its size is their product.
+
+    Dimensions of the problem that are not listed are loops around all steps.
+    """
     movements: tuple[Movement, ...] = ()
+    """Tensors that are rearranged."""
     exact: bool = True
+    """Whether steps and movements cover all data movement."""
     remark: str | None = None
+    """Movements that they omit."""
 
     @property
     def words_moved(self) -> int:

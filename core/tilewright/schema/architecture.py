@@ -61,10 +61,15 @@ class Network(Model):
     """Network on chip (NoC) of one fanout."""
 
     energy_per_hop_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    """Energy in pJ of one word over one hop between neighbours."""
     energy_per_router_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    """Energy in pJ of one word in one router."""
     energy_per_ingress_pj: Annotated[Energy, attribute.NETWORK] = 0.0
+    """Energy in pJ of one word that enters the network."""
     bandwidth_words_per_cycle: Annotated[Rate | None, attribute.NETWORK] = None
+    """Words that enter per cycle; None: unlimited."""
     latency_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.NETWORK] = 0
+    """Cycles from a word's entry to its arrival."""
     meshes: Annotated[tuple[Mesh, ...], attribute.MESHES] = Field(default=(), max_length=100)
     """Meshes, each with links of its own; none: links are not counted."""
 
@@ -92,22 +97,23 @@ class Network(Model):
 
 
 class Fanout(Model):
-    """`size` equal sub-clusters along `axis`.
-
-    `multicast`: one read may serve several sub-clusters. `reduction`: the network adds partial sums
-    of several sub-clusters.
-    """
+    """Equal sub-clusters, and the network to them."""
 
     size: Annotated[Words, AfterValidator(_few)] = 1
+    """Number of sub-clusters."""
     axis: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9_]*$")] = "X"
+    """Axis of the array along which they are placed."""
     multicast: bool = True
+    """Whether one read may serve several sub-clusters."""
     reduction: bool = True
+    """Whether the network adds partial sums of several sub-clusters."""
     unlinked: tuple[str, ...] = ()
     """Tensors, by name or role, that sub-clusters do not forward to their neighbours (Timeloop's `no_link_transfer`).
 
     It concerns cost models with link transfers.
     """
     network: Network = Network()
+    """Energy, bandwidth and latency of the network."""
 
     def links(self, tensor: Tensor) -> bool:
         """Return whether sub-clusters may forward the tensor to their neighbours."""
@@ -115,13 +121,13 @@ class Fanout(Model):
 
 
 class Port(Model):
-    """One port of a memory: the traffic that it carries, and its bandwidth.
-
-    `moves` maps a tensor's role or name to kinds of traffic. `reads` go inwards, `fills` arrive
-    from outside. For results, `drains` go outwards and `updates` arrive from inside.
-    """
+    """One port of a memory: the traffic that it carries, and its bandwidth."""
 
     moves: FrozenDict[str, tuple[Literal["reads", "drains", "fills", "updates"], ...]]
+    """Role or name of a tensor -> its traffic.
+
+    `reads` go inwards, `fills` arrive from outside. For results, `drains` go outwards and `updates` arrive from inside.
+    """
     words_per_cycle: Rate | None = None
     """Bandwidth in words per cycle; None: unlimited."""
     read_energy_factor: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] = 1.0
@@ -162,15 +168,18 @@ class Timing(Model):
 
 
 class Memory(Model):
-    """A buffer. `holds` lists the tensor roles or names that it may hold; None: any."""
+    """A buffer."""
 
     name: Name
+    """Name, unique in the architecture."""
     technology: Annotated[Literal["dram", "sram", "register"], attribute.Attribute("technology", "it is {value}")] = (
         "sram"
     )
+    """Kind of memory, which estimators ask for."""
     capacity_words: Annotated[Words | None, attribute.Attribute("capacity", "{value} words", "words", loss=5)] = None
     """Capacity of one instance in words; None: unlimited."""
     word_bits: Annotated[Count, attribute.Attribute("word_bits", "its words have {value} bits", "bits", loss=1)] = 16
+    """Bits of one word."""
     bits_per_value: Annotated[FrozenDict[str, Count], attribute.WIDTHS] = FrozenDict()
     """Bits of one value by tensor name or role, if different from `word_bits`.
 
@@ -178,12 +187,17 @@ class Memory(Model):
     accesses and bandwidth. Networks move values.
     """
     holds: tuple[str, ...] | None = None
+    """Roles or names of the tensors that it may hold; None: any."""
     read_energy_pj: Energy
+    """Energy in pJ of one read of `block_words` words."""
     write_energy_pj: Energy
+    """Energy in pJ of one write of `block_words` words."""
     update_energy_pj: Annotated[Energy | None, attribute.UPDATES] = None
     """Energy of one accumulating write; None: that of a write."""
     read_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.BANDWIDTH] = None
+    """Words read per cycle from one instance; None: unlimited."""
     write_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.BANDWIDTH] = None
+    """Words written per cycle to one instance; None: unlimited."""
     shared_bandwidth_words_per_cycle: Annotated[Rate | None, attribute.SHARED_BANDWIDTH] = None
     """Words read and written per cycle together; None: no such limit.
 
@@ -210,6 +224,7 @@ class Memory(Model):
     They differ where strides or dilations leave holes. See `Problem.tile_words` and `Problem.distinct_words`.
     """
     timing: Annotated[Timing, attribute.TIMING] = Timing()
+    """Delays of the tiles that arrive and leave."""
     leakage_pj_per_cycle: Annotated[Energy, attribute.Attribute("leakage", "it leaks", "pJ/cycle")] = 0.0
     """Leakage energy of an instance in use, in every cycle of the run."""
     power_gated_at: Annotated[Name | None, attribute.Attribute("power_gating", "{value} switches it")] = None
@@ -341,8 +356,11 @@ class Cluster(Model):
     """One level of the chain: memories (none if virtual) over a fanout of sub-clusters."""
 
     name: Name
+    """Name, unique in the architecture."""
     memories: tuple[Memory, ...] = Field(default=(), max_length=100)
+    """Memories of the cluster; none: it is virtual."""
     fanout: Fanout = Fanout()
+    """Sub-clusters inside."""
 
     @property
     def is_virtual(self) -> bool:
@@ -380,7 +398,9 @@ class Compute(Model):
     """Compute units inside the innermost cluster; their number is the product of the fanouts."""
 
     name: Name = "MAC"
+    """Name of the units."""
     energy_per_operation_pj: Energy
+    """Energy in pJ of one operation."""
     operands: Annotated[Count, attribute.Attribute("operands", "an operation multiplies {value} operands")] = 2
     """Operands that one operation multiplies, before it adds the product to a result; its energy is of all of it.
 
@@ -389,16 +409,21 @@ class Compute(Model):
     cycles_per_operation: Annotated[
         Count, attribute.Attribute("cycles_per_operation", "an operation takes {value} cycles", loss=None)
     ] = 1
+    """Cycles that a unit takes for one operation."""
     fill_drain_cycles: Annotated[int, Field(ge=0, le=2**40, strict=True), attribute.TIMING] = 0
     """Cycles to fill and drain the array (systolic skew), once for every set of tiles nearest to it."""
     instruction: Annotated[Instruction | None, attribute.INSTRUCTIONS] = None
     """Instructions that take a minimum time; None: each iteration starts when the one before ends."""
     word_bits: Count = 16
+    """Bits of an operand, for estimators."""
     sparse: Annotated[SparseCompute | None, attribute.SPARSE] = None
     """Operations that zeros save; None: all are executed."""
     area_um2: Area | None = None
+    """Area of one unit; None: unknown."""
     component: Component | None = None
+    """Component that a unit is built from; a missing energy is estimated from it."""
     estimates: tuple[Estimated, ...] = ()
+    """Sources of estimated values."""
 
 
 class Architecture(FileModel):
@@ -407,6 +432,7 @@ class Architecture(FileModel):
     schema_version: Literal[1] = 1
     kind: Literal["architecture"] = "architecture"
     name: Name
+    """Name of the machine."""
     source: str | None = None
     """Origin of the numbers."""
     dataflow: Annotated[str, Field(pattern=r"^[^.\s]+\.[^\s]+$")] | None = None
@@ -415,10 +441,13 @@ class Architecture(FileModel):
     None: those of the library's architecture with this name, if it has some.
     """
     clock_ghz: Rate | None = None
+    """Clock frequency in GHz; None: unknown, and reports have cycles only."""
     technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None
     """Technology node in nanometres, for components without one of their own."""
     clusters: tuple[Cluster, ...] = Field(min_length=1, max_length=100)
+    """Levels of the machine, outermost first."""
     compute: Compute
+    """Units inside the innermost cluster."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

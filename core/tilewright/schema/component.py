@@ -14,20 +14,17 @@ Size = Annotated[float, Field(allow_inf_nan=False)] | Word
 
 
 class Component(Model):
-    """Description of a part for estimators. A file may give the name alone: `component: sram`.
-
-    Attributes:
-        name: such as `sram`, `smart_buffer`, `register`, `dram` or `mac`.
-        attributes: sizes that do not follow from the architecture, such as `banks`.
-        technology_nm: technology node in nanometres; None: the architecture's.
-        estimator: the only estimator to query; None: all, in their order.
-    """
+    """Description of a part for estimators. A file may give the name alone: `component: sram`."""
 
     short_form = "name"
     name: Word
+    """Name of the part, such as `sram`, `smart_buffer`, `register`, `dram` or `mac`."""
     attributes: FrozenDict[Word, Size] = FrozenDict()
+    """Sizes that do not follow from the architecture, such as `banks`."""
     technology_nm: Annotated[float, Field(gt=0, le=1e6)] | None = None
+    """Technology node in nanometres; None: the architecture's."""
     estimator: Word | None = None
+    """The only estimator to query; None: all, in their order."""
 
     @model_validator(mode="before")
     @classmethod
@@ -40,18 +37,22 @@ SIZES = ("capacity_words", "word_bits", "block_words", "instances_per_macro", "c
 
 
 class Estimated(Model):
-    """Record of estimated values: `figures` names their fields, `estimator` the source.
-
-    `source`, `error`, `valid` and `cell` are the estimator's statements on accuracy.
-    """
+    """Record of estimated values."""
 
     figures: tuple[Word, ...]
+    """Names of the fields that are estimated."""
     estimator: Word
+    """Name of the estimator."""
     version: str | None = None
+    """Version of the estimator's distribution."""
     source: str
+    """Where the estimator has its numbers from."""
     error: str
+    """Its statement on accuracy."""
     valid: str
+    """Its statement on the range of validity."""
     cell: str | None = None
+    """Kind of memory cell, if it states one."""
     leakage_w: float | None = None
     """Leakage of one instance in W.
 

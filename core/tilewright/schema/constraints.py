@@ -28,7 +28,9 @@ class TripRange(Model):
 
     short_form = {"type": "integer", "minimum": 1}
     min: Trips = 1
+    """Least trips."""
     max: Trips | None = None
+    """Most trips; None: any number."""
 
     @model_validator(mode="before")
     @classmethod
@@ -53,19 +55,20 @@ CuttingRule = Cutting | Literal["as_needed", "as_prescribed"]
 
 
 class TemporalRule(Model):
-    """Bounds on the temporal loops directly inside `memory`.
-
-    `only`: dimensions that may have a loop there (None: all). `factors`: their trip counts.
-    `order`: these dimensions keep this relative order, outermost first. The loops of `outermost` are outside all others,
-    and those of `innermost` inside all others, both in the order given, outermost first.
-    """
+    """Bounds on the temporal loops directly inside `memory`."""
 
     memory: Name
+    """Name of the memory."""
     only: tuple[DimensionName, ...] | None = None
+    """Dimensions that may have a loop there; None: all."""
     factors: Factors = FrozenDict()
+    """Dimension -> trips of its loop."""
     order: tuple[DimensionName, ...] = ()
+    """Dimensions that keep this relative order, outermost first."""
     outermost: tuple[DimensionName, ...] = ()
+    """Dimensions whose loops are outside all others, in this order."""
     innermost: tuple[DimensionName, ...] = ()
+    """Dimensions whose loops are inside all others, in this order, outermost first."""
 
     @model_validator(mode="after")
     def _once(self) -> TemporalRule:
@@ -86,33 +89,44 @@ class TemporalRule(Model):
 
 
 class SpatialRule(Model):
-    """Bounds on the unrolling over the fanout of `cluster`; utilizations are fractions of its size."""
+    """Bounds on the unrolling over the fanout of `cluster`."""
 
     cluster: Name
+    """Name of the cluster."""
     only: tuple[DimensionName, ...] | None = None
+    """Dimensions that may be unrolled; None: all."""
     factors: Factors = FrozenDict()
+    """Dimension -> trips of its unrolling."""
     min_utilization: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Least fraction of the sub-clusters in use."""
     max_utilization: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Largest fraction of the sub-clusters in use."""
 
 
 class KeepRule(Model):
-    """Tensors, by name or role, that `memory` must keep, must bypass, or may do either (`free`).
+    """Tensors, by name or role, that a memory must keep, must bypass, or may do either.
 
     Without a rule a memory keeps every tensor that it may hold. A memory too small for one value of
     each may bypass any of them.
     """
 
     memory: Name
+    """Name of the memory."""
     keep: tuple[str, ...] = ()
+    """Tensors that it must keep."""
     bypass: tuple[str, ...] = ()
+    """Tensors that bypass it."""
     free: tuple[str, ...] = ()
+    """Tensors that may do either."""
 
 
 class StoredTensors(Model):
     """Tensors, by name or role, that one storage entry keeps in `memory`."""
 
     memory: Name
+    """Name of the memory."""
     tensors: Annotated[tuple[str, ...], Field(min_length=1)]
+    """Names or roles."""
 
 
 class StorageRule(Model):
@@ -123,39 +137,43 @@ class StorageRule(Model):
     """
 
     cluster: Name
+    """Name of the cluster."""
     entries: Annotated[tuple[StoredTensors, ...], Field(min_length=1)]
+    """Entries, outermost first."""
 
 
 class JointRule(Model):
-    """Bounds on the unrollings over several fanouts together. Mappings are compared with it, but it is not searched.
-
-    `factors`: trips of a dimension over all of them. `apart`: a dimension is unrolled over at most one of them.
-    `first` and `last`: the dimensions form one sequence, `first` before the others and `last` behind them, and each
-    fanout takes the next part of it. `others`: largest number of dimensions besides these over each fanout.
-    `min_utilization`: fraction of all their sub-clusters.
-    """
+    """Bounds on the unrollings over several fanouts together. Mappings are compared with it, but it is not searched."""
 
     clusters: Annotated[tuple[Name, ...], Field(min_length=1)]
+    """Names of the clusters with these fanouts."""
     factors: Factors = FrozenDict()
+    """Dimension -> trips over all of them."""
     apart: bool = False
+    """Whether a dimension is unrolled over at most one of them."""
     first: tuple[DimensionName, ...] = ()
+    """Dimensions that begin one sequence, of which each fanout takes the next part."""
     last: tuple[DimensionName, ...] = ()
+    """Dimensions that end this sequence."""
     others: tuple[Annotated[int, Field(ge=0)], ...] = ()
+    """Largest number of dimensions besides these over each fanout."""
     min_utilization: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Least fraction of all their sub-clusters in use."""
 
 
 class UnsearchedRule(Model):
-    """A rule of another tool's file that the map space does not have, so that it is wider than the file's.
-
-    `name` is the file's word, `where` its place, and `why` a clause on what is not searched. With `missing`, the file's
-    space also has mappings that the searched one lacks. `joint` is the rule, if a mapping can be compared with it.
-    """
+    """A rule of another tool's file that the map space does not have, so that it is wider than the file's."""
 
     name: str
+    """The file's word for it."""
     where: str
+    """Its place in the file."""
     why: str
+    """A clause on what is not searched."""
     missing: bool = False
+    """Whether the file's space also has mappings that the searched one lacks."""
     joint: JointRule | None = None
+    """The rule, if a mapping can be compared with it."""
 
     @property
     def file(self) -> str:
@@ -167,19 +185,22 @@ class UnsearchedRule(Model):
 
 
 class Variant(Model):
-    """Rules for one structure of problem, or for problems that use the named dimensions.
-
-    `sizes` restricts the variant to problems with exactly these dimensions and sizes, because rules
-    of other tools may depend on them. `unsearched` are rules of other tools' files that the map space does not have.
-    """
+    """Rules for one structure of problem, or for problems that use the named dimensions."""
 
     structure: Kind | None = None
+    """Structure of the problems; None: any."""
     sizes: FrozenDict[DimensionName, Trips] | None = None
+    """Dimensions and sizes that the problem must have exactly, since rules of other tools may depend on them."""
     temporal: tuple[TemporalRule, ...] = ()
+    """Rules on temporal loops."""
     spatial: tuple[SpatialRule, ...] = ()
+    """Rules on unrollings."""
     keep: tuple[KeepRule, ...] = ()
+    """Rules on the tensors that memories keep."""
     storage: tuple[StorageRule, ...] = ()
+    """Rules on storage entries."""
     unsearched: tuple[UnsearchedRule, ...] = ()
+    """Rules of other tools' files that the map space does not have."""
 
     @model_serializer(mode="wrap")
     def _without_new_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -256,26 +277,30 @@ class Variant(Model):
 
 
 class Constraints(FileModel):
-    """Named rules for one architecture; without one, for any that has the named parts.
-
-    `default` marks the dataflow that the architecture's authors published. It applies unless the user selects another.
-    `aspect` reshapes a flexible array: cluster -> fanout size, with the same number of compute units. `factors` states
-    whether every tile divides, or the last tile of a dimension may be smaller. With `as_prescribed` it may only in
-    problems where a prescribed unrolling does not divide its dimension. With `as_needed` it may also in those with a size
-    that has few divisors. `uneven` adds the mappings that keep the tensors of one cluster
-    at different loops, in every order.
-    """
+    """Named rules for one architecture; without one, for any that has the named parts."""
 
     schema_version: Literal[1] = 1
     kind: Literal["constraints"] = "constraints"
     name: Name
+    """Name of the rules."""
     architecture: Name | None = None
+    """Name of the architecture; None: any."""
     source: str | None = None
+    """Origin of the rules."""
     default: bool = False
+    """Whether it is the dataflow that the architecture's authors published. It applies unless the user selects another."""
     aspect: FrozenDict[Name, Trips] = FrozenDict()
+    """Cluster -> fanout size: another shape of a flexible array, with the same number of compute units."""
     factors: CuttingRule = "perfect"
+    """Whether every tile divides, or the last tile of a dimension may be smaller.
+
+    With `as_prescribed` it may only in problems where a prescribed unrolling does not divide its dimension. With `as_needed`
+    it may also in those with a size that has few divisors.
+    """
     uneven: bool = False
+    """Whether mappings may keep the tensors of one cluster at different loops, in every order."""
     variants: tuple[Variant, ...] = ()
+    """Rules by kind of problem."""
 
     def variant_for(self, problem: Problem) -> Variant | None:
         """Return the first variant for the problem's structure, else the first without a structure."""

@@ -41,6 +41,7 @@ class Nonzeros(Model):
 
     short_form = {"type": "string", "description": "Path of a .npy file, relative to the folder of this file."}
     shape: tuple[Annotated[int, Field(ge=1, le=MAX_WORDS, strict=True)], ...] = Field(max_length=32)
+    """Values along each axis."""
     packed: tuple[str, ...]
     """One bit per value in row-major order, compressed by zlib, in base64."""
 
@@ -148,6 +149,7 @@ class Density(Model):
 
     short_form = {"type": "number", "minimum": 0, "maximum": 1}
     distribution: Distribution = "structured"
+    """Where the nonzero values are."""
     density: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
     """Fraction of nonzero values; None for `banded` and `data`, where it follows from the width or the array."""
     band_width: Annotated[int, Field(ge=0, le=2**40, strict=True)] | None = None

@@ -20,7 +20,9 @@ class Origin(Model):
     file: str | None = None
     """Name of the file, without its folder."""
     line: int | None = Field(default=None, ge=1)
+    """Line in the file, from 1."""
     column: int | None = Field(default=None, ge=1)
+    """Column in the line, from 1."""
 
     @classmethod
     def at(cls, place: Location, node: str | None = None) -> Origin:

@@ -38,11 +38,12 @@ _TERM = re.compile(r"\s*+(?:(\d++)\s*+\*?\s*+)?([A-Za-z_]\w*+)\s*+")
 class Rank(Model):
     """One coordinate of a tensor: a sum of coefficient x dimension, written `2*P + R`.
 
-    A stride or a dilation is a coefficient. Terms of one dimension are merged.
+    Terms of one dimension are merged.
     """
 
     short_form = {"type": "string", "examples": ["P", "2*P + R"]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = Field(min_length=1)
+    """Dimension and its coefficient, such as a stride or a dilation."""
 
     @model_validator(mode="before")
     @classmethod
@@ -86,14 +87,14 @@ def parse_terms(text: str) -> dict[str, int]:
 
 
 class Tensor(Model):
-    """An operand or the result. `role` selects the buffers that may hold it.
-
-    Hardware has input, weight and output buffers.
-    """
+    """An operand or the result."""
 
     name: Name
+    """Name, unique in the problem."""
     role: Role
+    """Role, which selects the buffers that may hold the tensor: hardware has input, weight and output buffers."""
     projection: tuple[Rank, ...] = Field(max_length=MAX_PARTS)
+    """Coordinates of the tensor's words, one sum of dimensions per rank, outermost rank first."""
     density: Density | None = None
     """Nonzero values; None: all. Only sparse hardware takes note of zeros."""
     bits: Annotated[int, Field(ge=1, le=2**20, strict=True)] | None = None
@@ -113,21 +114,22 @@ class Tensor(Model):
 
 
 class Problem(FileModel):
-    """A tensor operation: dimensions with sizes, tensors with affine projections, a unit operation.
-
-    `operation` is the kind, if known (`conv2d`, `gemm`); operation-level cost models require it.
-    `unit_operation` is the work of one iteration (a MAC of `operand_count` operands).
-    """
+    """A tensor operation: dimensions with sizes, tensors with affine projections, a unit operation."""
 
     schema_version: Literal[1] = 1
     kind: Literal["problem"] = "problem"
     name: str = Field(min_length=1)
+    """Name of the problem, such as that of a layer."""
     source: str | None = None
     """Origin of the numbers."""
     operation: str | None = None
+    """Kind of operation, such as `conv2d` or `gemm`, which operation-level cost models require; None: unknown."""
     unit_operation: str = "mac"
+    """Work of one iteration: a MAC of `operand_count` operands."""
     dimensions: FrozenDict[DimensionName, Size] = Field(min_length=1, max_length=MAX_PARTS)
+    """Name of each dimension, with the number of its iterations."""
     tensors: tuple[Tensor, ...] = Field(max_length=MAX_PARTS)
+    """Operands, and one result."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

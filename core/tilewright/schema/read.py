@@ -31,7 +31,9 @@ class Index(Model):
 
     short_form = {"type": ["string", "integer"], "examples": ["64*h + d + 1", 0]}
     terms: FrozenDict[DimensionName, Annotated[int, Field(ge=1, le=2**31, strict=True)]] = FrozenDict()
+    """Coordinate of the read and its coefficient."""
     offset: Offset = 0
+    """Number that is added."""
 
     @model_validator(mode="before")
     @classmethod

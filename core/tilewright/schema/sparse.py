@@ -39,6 +39,7 @@ class RankFormat(Model):
     """Format of one rank of a tensor: of one loop, or of several that are flattened into one coordinate."""
 
     format: Format
+    """`CP`: coordinates. `B`: a bitmask. `RLE`: runs of zeros. `UOP`: offsets of all parts. `UB`: a bitmask over all data."""
     metadata_bits: Bits | None = None
     """Bits of one piece of metadata: a coordinate, a run, a mask bit. None: the memory's default; 1 for `B`."""
     payload_bits: Bits | None = None
@@ -61,14 +62,13 @@ class RankFormat(Model):
 
 
 class TensorFormat(Model):
-    """Format of one tensor in a memory, outermost rank first.
-
-    `fill` is the end from which loops are assigned to ranks; ranks that are left over have no loop.
-    """
+    """Format of one tensor in a memory."""
 
     short_form = "ranks"
     ranks: tuple[RankFormat, ...] = Field(min_length=1, max_length=MAX_PARTS)
+    """Ranks, outermost first."""
     fill: Literal["outer", "inner"] = "outer"
+    """End from which loops are assigned to ranks; ranks that are left over have no loop."""
 
     @model_validator(mode="before")
     @classmethod
@@ -94,17 +94,19 @@ class TensorFormat(Model):
 class Saving(Model):
     """Accesses that a memory saves while the tiles that they would be combined with are empty.
 
-    `gate` leaves a tensor's accesses out, but they take their cycles. `skip` saves the cycles, too.
-    `skip_units` skips in space: only units with work are occupied. Tensors are names or roles.
-    `best_of` lists alternatives for the hardware, which takes the one that saves most.
+    Tensors are names or roles.
     """
 
     gate: Name | None = None
+    """Tensor whose accesses are left out, but take their cycles."""
     skip: Name | None = None
+    """Tensor whose accesses and their cycles are left out."""
     skip_units: Name | None = None
+    """Tensor that is skipped in space: only units with work are occupied."""
     when_empty: tuple[Name, ...] = Field(default=(), max_length=MAX_PARTS)
     """Tensors whose empty tiles save the access; one of them is enough."""
     best_of: tuple[Saving, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Alternatives for the hardware, which takes the one that saves most."""
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:
@@ -213,14 +215,14 @@ class MetadataStorage(Model):
 
 
 class SparseMemory(Model):
-    """Formats and savings of a memory for sparse tensors.
-
-    Keys of `formats` are tensor names or roles; a name takes precedence.
-    """
+    """Formats and savings of a memory for sparse tensors."""
 
     formats: FrozenDict[Name, TensorFormat] = FrozenDict()
+    """Name or role of a tensor -> its format; a name takes precedence."""
     actions: tuple[Saving, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Accesses that the memory saves."""
     metadata: MetadataStorage = MetadataStorage()
+    """Storage for metadata."""
     decompresses: bool = False
     """Whether it may expand a tensor that is compressed in the memory outside."""
     compresses: bool = False
@@ -270,7 +272,9 @@ class SparseCompute(Model):
     skip: bool = False
     """Whether operations with an absent operand are skipped."""
     gated_pj: Energy = 0.0
+    """Energy in pJ of one gated operation."""
     skipped_pj: Energy = 0.0
+    """Energy in pJ of one skipped operation."""
 
     @property
     def is_active(self) -> bool:

@@ -27,15 +27,14 @@ Content = Literal["network", "layers"]
 
 
 class Layer(Model):
-    """One problem of a network.
-
-    `after` names all layers whose results it reads; None: unknown. `count` is how often the network repeats it,
-    for example in identical blocks.
-    """
+    """One problem of a network."""
 
     problem: Problem
+    """The loops of the layer."""
     after: tuple[str, ...] | None = None
+    """Names of all layers whose results it reads; None: unknown."""
     count: int = Field(default=1, ge=1, strict=True)
+    """How often the network repeats it, for example in identical blocks."""
     reads: FrozenDict[Name, tuple[Read, ...]] = FrozenDict()
     """Operand -> the layers of `after` that make it, with the words of each. () means none.
 
@@ -66,16 +65,18 @@ class Layer(Model):
 
 
 class Unmapped(Model):
-    """An operator that is not mapped, and the reason; no operator is dropped silently.
-
-    `operations` estimates its scalar operations, which gives its fraction of the work; None if unknown.
-    """
+    """An operator that is not mapped, and the reason; no operator is dropped silently."""
 
     name: str
+    """Name of the operator in the network."""
     operator: str
+    """Kind of operator, such as `Softmax`."""
     reason: str
+    """Why it is not mapped."""
     operations: int | None = Field(default=None, ge=0)
+    """Estimated scalar operations, which give its fraction of the work; None: unknown."""
     origin: Origin | None = None
+    """Place in the file of the network."""
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,15 @@ class Workload(FileModel):
     schema_version: Literal[1] = 1
     kind: Literal["workload"] = "workload"
     name: str = Field(min_length=1)
+    """Name of the network."""
     source: str | None = None
+    """Origin of the layers."""
     content: Content = "network"
     """`network`: all layers, with their counts, so that totals have a meaning. `layers`: a list of layers, without totals."""
     layers: tuple[Layer, ...]
+    """Layers in execution order."""
     unmapped: tuple[Unmapped, ...] = ()
+    """Operators that are not mapped."""
 
     @model_validator(mode="after")
     def _names_known(self) -> Self:

@@ -36,9 +36,13 @@ class Range(Model):
     """Numbers from `first` to at most `last`, each `plus` or `times` the one before."""
 
     first: Annotated[float, Field(gt=0, le=1e15)]
+    """The first number."""
     last: Annotated[float, Field(gt=0, le=1e15)]
+    """Limit of the numbers."""
     plus: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """Difference of two neighbours."""
     times: Annotated[float, Field(gt=1, allow_inf_nan=False)] | None = None
+    """Ratio of two neighbours."""
 
     @model_validator(mode="after")
     def _steps(self) -> Self:
@@ -63,7 +67,9 @@ class Looked(Model):
     """Numbers that go with the values of a choice, one for each, in their order."""
 
     of: str
+    """Name of the choice."""
     values: tuple[Finite, ...]
+    """One number for each value of the choice."""
 
 
 def _as_text(value: object) -> object:
@@ -72,27 +78,26 @@ def _as_text(value: object) -> object:
 
 
 class ArchitectureSpace(FileModel):
-    """A machine with choices.
-
-    Attributes:
-        base: an architecture of the library.
-        architecture: one written out as in its own file, in place of `base`; it may give components and sizes.
-        choices: name -> values or a range. A name with dots, such as `GLB.capacity_words`, is where the value goes, too.
-        tables: name -> numbers that go with a choice, such as energies with sizes; named in `set` and `limits` like choices.
-        set: where a value goes -> a number, the name of a choice, or an expression over those.
-        limits: comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`.
-    """
+    """A machine with choices."""
 
     schema_version: Literal[1] = 1
     kind: Literal["space"] = "space"
     name: Name
+    """Name of the space."""
     source: str | None = None
+    """Origin of the space."""
     base: str | None = None
+    """An architecture of the library."""
     architecture: dict[str, Any] | None = None
+    """An architecture written out as in its own file, in place of `base`; it may give components and sizes."""
     choices: FrozenDict[str, Range | tuple[Choice, ...]]
+    """Name -> values or a range. A name with dots, such as `GLB.capacity_words`, is where the value goes, too."""
     tables: FrozenDict[str, Looked] = FrozenDict()
+    """Name -> numbers that go with a choice, such as energies with sizes; named in `set` and `limits` like choices."""
     set: FrozenDict[str, Annotated[str, BeforeValidator(_as_text)]] = FrozenDict()
+    """Where a value goes -> a number, the name of a choice, or an expression over those."""
     limits: tuple[str, ...] = ()
+    """Comparisons over choices, `area_mm2` and `compute_units`, such as `inputs + weights < 128`."""
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -27,16 +27,16 @@ MAX_DEPTH = 20
 
 
 class Edge(Model):
-    """Tensor that several layers use, or whose words outside `sizes` do not exist (padding).
-
-    `layers` has each layer's own name of the tensor. A layer's coordinates are the group's plus its
-    `offsets`. Without `sizes`, the maker's words exist, or all words if no layer makes them.
-    """
+    """Tensor that several layers use, or whose words outside `sizes` do not exist (padding)."""
 
     tensor: Name
+    """The group's name of the tensor."""
     layers: FrozenDict[str, Name] = Field(min_length=1, max_length=MAX_PARTS)
+    """Layer -> its own name of the tensor."""
     offsets: FrozenDict[str, tuple[Annotated[int, Field(ge=-(2**40), le=2**40, strict=True)], ...]] = FrozenDict()
+    """Layer -> numbers to add to the group's coordinates to get the layer's."""
     sizes: tuple[Size, ...] | None = None
+    """Words that exist along each coordinate; None: those that the maker writes, or all if no layer makes them."""
 
 
 class Part(Model):
@@ -47,8 +47,11 @@ class Part(Model):
     """
 
     layer: str | None = None
+    """Name of the layer; None: the part has branches."""
     entries: tuple[Entry, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Entries outside the layer or the branches, outermost first."""
     branches: tuple[Part, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Parts that run in sequence."""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:
@@ -100,11 +103,17 @@ class GroupMapping(Printed, FileModel):
     schema_version: Literal[1] = 1
     kind: Literal["group_mapping"] = "group_mapping"
     name: str = Field(min_length=1)
+    """Name of the group."""
     axes: FrozenDict[DimensionName, FrozenDict[str, DimensionName]] = FrozenDict()
+    """Axis -> the dimension of each layer that it joins."""
     edges: tuple[Edge, ...] = Field(default=(), max_length=MAX_PARTS)
+    """Tensors that layers share."""
     tree: Part
+    """Loops that layers share, and their own."""
     layers: tuple[Problem, ...] = Field(min_length=1, max_length=MAX_PARTS)
+    """Problems of the group."""
     architecture: Architecture
+    """The machine."""
 
     @model_validator(mode="before")
     @classmethod

@@ -21,12 +21,16 @@ from tilewright.values import Model
 
 
 class PluginRecord(Model):
-    """Identity of a plugin, with the options needed to run it again."""
+    """Identity of a plugin, with its options."""
 
     name: str
+    """Name of the plugin."""
     distribution: str | None = None
+    """Distribution that contains it; None: an object of the caller."""
     version: str | None = None
+    """Version of the distribution."""
     options: FrozenDict[str, Any] = FrozenDict()
+    """All options, to run it again."""
 
     @property
     def long_name(self) -> str:
@@ -41,23 +45,36 @@ class Provenance(Model):
     """Record of the search that found a mapping."""
 
     tilewright: str
+    """Version of Tilewright."""
     mapper: PluginRecord
+    """The mapper."""
     model: PluginRecord
+    """The cost model."""
     objective: str
+    """Name of the objective."""
     constraints: str
+    """Name of the constraints."""
     seed: int
+    """Seed of random numbers."""
     evaluated: int
+    """Mappings evaluated."""
     valid: int
+    """Legal ones among them."""
     stop: str
+    """Why the search ended."""
 
 
 class Figures(Model):
     """Metrics by the cost model of the search; edp = energy_pj x cycles."""
 
     cycles: int
+    """Cycles of the layer."""
     energy_pj: float
+    """Energy in pJ."""
     edp: float
+    """Product of energy in pJ and cycles."""
     utilization: float | None = None
+    """Fraction of compute units in use, averaged over cycles."""
 
 
 class BoundMapping(Mapping):
@@ -104,27 +121,34 @@ class AlternativeRecord(Model):
     """An alternative that a mapped problem is a step of, and the algorithm that offers it."""
 
     algorithm: PluginRecord
+    """The plugin that offers it."""
     problem: Problem
+    """The problem that it computes."""
     alternative: Alternative
+    """The steps."""
 
 
 class MappedProblem(Printed, FileModel):
-    """A mapping file as `map` writes it.
-
-    `layers` are the workload's layers that the mapping serves, `origins` their places in the network's file. `alternatives` list the problems
-    that this one is a step of, if algorithms were used.
-    """
+    """A mapping file as `map` writes it."""
 
     schema_version: Literal[1] = 1
     kind: Literal["mapped"] = "mapped"
     layers: tuple[str, ...] = Field(default=())
+    """Names of the workload's layers that the mapping serves."""
     origins: FrozenDict[str, Origin] = FrozenDict()
+    """Layer -> its place in the network's file."""
     figures: Figures | None = None
+    """Costs by the cost model of the search."""
     provenance: Provenance | None = None
+    """The search that made it."""
     alternatives: tuple[AlternativeRecord, ...] = ()
+    """Problems that this one is a step of, if algorithms were used."""
     mapping: Mapping
+    """The mapping."""
     problem: Problem
+    """The problem."""
     architecture: Architecture
+    """The machine."""
 
     @property
     def bound(self) -> BoundMapping:

@@ -42,24 +42,27 @@ def told_space(factors: Cutting) -> str:
 
 
 class CoveredSpace(Model):
-    """The map space that a proof covers: the incumbent's problem and architecture under `rules`.
-
-    `rules` combine those of constraints, mapper and cost model, on the problem's dimensions. `mappings` is the exact
-    size of the space. With `most_cycles`, the proof covers mappings with at most that many cycles; None: all.
-    """
+    """The map space that a proof covers: the incumbent's problem and architecture under `rules`."""
 
     factors: Cutting
+    """Whether every tile divides."""
     rules: Variant
+    """Rules of constraints, mapper and cost model together, on the problem's dimensions."""
     mappings: int = Field(ge=1)
+    """Exact number of mappings."""
     most_cycles: int | None = Field(default=None, ge=0)
+    """Largest number of cycles of the mappings that the proof covers; None: any."""
 
 
 class SearchLimits(Model):
     """Conditions at which the search had to stop; None: no such condition."""
 
     evaluations: int | None = None
+    """Most mappings evaluated."""
     seconds: float | None = None
+    """Most seconds."""
     patience: int | None = None
+    """Most evaluations without an improvement."""
 
 
 class _Claim(Model):
@@ -84,17 +87,18 @@ class _Claim(Model):
 
 
 class LayerClaim(_Claim):
-    """No mapping of `space` costs less than the bound.
-
-    The incumbent is the content of the mapping file. `counts` are statistics of the mapper, such as the mappings that
-    each rule pruned.
-    """
+    """No mapping of `space` costs less than the bound."""
 
     of: Literal["layer"] = "layer"
+    """Kind of claim."""
     space: CoveredSpace
+    """Map space that the proof covers."""
     counts: FrozenDict[str, float] = FrozenDict()
+    """Statistics of the mapper, such as the mappings that each rule pruned."""
     limits: SearchLimits = SearchLimits()
+    """Limits of the search."""
     incumbent: MappedProblem
+    """Content of the mapping file."""
 
     @model_validator(mode="after")
     def _says_where_it_comes_from(self) -> Self:
@@ -134,18 +138,20 @@ class LayerClaim(_Claim):
 
 
 class GroupClaim(_Claim):
-    """No group mapping that a group mapper searches costs less than the bound, by the cost model `model`.
-
-    `space` says which these are, as the end of "mappings with ...". Without a `mapper`, the certificate is older than the
-    field. `group` has the value, and `unfused` is the least cost without fusion.
-    """
+    """No group mapping that a group mapper searches costs less than the bound, by a cost model."""
 
     of: Literal["fused_group"] = "fused_group"
+    """Kind of claim."""
     unfused: Finite
+    """Least cost without fusion."""
     mapper: PluginRecord | None = None
+    """The group mapper; None: the certificate is older than the field."""
     space: str | None = None
+    """Group mappings that are searched, as the end of "mappings with ..."."""
     model: PluginRecord
+    """The cost model."""
     group: GroupMapping
+    """Group mapping that has the value."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -164,23 +170,28 @@ class GroupClaim(_Claim):
 
 
 class NetworkClaim(_Claim):
-    """No choice of results of a network that stay on chip, as `map NET --fuse` searches them, costs less than the bound.
-
-    `settings` are those of `map`. `least` bounds mappings whose results stay in tiles, too; None: the workload does not
-    state whose results are read. `residents` name the layers whose results stay, and `mappings` has the mapping of each
-    layer. `unfused` is the least cost without fusion.
-    """
+    """No choice of results of a network that stay on chip, as `map NET --fuse` searches them, costs less than the bound."""
 
     of: Literal["fused_network"] = "fused_network"
+    """Kind of claim."""
     unfused: Finite
+    """Least cost without fusion."""
     least: Finite | None
+    """Bound on mappings whose results stay in tiles, too; None: the workload does not state whose results are read."""
     energy_pj: Finite
+    """Energy of the network in pJ."""
     cycles: Finite
+    """Cycles of the network."""
     residents: tuple[str, ...] = ()
+    """Layers whose results stay on chip."""
     settings: FrozenDict[str, Any] = FrozenDict()
+    """Settings of `map`."""
     architecture: Architecture
+    """The machine."""
     workload: Workload
+    """The network."""
     mappings: FrozenDict[str, Mapping]
+    """Mapping of each layer."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -207,23 +218,26 @@ Claim = TypeVar("Claim", bound=AnyClaim, covariant=True)
 
 
 class Certificate(Printed, FileModel, Generic[Claim]):
-    """A statement that nothing in the space of `claim` costs less than `bound`.
-
-    What was found costs `value`. Both are in `objective`. `gap` is (value - bound) / value. `proof_version` is the version
-    of the prover's rules; None: it has none, or the certificate is older. `versions` are those of Tilewright, of the
-    plugins' distributions, and of Python. `digests` has the SHA-256 of the versions and of each part of the claim.
-    """
+    """A statement that nothing in the space of `claim` costs less than `bound`."""
 
     schema_version: Literal[2] = 2
     kind: Literal["certificate"] = "certificate"
     objective: Objective
+    """Name of the objective, in whose unit `value` and `bound` are."""
     value: Finite
+    """Cost of what was found."""
     bound: Finite
+    """Cost that nothing in the space is below."""
     gap: float = Field(allow_inf_nan=False)
+    """(value - bound) / value."""
     proof_version: int | None = None
+    """Version of the prover's rules; None: it has none, or the certificate is older."""
     versions: FrozenDict[str, str] = FrozenDict()
+    """Versions of Tilewright, of the plugins' distributions, and of Python."""
     digests: FrozenDict[str, str] = FrozenDict()
+    """SHA-256 of the versions and of each part of the claim."""
     claim: Claim
+    """The claim, with all inputs."""
 
     @model_validator(mode="before")
     @classmethod

@@ -43,22 +43,23 @@ class Loop:
 
 
 class Entry(Model):
-    """Temporal loops, kept tensors and unrolling of one cluster.
-
-    `keep` lists the tensors kept in the cluster's memories. An empty list is a memory that all tensors bypass. None is
-    no storage level: temporal loops before a spatial unrolling. `temporal_order` and `spatial_order` list loops
-    outermost first. The latter places sub-clusters if several dimensions share one fanout. Tensors of `unicast` are
-    sent to (or collected from) each sub-cluster separately.
-    """
+    """Temporal loops, kept tensors and unrolling of one cluster."""
 
     inherited = ("temporal_order", "temporal_tile_sizes", "spatial_tile_sizes")
     target: Name
+    """Name of the cluster."""
     keep: tuple[TensorName, ...] | None = None
+    """Tensors kept in its memories. [] is a memory that all bypass. None: temporal loops before an unrolling, no storage level."""
     temporal_order: tuple[DimensionName, ...]
+    """Dimensions of the temporal loops, outermost first."""
     temporal_tile_sizes: TileSizes
+    """Dimension -> size of the tile inside the temporal loops."""
     spatial_tile_sizes: TileSizes
+    """Dimension -> size of the tile of one sub-cluster."""
     spatial_order: tuple[DimensionName, ...] | None = None
+    """Dimensions, outermost first, that place sub-clusters if several share one fanout."""
     unicast: tuple[TensorName, ...] = ()
+    """Tensors sent to, or collected from, each sub-cluster separately."""
 
     @model_validator(mode="after")
     def _same_dimensions(self) -> Self:
@@ -86,6 +87,7 @@ class Mapping(Printed, FileModel):
     schema_version: Literal[1] = 1
     kind: Literal["mapping"] = "mapping"
     entries: tuple[Entry, ...] = Field(min_length=1)
+    """Entries, outermost first."""
 
     @model_validator(mode="before")
     @classmethod

@@ -51,6 +51,19 @@ def test_schemas_are_schemas_with_an_identity(kind: str, tilewright: Command) ->
     assert schema["$id"].startswith(f"urn:tilewright:{kind}:") and schema["description"]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_fields_are_described(kind: str) -> None:
+    schema = json_schema(kind)
+    models = {kind: schema} | schema.get("$defs", {})
+    bare = [
+        f"{model}.{name}"
+        for model, part in models.items()
+        for name, field in part.get("properties", {}).items()
+        if "description" not in field and name not in ("schema_version", "kind")
+    ]
+    assert bare == []
+
+
 def test_what_is_shipped_is_valid() -> None:
     assert len(OURS) > 60 and {data_of(path)["kind"] for path in OURS} > {"architecture", "space", "workload"}
     assert {path.name: faults(data_of(path)) for path in OURS if faults(data_of(path))} == {}
