@@ -58,18 +58,9 @@ def in_order(nodes: Sequence[NodeProto]) -> Sequence[NodeProto]:
     needed = [[makers[value] for value in values_read(node) if value in makers] for node in nodes]
     if all(maker < place for place, before in enumerate(needed) for maker in before):
         return nodes
-    order, state = list[NodeProto](), [0] * len(nodes)  # 0: not visited, 1: open, 2: done
-    for start in range(len(nodes)):
-        stack = [start]
-        while stack:
-            place = stack[-1]
-            waiting = [maker for maker in needed[place] if state[maker] == 0] if state[place] == 0 else []
-            state[place] = max(state[place], 1)
-            if waiting:
-                stack += reversed(waiting)
-                continue
-            stack.pop()
-            if state[place] == 1:
-                state[place] = 2
-                order.append(nodes[place])
-    return order
+    import networkx as nx  # few programs are out of order
+
+    reading: nx.DiGraph[int] = nx.DiGraph()
+    reading.add_nodes_from(range(len(nodes)))
+    reading.add_edges_from((place, maker) for place, before in enumerate(needed) for maker in before)
+    return [nodes[place] for place in nx.dfs_postorder_nodes(reading)]
