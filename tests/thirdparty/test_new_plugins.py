@@ -18,6 +18,7 @@ NAMES = {
     "mapper": "hill-climber",
     "groupmapper": "tiles",
     "costmodel": "roofline",
+    "batched": "fast-roof",
     "composed": "banked",
     "frontend": "tables",
     "adapter": "nests",
@@ -25,6 +26,9 @@ NAMES = {
     "algorithm": "slices",
     "strategy": "descent",
 }
+
+FORMS = {"batched": ("costmodel", "--batch")}
+"""Words of `plugins new` for packages whose name here is no kind."""
 
 
 def run(*words: str | Path, folder: Path, **environment: str) -> str:
@@ -61,7 +65,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     wheel = {"TILEWRIGHT": os.environ["TOX_PACKAGE"]}
     folders, tested = {}, {}
     for kind, name in NAMES.items():
-        run(sys.executable, "-m", "tilewright", "plugins", "new", kind, name, folder=fresh)
+        words = FORMS.get(kind, (kind,))
+        run(sys.executable, "-m", "tilewright", "plugins", "new", *words, name, folder=fresh)
         folders[kind] = fresh / f"tilewright-{name}"
     for kind, folder in folders.items():
         tox = (sys.executable, "-m", "tox", "run", "-e", "py", "--skip-missing-interpreters", "false")

@@ -12,12 +12,31 @@ from numpy.typing import NDArray
 from tilewright.mapspace.skeleton import Skeleton
 from tilewright.schema.frozen import FrozenDict
 from tilewright.schema.mapping import Entry, Mapping
-from tilewright.schema.problem import Problem
+from tilewright.schema.problem import Problem, Tensor
 
 Ints = NDArray[np.int64]
+"""Array of int64."""
 Positions = NDArray[np.int8]
 Bools = NDArray[np.bool_]
+"""Array of bool."""
 Floats = NDArray[np.float64]
+"""Array of float64."""
+
+
+def tile_words(problem: Problem, tensor: Tensor, extents: Ints) -> Floats:
+    """Return the words of the bounding boxes of tiles, as `Problem.tile_words` does for one: float64 [...].
+
+    >>> from tilewright import load
+    >>> product = load("nk,km->nm; n=8 k=8 m=8", kind="problem")
+    >>> tile_words(product, product.output, np.array([[2, 8, 4], [1, 8, 8]]))
+    array([8., 8.])
+
+    Args:
+        extents: Iterations of each dimension, in the problem's order, int64 [..., dimension]: `batch.temporal[:, entry]`.
+    """
+    sides = 1 + (extents - 1) @ problem.projection_matrix(tensor).T
+    words: Floats = sides.prod(axis=-1, dtype=np.float64)
+    return words
 
 
 @dataclass(frozen=True, eq=False)

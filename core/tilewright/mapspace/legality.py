@@ -110,8 +110,20 @@ def broken_rules(problem: Problem, architecture: Architecture, batch: MappingBat
 
 
 def legal(problem: Problem, architecture: Architecture, batch: MappingBatch) -> Bools:
-    """Return whether each mapping of a batch is legal, bool [n]."""
+    """Return whether each mapping of a batch is legal, bool [n]. `legality` gives the reasons for one mapping.
+
+    For example, `batch.take(legal(problem, architecture, batch))` has the legal mappings of a batch only.
+    """
     return np.asarray(broken_rules(problem, architecture, batch) == LEGAL)
+
+
+def memory_table(problem: Problem, architecture: Architecture, skeleton: Skeleton) -> Ints:
+    """Return the memory that may keep each tensor at each entry, [entry, tensor]: its index in `architecture.memories`; -1: none.
+
+    For example, the first row is [0, 0, 0] if the outermost entry may keep all three tensors in the first memory.
+    """
+    memories: Ints = rules_of(problem, architecture, skeleton).memory.astype(np.int64)
+    return memories
 
 
 def _check_batch(rules: Rules, batch: MappingBatch, scratch: Scratch) -> tuple[int, Codes]:

@@ -11,10 +11,20 @@ from tilewright.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from tilewright.errors import Reason, Verdict
-    from tilewright.mapspace.batch import MappingBatch
+    from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch, tile_words
     from tilewright.mapspace.candidates import Candidates
-    from tilewright.mapspace.legality import legality
-    from tilewright.plugin.adapter import HARDWARE_ATTRIBUTES, Adapter, InputSet, NotationTable
+    from tilewright.mapspace.legality import legal, legality, memory_table
+    from tilewright.mapspace.skeleton import Skeleton
+    from tilewright.plugin.adapter import (
+        HARDWARE_ATTRIBUTES,
+        Adapter,
+        EdgeReader,
+        InputSet,
+        LayerReader,
+        NotationTable,
+        RecordedFigure,
+        ReportReader,
+    )
     from tilewright.plugin.capabilities import Capabilities
     from tilewright.plugin.composed import ComposedModel, CycleLimit
     from tilewright.plugin.costmodel import (
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
     from tilewright.plugin.counts import AccessBatch, CountingEvaluator
     from tilewright.plugin.estimator import COMPONENTS, Accuracy, Attribute, Estimate, Estimator
     from tilewright.plugin.frontend import Algorithm, Frontend
+    from tilewright.plugin.group_report import GroupRow, group_report
     from tilewright.plugin.groupmapper import GroupMapper, GroupResult, GroupTask
     from tilewright.plugin.hook_data import ObservedRun, Section
     from tilewright.plugin.hooks import hookimpl
@@ -71,14 +82,17 @@ if TYPE_CHECKING:
     )
     from tilewright.reports import (
         AccessCounts,
+        Accesses,
         Delivery,
         Execution,
+        InstanceCounts,
         LevelReport,
         Limit,
         MeshReport,
         MetadataCounts,
         NetworkReport,
         RankCounts,
+        Served,
         SparseCounts,
         TensorCounts,
         overlapping,
@@ -106,6 +120,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AccessBatch",
     "AccessCounts",
+    "Accesses",
     "Accuracy",
     "Adapter",
     "AdapterSpec",
@@ -115,6 +130,7 @@ __all__ = [
     "Approximation",
     "Attribute",
     "BatchEvaluator",
+    "Bools",
     "Bounder",
     "Budget",
     "COMPONENTS",
@@ -131,6 +147,7 @@ __all__ = [
     "Delivery",
     "Density",
     "DirectiveModel",
+    "EdgeReader",
     "Entry",
     "Estimate",
     "Estimator",
@@ -139,6 +156,7 @@ __all__ = [
     "Execution",
     "ExplorationTask",
     "FigureReporter",
+    "Floats",
     "Frontend",
     "FrontendSpec",
     "FrozenDict",
@@ -147,12 +165,16 @@ __all__ = [
     "GroupMapping",
     "GroupModel",
     "GroupResult",
+    "GroupRow",
     "GroupTask",
     "HARDWARE_ATTRIBUTES",
     "INTERFACE",
     "Index",
     "InputSet",
+    "InstanceCounts",
+    "Ints",
     "Layer",
+    "LayerReader",
     "LevelReport",
     "Limit",
     "Loop",
@@ -184,15 +206,19 @@ __all__ = [
     "RankFormat",
     "Read",
     "Reason",
+    "RecordedFigure",
     "Registry",
     "Relaxable",
     "Relaxation",
+    "ReportReader",
     "Result",
     "Route",
     "Run",
     "Saving",
     "ScalarEvaluator",
     "Section",
+    "Served",
+    "Skeleton",
     "SparseCompute",
     "SparseCounts",
     "SparseMemory",
@@ -207,11 +233,14 @@ __all__ = [
     "access_pj",
     "charged",
     "discover",
+    "group_report",
     "hookimpl",
     "installed",
     "lazy",
     "leakage_pj",
+    "legal",
     "legality",
+    "memory_table",
     "objectives",
     "overlapping",
     "port_cycles",
@@ -220,6 +249,7 @@ __all__ = [
     "prices_of",
     "started",
     "tensor_pj",
+    "tile_words",
     "value_pj",
 ]
 

@@ -171,9 +171,18 @@ class Bounder(Protocol):
 class Relaxation:
     """Costs of moved words under a bound cost model, for mappers that prove optima over one skeleton.
 
-    The minimum number of moved words follows from tiles and loops by one rule for all models
-    (docs/optimal.md). The rule includes ragged tiles, unless the model declares
-    `imperfect_factors=False`. Shapes: E entries, T tensors, M memories, each in its own order.
+    For every valid mapping, the least words of its tiles and loops cost no more at the relaxation's prices than the model
+    charges. Cycles likewise: those words over its bandwidths never take longer than the model says.
+
+    The least words follow by one rule for all models (Lemma 1 of docs/optimal.md). A tile stays in place until a loop outside
+    it moves it, and a window slides. The first partial sums are not read. One word serves all sub-clusters where `shared`
+    allows. The rule includes ragged tiles, unless the model declares `imperfect_factors=False`.
+
+    For example, a tile of 8 words of A[n, k] is inside the loops n (2 trips) and m (4 trips, innermost). Loop m leaves it in
+    place, so 16 words are needed. A model that fills it in all 8 steps charges 64 fills, and one that compresses words to a half
+    charges 8 at least. With 3 pJ for a fill, `fill_pj` may be up to 12 in the first model, and 1.5 in the second.
+
+    Shapes: E entries, T tensors, M memories, each in its own order.
 
     Attributes:
         memory: [E, T] index of the memory that may keep the tensor there; -1: none.

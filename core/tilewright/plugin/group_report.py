@@ -14,7 +14,7 @@ from tilewright.schema.group import GroupMapping
 
 
 @dataclass(frozen=True)
-class Row:
+class GroupRow:
     """Accesses of one layer to one tensor in one memory, the largest tile in words, and pJ of all instances."""
 
     accesses: Accesses
@@ -25,11 +25,18 @@ class Row:
 def group_report(
     report: Report,
     group: GroupMapping,
-    rows: Sequence[Row],
+    rows: Sequence[GroupRow],
     limits: Mapping[str, Sequence[Limit]],
     peaks: Mapping[str, float],
 ) -> Report:
     """Return a valid copy of a report with the costs of a group; layers run in sequence.
+
+    A model that counts a group itself (`GroupModel`) makes its report of its counts::
+
+        head = Report(model="mine", problem="group", macs=sum(layer.macs for layer in group.layers), valid=False)
+        accesses = Accesses(level="DRAM", tensor="A", layer="first", instances=1, reads=counts, fills=none, updates=none)
+        limits = {"first": [Limit(name="compute", action="compute", cycles=64)]}
+        group_report(head, group, [GroupRow(accesses, tile_words=64, energy_pj=640.0)], limits, {"DRAM": 64})
 
     Args:
         rows: the accesses, with the group's names of the tensors.
@@ -79,7 +86,7 @@ def group_report(
     )
 
 
-def _tensors(rows: Iterator[Row]) -> dict[str, TensorCounts]:
+def _tensors(rows: Iterator[GroupRow]) -> dict[str, TensorCounts]:
     """Return the counts of each tensor, added up over the layers."""
     tensors = dict[str, TensorCounts]()
     for row in rows:

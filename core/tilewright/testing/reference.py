@@ -1,4 +1,7 @@
-"""Plain cost model for tests: exact about legality, rough about energy, without reuse between tiles."""
+"""Plain cost model for tests: exact about legality, rough about energy, without reuse between tiles.
+
+It imports what authors of plugins may import, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,21 @@ import math
 
 import numpy as np
 
-from tilewright.mapspace.batch import Bools, Floats, Ints, MappingBatch
-from tilewright.mapspace.legality import legal, legality
-from tilewright.mapspace.rules.tables import rules_of
-from tilewright.mapspace.skeleton import Skeleton
-from tilewright.plugin.costmodel import BatchEvaluator, Costs, Relaxation
-from tilewright.reports import Report
-from tilewright.schema.architecture import Architecture
-from tilewright.schema.mapping import Mapping
-from tilewright.schema.problem import Problem, Tensor
+from tilewright import Architecture, Mapping, Problem, Report
+from tilewright.plugin import (
+    BatchEvaluator,
+    Bools,
+    Costs,
+    Floats,
+    Ints,
+    MappingBatch,
+    Relaxation,
+    Skeleton,
+    legal,
+    legality,
+    memory_table,
+    tile_words,
+)
 
 
 class PlainModel:
@@ -69,7 +78,7 @@ class PlainEvaluator(BatchEvaluator):
         memories = self.architecture.memories
         free, unlimited = np.zeros(len(memories)), np.full(len(memories), np.inf)
         return Relaxation(
-            memory=rules_of(self.problem, self.architecture, skeleton).memory,
+            memory=memory_table(self.problem, self.architecture, skeleton),
             read_pj=free,
             fill_pj=np.array([memory.read_energy_pj for memory in memories]),
             update_pj=free,
@@ -93,7 +102,7 @@ class PlainEvaluator(BatchEvaluator):
             for number, tensor in enumerate(self.problem.tensors):
                 memory = cluster.memory_for(tensor)
                 if memory is not None:
-                    words = _words(self.problem, tensor, batch.temporal[:, index])
+                    words = tile_words(self.problem, tensor, batch.temporal[:, index])
                     total += batch.keep[:, index, number] * times * words * memory.read_energy_pj
             times = times * unrolled[:, index]
         return total
@@ -103,14 +112,6 @@ def _trips(outer: Ints, inner: Ints) -> Floats:
     """Return the products of trip counts [n, entry] for tiles [n, entry, dimension]."""
     counts: Floats = (-(-outer // inner)).astype(np.float64).prod(axis=2)
     return counts
-
-
-def _words(problem: Problem, tensor: Tensor, extents: Ints) -> Floats:
-    """Return the words of tiles with the sizes `extents` [n, dimension]."""
-    words = np.ones(len(extents))
-    for row in problem.projection_matrix(tensor):
-        words *= 1 + ((extents - 1) * row).sum(axis=1)
-    return words
 
 
 def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> float:

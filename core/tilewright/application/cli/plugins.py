@@ -115,13 +115,16 @@ def new_command(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="folder for the package (default tilewright-NAME)")
     ] = None,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="costmodel: evaluate batches with NumPy, with counts and a relaxation")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Create a package with a small working plugin and its tests."""
     from tilewright.application.cli.common import note, print_json
     from tilewright.application.scaffold.package import new_package
 
-    package = new_package(kind, name)
+    package = new_package(kind, name, batch=batch)
     folder = package.save(output)
     if json:
         print_json(

@@ -28,7 +28,7 @@ from tilewright.mapspace.group_legality import (
 )
 from tilewright.mapspace.group_padding import PaddedUse, padded_use
 from tilewright.plugin.costmodel import Evaluator
-from tilewright.plugin.group_report import Row, group_report
+from tilewright.plugin.group_report import GroupRow, group_report
 from tilewright.prices import charged, port_limits, prices_of, tensor_pj
 from tilewright.reports import Accesses, InstanceCounts, Limit, Report, TensorCounts
 from tilewright.schema.architecture import Architecture, Memory
@@ -60,7 +60,7 @@ def evaluate_branches(model: str, bind: Bind, group: GroupMapping) -> Report:
     unlimited = group.architecture.with_memories(lambda memory: memory.model_copy(update={"capacity_words": None}))
     layers = {name: _Layer(group, path, bind, unlimited) for name, path in group.paths.items()}
     moved = set[tuple[str, Place, int]]()
-    rows, limits = list[Row](), dict[str, list[Limit]]()
+    rows, limits = list[GroupRow](), dict[str, list[Limit]]()
     for name, layer in layers.items():
         reasons += tuple(layer.refusals())
         if reasons:
@@ -233,7 +233,7 @@ class _Layer:
         limit = next(candidate for candidate in self.report(0).limits if candidate.action == "compute")
         return limit.model_copy(update={"binding_cycles": 0})
 
-    def rows(self, tensor: Tensor, moved: set[tuple[str, Place, int]]) -> Iterator[Row]:
+    def rows(self, tensor: Tensor, moved: set[tuple[str, Place, int]]) -> Iterator[GroupRow]:
         """Yield the accesses to a tensor, outermost memory first.
 
         Args:
@@ -272,7 +272,7 @@ class _Layer:
                     fills = max((visit.fills + visit.updates - visit.reads) * self.visits(outward) - first, 0)
             instances = all_visits.instances
             total = [InstanceCounts(total=count * instances, most=count) for count in (reads, fills, updates)]
-            yield Row(
+            yield GroupRow(
                 Accesses(
                     level=memory.name,
                     tensor=name,
@@ -287,7 +287,7 @@ class _Layer:
                 * float(charged(prices_of(self.architecture)[memory.name], instances)),
             )
 
-    def moved(self, rows: list[Row]) -> dict[str, tuple[Counter[int], Counter[int]]]:
+    def moved(self, rows: list[GroupRow]) -> dict[str, tuple[Counter[int], Counter[int]]]:
         """Return memory -> slices that are read and written, all instances alike."""
         moved = {memory.name: (Counter[int](), Counter[int]()) for memory in self.architecture.memories}
         memories = {memory.name: memory for memory in self.architecture.memories}

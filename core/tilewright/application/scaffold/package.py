@@ -12,7 +12,7 @@ import jinja2
 
 from tilewright.application.scaffold import Kind
 from tilewright.application.scaffold.names import SPECS, check_name, class_of, distribution_of, module_of
-from tilewright.errors import InputError
+from tilewright.errors import CallError, InputError
 from tilewright.files import made, write_text
 from tilewright.plugin.registry import Registry, installed
 from tilewright.version import __version__
@@ -24,6 +24,8 @@ PLACES: dict[str, Callable[[str], str]] = {"MODULE": module_of, "NAME": lambda n
 
 CHECK_ARGUMENTS = {Kind.frontend: " --source tests/layers.csv"}
 """Additional arguments for `plugins check`."""
+BATCHED = "batched"
+"""Folder with the templates of a cost model that evaluates batches."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,22 @@ def _is_empty(folder: Path) -> bool:
         return False
 
 
-def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Package:
+def new_package(kind: Kind, name: str, registry: Registry | None = None, *, batch: bool = False) -> Package:
     """Return a package with a plugin of this kind.
 
     Args:
         registry: Registry whose names are taken. Default: all installed plugins.
+        batch: A cost model that evaluates batches, with counts and a relaxation.
 
     Raises:
         InputError: The name is invalid or taken.
+        CallError: Only cost models have a form for batches.
     """
+    if batch and kind is not Kind.costmodel:
+        raise CallError(
+            f"--batch is for cost models, not for a {kind.value}",
+            hint=f"tilewright plugins new costmodel {name} --batch",
+        )
     check_name(kind, name, registry or installed())
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("tilewright.application.scaffold"),
@@ -121,7 +130,7 @@ def new_package(kind: Kind, name: str, registry: Registry | None = None) -> Pack
     files = {}
     for template in environment.list_templates():
         owner, _, path = template.removesuffix(SUFFIX).partition("/")
-        if owner in ("any", kind.value):
+        if owner in ("any", BATCHED if batch else kind.value):
             for word, made in PLACES.items():
                 path = path.replace(word, made(name))
             files[path] = environment.get_template(template).render(words)

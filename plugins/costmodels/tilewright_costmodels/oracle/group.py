@@ -23,7 +23,7 @@ from tilewright.mapspace.group_legality import (
     part_at,
     width_at,
 )
-from tilewright.plugin.group_report import Row, group_report
+from tilewright.plugin.group_report import GroupRow, group_report
 from tilewright.prices import prices_of
 from tilewright.reports import Execution, Limit, Report
 from tilewright.schema.frozen import FrozenDict
@@ -68,13 +68,15 @@ def explain_group(group: GroupMapping, limit: int) -> Report:
 
 def _costed(report: Report, run: GroupRun, execution: Execution, peaks: dict[str, float]) -> Report:
     group = run.group
-    rows, limited, prices = list[Row](), dict[str, list[Limit]](), prices_of(group.architecture)
+    rows, limited, prices = list[GroupRow](), dict[str, list[Limit]](), prices_of(group.architecture)
     counted = run.count()
     for use, residencies in counted:
         names = {"layer": use.path.problem.name, "tensor": use.name}
         for residency in residencies:
             accesses = residency.accesses().model_copy(update=names)
-            rows.append(Row(accesses, residency.traffic.tile_words, residency.energy_pj(prices[residency.memory.name])))
+            rows.append(
+                GroupRow(accesses, residency.traffic.tile_words, residency.energy_pj(prices[residency.memory.name]))
+            )
     for layer, trace in run.traces.items():
         cycles = len(np.unique(trace.time_steps)) * group.architecture.compute.cycles_per_operation
         own = [residency for use, residencies in counted if use.path.problem.name == layer for residency in residencies]
