@@ -7,64 +7,25 @@ and the README's test command are run where the continuous integration starts fr
 import glob
 import re
 import shlex
-import shutil
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support import ROOT
 from support.command import Command, command
-from tilewright.application.api import plan
-from tilewright.application.run import search
-from tilewright.plugin import MapperSpec, installed
-from tilewright.plugin.mapper import Budget
+from support.manual_commands import FENCE, PAGES, blocks, clone_of_the_manual, commands
+from tilewright.plugin import installed
 
 pytestmark = pytest.mark.manual
 
-PAGES = {
-    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/from").glob("*.md")))
-}
-"""Those in `docs/plugins` speak of a plugin that is not installed: `test_plugin_pages`."""
-FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-INSTALLING = ("python3.11", ".venv/bin/pip", ".venv-test/bin/pip", ".venv-test/bin/python", "pip", ".")
-"""What begins a command that is not for a test to run."""
 COMMAND = re.compile(r"^(?:\S*/)?tilewright ", flags=re.MULTILINE)
-
-
-def blocks(page: str, mark: str) -> list[str]:
-    return [text for found, text in FENCE.findall(PAGES[page]) if found == mark]
-
-
-def commands(block: str) -> list[list[str]]:
-    """The commands of Tilewright in it, word by word, file names written out."""
-    found = []
-    for line in block.replace("\\\n", " ").splitlines():
-        for part in line.split(" && "):
-            words = shlex.split(part, comments=True)
-            if words and words[0] not in INSTALLING:
-                program, *rest = words
-                assert program.removeprefix(".venv/bin/") == "tilewright", line
-                found.append(rest)
-    return found
 
 
 @pytest.fixture
 def clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder with what a clone has for users; searches are short."""
-    for name in ("examples", "docs"):
-        shutil.copytree(ROOT / name, tmp_path / "clone" / name)
-    monkeypatch.chdir(tmp_path / "clone")
-    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
-
-    def short(budget: Budget, mapper: MapperSpec | None) -> Budget:
-        seconds = None if budget.seconds is None else min(0.3, budget.seconds)
-        return replace(budget, evaluations=min(100, budget.evaluations or 100), seconds=seconds)
-
-    monkeypatch.setattr(plan, "with_default", short)
-    monkeypatch.setattr(search, "FIRST_PIECE", 1)
+    clone_of_the_manual(tmp_path / "clone", monkeypatch)
     return tmp_path / "clone"
 
 

@@ -1,4 +1,4 @@
-"""Queries to estimators: the pinned one alone, else named ones first, then by priority.
+"""Queries to estimators: the pinned one alone, else named ones first, then built-in ones, then those of third parties.
 
 The first estimator that answers is used.
 """
@@ -66,7 +66,7 @@ class Estimators:
         self._built: dict[str, Estimator] = {}
 
     def all(self) -> list[Registration]:
-        """Return named estimators first, then others by priority and name.
+        """Return named estimators first, then built-in ones, then those of third parties; each by priority and name.
 
         Estimators that are used only if named come last.
         """
@@ -76,7 +76,9 @@ class Estimators:
             priority = _spec(registration).priority
             if registration.long_name in named:
                 return 0, named.index(registration.long_name), ""
-            return (2, 0, registration.long_name) if priority is None else (1, -priority, registration.long_name)
+            if priority is None:
+                return 3, 0, registration.long_name
+            return 1 if registration.builtin else 2, -priority, registration.long_name
 
         return sorted(known, key=rank)
 
@@ -92,6 +94,8 @@ class Estimators:
         for registration in self._asked(question):
             answer = self._answer(registration, question)
             if not isinstance(answer, Reason):
+                if not (registration.builtin or self._is_chosen(registration, question)):
+                    warn_once(f"note: {question.component} is estimated by {registration.owner}")
                 return Answer(answer, registration.name, registration.version)
             refusals.append(answer.model_copy(update={"where": registration.name}))
         raise NotEstimatedError(f"{question.action} of {question.component} at {question.technology_nm:g} nm", refusals)
@@ -108,9 +112,12 @@ class Estimators:
     def _asked(self, question: Question) -> list[Registration]:
         return self.all() if question.pin is None else [self.registry.find(EstimatorSpec, question.pin)]
 
+    def _is_chosen(self, registration: Registration, question: Question) -> bool:
+        return question.pin is not None or registration.long_name in self.options
+
     def _answer(self, registration: Registration, question: Question) -> Estimate | Reason:
         spec, name = _spec(registration), registration.long_name
-        chosen = question.pin is not None or name in self.options
+        chosen = self._is_chosen(registration, question)
         if question.component not in spec.components:
             return _refusal("component", f"does not know '{question.component}'; known: {', '.join(spec.components)}")
         if spec.priority is None and not chosen:

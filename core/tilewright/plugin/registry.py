@@ -78,9 +78,14 @@ class Registration:
         return f"{self.distribution}/{self.spec.name}"
 
     @property
+    def builtin(self) -> bool:
+        """Whether it belongs to Tilewright's own distribution."""
+        return self.distribution == BUILTIN
+
+    @property
     def name(self) -> str:
         """Shortest unambiguous name: a built-in's bare name, or the long name."""
-        return self.spec.name if self.distribution == BUILTIN else self.long_name
+        return self.spec.name if self.builtin else self.long_name
 
     @property
     def owner(self) -> Owner:
@@ -133,6 +138,8 @@ class Registry:
         self.broken: list[Broken] = []
         self.disabled = frozenset(disabled)
         self.owners: dict[str, Owner] = {}
+        self.failed: set[Owner] = set()
+        """Plugins that failed, or took too long, and were not named by the user: they are asked no more."""
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
 
@@ -162,11 +169,7 @@ class Registry:
     def of_kind(self, kind: type[S]) -> tuple[Registration, ...]:
         """Return registrations of one kind by name, built-in ones first."""
         registrations = [entry for entry in self.registrations if isinstance(entry.spec, kind)]
-        return tuple(
-            sorted(
-                registrations, key=lambda entry: (entry.distribution != BUILTIN, entry.spec.name, entry.distribution)
-            )
-        )
+        return tuple(sorted(registrations, key=lambda entry: (not entry.builtin, entry.spec.name, entry.distribution)))
 
     def find(self, kind: type[S], name: str) -> Registration:
         """Return the plugin called `name`, or `distribution/name`; a bare built-in name is the built-in.
@@ -178,7 +181,7 @@ class Registry:
         """
         known = self.of_kind(kind)
         entries = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
-        entries = [entry for entry in entries if entry.distribution == BUILTIN or name == entry.long_name] or entries
+        entries = [entry for entry in entries if entry.builtin or name == entry.long_name] or entries
         if len(entries) > 1:
             raise AmbiguousPluginError(
                 f"several {kind.kind}s are called '{name}': {', '.join(entry.long_name for entry in entries)}",
@@ -189,10 +192,14 @@ class Registry:
             if meant:
                 others = f"; {len(meant) - 1} more: `tilewright plugins list`" if len(meant) > 1 else ""
                 raise PluginError(f"{meant[0]}{others}", plugin=name)
-            names = [entry.spec.name for entry in known]
             several = "name one; `tilewright compare` runs several" if "," in name else None
-            raise self._unknown(kind, f"no {kind.kind} is called '{name}'{suggestion(name, names)}", several)
+            raise self._unknown(kind, f"no {kind.kind} is called '{name}'{suggested(name, known)}", several)
         return entries[0]
+
+    def short_name(self, registration: Registration) -> str:
+        """Return the shortest name by which `find` returns this plugin."""
+        bare = [entry for entry in self.of_kind(type(registration.spec)) if entry.spec.name == registration.spec.name]
+        return registration.spec.name if registration.builtin or len(bare) == 1 else registration.long_name
 
     def default(self, kind: type[S], task: str) -> str:
         """Return the name of the plugin that is used for a task if the user names none of its kind.
@@ -207,7 +214,8 @@ class Registry:
 
     def _unknown(self, kind: type[S], message: str, hint: str | None = None) -> UnknownPluginError:
         """Return an error with installed, disabled and broken plugins after its message."""
-        message += f"; installed: {', '.join(entry.spec.name for entry in self.of_kind(kind)) or 'none'}"
+        names = dict.fromkeys(entry.spec.name for entry in self.of_kind(kind))
+        message += f"; installed: {', '.join(names) or 'none'}"
         if self.disabled:
             message += f"; switched off by {DISABLE}: {', '.join(sorted(self.disabled))}"
         if self.broken:
@@ -426,6 +434,13 @@ def _place(entry_point: EntryPoint) -> tuple[bool, str, str]:
     return name != BUILTIN, name, entry_point.name
 
 
+def suggested(name: str, known: Iterable[Registration]) -> str:
+    """Return the suggestion of a similar name: of a built-in plugin, or else of a third party's."""
+    entries = list(known)
+    near = suggestion(name, [entry.spec.name for entry in entries if entry.builtin])
+    return near or suggestion(name, [entry.spec.name for entry in entries])
+
+
 def check_options(registration: Registration, options: Mapping[str, Any]) -> Any:
     """Return options validated by the plugin's own model.
 
@@ -445,7 +460,7 @@ def check_options(registration: Registration, options: Mapping[str, Any]) -> Any
         if mistake["type"] == "extra_forbidden":
             text = f"unknown option{suggestion(where, known)}; it takes {', '.join(known) or 'none'}"
         texts.append(f"{where}: {text}")
-    raise OptionError(f"options of {spec.kind} '{spec.name}': {'; '.join(texts)}")
+    raise OptionError(f"options of {spec.kind} '{registration.name}': {'; '.join(texts)}")
 
 
 def discover(entry_points: Iterable[EntryPoint] | None = None) -> Registry:

@@ -78,6 +78,14 @@ class _Stated:
         return super().__new__(cls)
 
 
+def _is_installed(module: str) -> bool:
+    """Return whether a top-level module can be imported; false if its own loader fails."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except Exception:  # `__main__` has no spec, and a third party's import system may raise anything
+        return False
+
+
 @dataclass(frozen=True)
 class PluginSpec(_Stated, Generic[T_co]):
     """Declaration of one plugin. It is cheap: heavy libraries are imported inside `factory`.
@@ -120,7 +128,7 @@ class PluginSpec(_Stated, Generic[T_co]):
 
         Programs that one of the `options` names are not checked.
         """
-        modules = [name for name in self.needs if importlib.util.find_spec(name.partition(".")[0]) is None]
+        modules = [name for name in self.needs if not _is_installed(name.partition(".")[0])]
         given = set(options)
         programs = [name for option, name in self.programs.items() if option not in given and not shutil.which(name)]
         return (*modules, *programs)
@@ -206,7 +214,8 @@ class CostModelSpec(PluginSpec["CostModel"]):
 class FrontendSpec(PluginSpec["Frontend"]):
     """Declaration of a frontend.
 
-    `suffixes` are those of its files. `library` maps loadable names to one line with the source.
+    `suffixes` are those of its files: a third party's frontend reads one that it recognises, if no other plugin does.
+    `library` maps loadable names to one line with the source; names of the library remain the library's.
     """
 
     kind: ClassVar[str] = "frontend"
@@ -222,7 +231,8 @@ class AdapterSpec(PluginSpec["Adapter"]):
 
     Attributes:
         signs: Keys that only files of this notation have, at the top (`arch`), below (`architecture.subtree`), or in the
-            items of a list (`-.loop_dims`). If no adapter reads a file, the one with such a key says why.
+            items of a list (`-.loop_dims`). If no adapter reads a file, the one with such a key says why. Keys of built-in
+            notations come first.
     """
 
     kind: ClassVar[str] = "adapter"
@@ -238,8 +248,8 @@ class EstimatorSpec(PluginSpec["Estimator"]):
     Attributes:
         components: Component -> attributes of an example that it can estimate at `example_nm`.
         example_nm: Technology node in nanometres.
-        priority: The estimator with the highest priority for a component comes first; None: it is used only if a file
-            or the user names it.
+        priority: The estimator with the highest priority for a component comes first, after all built-in ones; None: it is
+            used only if a file or the user names it.
     """
 
     kind: ClassVar[str] = "estimator"

@@ -22,6 +22,7 @@ from tilewright.testing.checks import (
     frontend,
     groupmapper,
     mapper,
+    others_files,
     strategy,
 )
 from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
@@ -29,7 +30,7 @@ from tilewright.testing.kit import CHECKS, Check, CheckFailure, Subject
 if TYPE_CHECKING:
     import pytest
 
-ALL = (any_plugin, mapper, groupmapper, costmodel, frontend, adapter, estimator, algorithm, strategy)
+ALL = (any_plugin, mapper, groupmapper, costmodel, frontend, adapter, others_files, estimator, algorithm, strategy)
 """Modules that fill CHECKS when they are imported."""
 
 Status = Literal["passed", "failed", "expected failure", "unexpected pass"]

@@ -10,6 +10,7 @@ from tilewright.errors import InputError, NotEstimatedError, PluginError, Unknow
 from tilewright.estimation.asking import Estimators, Question
 from tilewright.plugin import Accuracy, Attribute, Estimate, EstimatorSpec, Reason, Registry
 from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.processes import warn_once
 
 ABOUT = Accuracy(source="somebody", error="unknown", valid="anywhere")
 
@@ -56,6 +57,18 @@ def test_the_highest_priority_answers_then_the_name_decides() -> None:
     assert energy(known, {"b": {}}) == 1
     assert energy(known, {"waiting": {}, "b": {}}) == 4
     assert energy(known, pin="waiting") == 4
+
+
+def test_built_in_estimators_are_queried_first_and_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Installing a package changes no figure."""
+    known = registry("tilewright", tables=(0, Fixed(1)), asked=(None, Fixed(2)))
+    for name, priority, answer in (("all", 1e9, 3), ("tables", 1e9, 4)):
+        known.add(registry("elsewhere", **{name: (priority, Fixed(answer))}).registrations[0].spec, "elsewhere", "2.0")
+    assert energy(known) == 1 and energy(known, {"elsewhere/all": {}}) == 3 and caplog.text == ""
+    known.registrations[0] = registry("tilewright", tables=(0, Fixed(None))).registrations[0]
+    warn_once.cache_clear()
+    assert energy(known) == 3
+    assert "note: sram is estimated by estimator 'all' of elsewhere 2.0" in caplog.text
 
 
 def test_where_nobody_answers_every_refusal_is_told() -> None:

@@ -384,6 +384,12 @@ print(len(registry.registrations), *(name for name in {HEAVY!r} if name in sys.m
     assert int(count) >= 6 and heavy == []
 
 
+def test_a_need_that_has_no_spec_is_missing_not_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
+    needs = ("__main__", "sys")
+    assert MapperSpec(name="odd", summary="", factory=still, needs=needs).missing() == ("__main__",)
+
+
 def test_a_default_is_declared_and_built_in_ones_come_first() -> None:
     registry = Registry(disabled=["off"])
     with pytest.raises(

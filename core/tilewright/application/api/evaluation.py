@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewright.application.api.call_arguments import checked, names_of, options_by_name
 from tilewright.application.api.load import Source, load_architecture, load_evaluable, load_problem
-from tilewright.application.api.load.kinds import is_file_name, is_foreign
+from tilewright.application.api.load.kinds import is_damaged, is_file_name, is_foreign
 from tilewright.application.api.plots import NetworkPlots, report_plots
 from tilewright.application.conversion.recognition import read
 from tilewright.application.conversion.signs import owners
@@ -329,13 +329,16 @@ def _foreign(mapping: Source, problem: Source | None, arch: Source | None, error
         raise (error if ours and not _is_other_tools(mapping, files) else unread) from None
 
 
-def _is_other_tools(mapping: Source, files: Sequence[str | os.PathLike[str]]) -> bool:
+def _is_other_tools(mapping: str | os.PathLike[str], files: Sequence[str | os.PathLike[str]]) -> bool:
     """Return whether the files are those of another tool, even if a part is missing."""
     if is_foreign(mapping):
-        if owners(paths_of(files), installed().of_kind(AdapterSpec)):
+        paths, notations = paths_of(files), installed().of_kind(AdapterSpec)
+        if owners(paths, [notation for notation in notations if notation.builtin]):
+            return True
+        if owners(paths, notations) and not is_damaged(os.fspath(mapping)):
             return True
         with suppress(InputError):
-            read(paths_of(files), None, installed())
+            read(paths, None, installed())
             return True
     return False
 

@@ -144,22 +144,18 @@ def new_command(
 
 
 def _named(registry: Registry, name: str) -> list[Registration]:
-    """Return every plugin of that name, of any kind."""
+    """Return every plugin of that name, of any kind; a name of built-in ones is theirs alone."""
     from tilewright.errors import UnknownPluginError
+    from tilewright.plugin.registry import suggested
     from tilewright.plugin.specs import KINDS
 
-    registrations = []
-    for kind in KINDS:
-        if any(name in (registration.spec.name, registration.long_name) for registration in registry.of_kind(kind)):
-            registrations.append(registry.find(kind, name))
-    if not registrations:
-        from tilewright.schema.document import suggestion
-
-        names = sorted({registration.spec.name for registration in registry.registrations})
-        raise UnknownPluginError(
-            f"no plugin is called '{name}'{suggestion(name, names)}; installed: {', '.join(names)}"
-        )
-    return registrations
+    known = registry.registrations
+    called = [entry for entry in known if name in (entry.spec.name, entry.long_name)]
+    called = [entry for entry in called if entry.builtin] or called
+    if not called:
+        names = sorted({entry.spec.name for entry in known})
+        raise UnknownPluginError(f"no plugin is called '{name}'{suggested(name, known)}; installed: {', '.join(names)}")
+    return [registry.find(kind, name) for kind in KINDS if any(isinstance(entry.spec, kind) for entry in called)]
 
 
 def _warn_of(requirements: list[Unmet]) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from tilewright.application.conversion.frontends import suffixes_of
 from tilewright.application.conversion.signs import owners
-from tilewright.errors import InputError, OptionError, TilewrightError, UnsupportedError, shortened
+from tilewright.errors import InputError, OptionError, OverdueError, TilewrightError, UnsupportedError, shortened
 from tilewright.files import file_and_member, is_file, missing_file, read_text
 from tilewright.plugin.adapter import Adapter, InputSet
-from tilewright.plugin.guard.calls import BUILTIN
+from tilewright.plugin.guard.processes import warn_once
 from tilewright.plugin.registry import Registration, Registry, check_options
-from tilewright.plugin.specs import AdapterSpec, FrontendSpec
+from tilewright.plugin.specs import AdapterSpec
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -96,54 +98,87 @@ def read_detected(
     bare = [path for path in here if os.path.isdir(path) and not os.listdir(path)]
     if bare:
         raise InputError(f"the folder {bare[0]} is empty", hint="check the path")
-    fits: list[tuple[Registration, R]] = []
-    complaints: dict[str, list[str]] = {}
-    hints: dict[str, set[str | None]] = {}
-    reached: dict[str, Reach] = {}
-    refusals: list[tuple[Registration, UnsupportedError]] = []
-    taking = _taking(options or {}, registry)
-    for registration in taking:
-        try:
-            fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options or {}))))
-        except TilewrightError as error:
-            refusals += [(registration, error)] if isinstance(error, UnsupportedError) else []
-            said = str(error).partition("\n")[0]
-            complaints.setdefault(said, []).append(registration.spec.name)
-            hints.setdefault(said, set()).add(error.hint)
-            reach = (*_reached(error, files), registration.distribution == BUILTIN)
-            reached[said] = max(reach, reached.get(said, reach))
-    owning = owners(here, taking) if complaints else []
+    taking, refusals = _taking(options or {}, registry)
+    builtin, others = [taker for taker in taking if taker.builtin], [taker for taker in taking if not taker.builtin]
+    fits, complaints = _tried(builtin, registry, read, options or {})
+    owning = owners(here, builtin) if complaints else []
+    if not (fits or owning):  # a file with a key of a built-in notation is a file of that notation
+        _refuse_others(files, registry)
+        _refuse_unreadable(here, complaints)
+        fits, more = _tried(others, registry, read, options or {})
+        complaints, owning = [*complaints, *more], owners(here, others)
+        if fits:
+            who = " and ".join(str(registration.owner) for registration, _ in fits)
+            warn_once(f"note: {_listed(files)} is read by {who}; --from names another notation")
     fits = [fit for fit in fits if fit[0] in owning] or fits
     if not fits:
         _refuse_others(files, registry)
-        knowing = {owner.spec.name for owner in owning}
-        own = {said: told for said, told in complaints.items() if knowing & set(told) and NOT_YAML not in said}
-        if own:
-            complaints = {said: [name for name in told if name in knowing] for said, told in own.items()}
-            reached = {said: reached[said] for said in own}
-            refusals = [(owner, error) for owner, error in refusals if owner in owning]
-        else:
-            _refuse_unreadable(here, complaints)
-    known = next((error for _, error in refusals), None)
-    named = ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
-    if known is not None and not fits:
-        names = complaints[str(known).partition("\n")[0]]
-        raise UnsupportedError(f"read as {' and '.join(names)}: {known.message}", hint=known.hint)
-    if not fits:
-        raise _unread(named, complaints, hints, reached)
+        if not builtin:
+            raise _no_options(refusals)
+        _raise_unread(here, files, complaints, owning)
     contents = [replace(inputs, warnings=()) for _, inputs in fits]  # warnings do not count as content
     if any(content != contents[0] for content in contents):
-        names = [registration.spec.name for registration, _ in fits]
+        names = [registry.short_name(registration) for registration, _ in fits]
         raise InputError(
-            f"{named}: can be read as {' and as '.join(names)}, with different results",
+            f"{_listed(files)}: can be read as {' and as '.join(names)}, with different results",
             hint=f"choose one: {' or '.join(f'--from {name}' for name in names)} (notation= in Python)",
         )
-    others = [fit for fit in fits if fit[0].long_name != unlike]
-    return others[0] if others else fits[0]
+    distinct = [fit for fit in fits if fit[0].long_name != unlike]
+    return distinct[0] if distinct else fits[0]
 
 
-def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration]:
-    """Return all adapters that accept these options.
+@dataclass(frozen=True)
+class _Complaint:
+    """An error of one adapter about the files."""
+
+    by: Registration
+    error: TilewrightError
+
+    @property
+    def text(self) -> str:
+        return str(self.error).partition("\n")[0]
+
+    def reached(self, files: Sequence[Path]) -> Reach:
+        """Return how far the reader got. Readers of other notations stop at a first line.
+
+        A complaint without a place may be about the number of files, before one was read. A reader of YAML that finds
+        none got nowhere.
+        """
+        error, builtin = self.error, self.by.builtin
+        if not isinstance(error, InputError):
+            return *FAILED, builtin
+        if NOT_YAML in str(error):
+            return -1, 0, builtin
+        names = [file_and_member(path)[0] for path in files]
+        place = error.location
+        if place is None or not (builtin or place.source in names):
+            return 0, -2, builtin
+        return place.line or 0, names.index(place.source) if place.source in names else -1, builtin
+
+
+def _tried(
+    adapters: Sequence[Registration], registry: Registry, read: Callable[[Adapter], R], options: Mapping[str, Any]
+) -> tuple[list[tuple[Registration, R]], list[_Complaint]]:
+    """Return what the adapters read, and the complaints of those that read nothing."""
+    fits, complaints = list[tuple[Registration, R]](), list[_Complaint]()
+    for registration in adapters:
+        if registration.owner in registry.failed:
+            continue
+        try:
+            fits.append((registration, read(registry.make(AdapterSpec, registration.long_name, options))))
+        except TilewrightError as error:
+            if isinstance(error, OverdueError):
+                registry.failed.add(registration.owner)
+            complaints.append(_Complaint(registration, error))
+    return fits, complaints
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return ", ".join(str(path) for path in files[:SHOWN]) + (", ..." if len(files) > SHOWN else "")
+
+
+def _taking(options: Mapping[str, Any], registry: Registry) -> tuple[list[Registration], list[str]]:
+    """Return all adapters that accept these options, and why the others do not.
 
     Raises:
         InputError: no adapter accepts them.
@@ -160,25 +195,23 @@ def _taking(options: Mapping[str, Any], registry: Registry) -> list[Registration
             pass  # reported when the adapter is built
         taking.append(registration)
     if not taking:
-        raise InputError("no notation has these options" + "".join(f"\n  {refusal}" for refusal in refusals))
-    return taking
+        raise _no_options(refusals)
+    return taking, refusals
+
+
+def _no_options(refusals: Sequence[str]) -> InputError:
+    return InputError("no notation has these options" + "".join(f"\n  {refusal}" for refusal in refusals))
 
 
 def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
-    """Refuse networks, which frontends read, and programs, which are never run.
+    """Refuse networks, which built-in frontends read, and programs, which are never run.
 
     Raises:
         InputError: a file is a network or a program.
     """
-    suffixes = [
-        suffix
-        for registration in registry.of_kind(FrontendSpec)
-        if isinstance(registration.spec, FrontendSpec)
-        for suffix in registration.spec.suffixes
-    ]
     for path in files:
         file = file_and_member(path)[0]
-        if file.endswith(tuple(suffixes)):
+        if file.endswith(suffixes_of(registry)):
             raise InputError(
                 f"{file} is a network, which only frontends read",
                 hint=f"map it: tilewright map {path} --arch FILE, with an --arch for each further file",
@@ -191,7 +224,39 @@ def _refuse_others(files: Sequence[Path], registry: Registry) -> None:
             )
 
 
-def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[str]]) -> None:
+def _raise_unread(
+    here: Sequence[Path], files: Sequence[Path], complaints: Sequence[_Complaint], owning: Sequence[Registration]
+) -> NoReturn:
+    """Raise the error for files that no notation reads.
+
+    The adapters whose keys the files have say why, else those that read furthest. A plugin of a third party is heard
+    where its keys say so, or where no built-in reader came beyond a first line.
+
+    Args:
+        here: the files without those that are absent.
+        files: all files, as given.
+        complaints: what each adapter said.
+        owning: the adapters whose keys the files have.
+
+    Raises:
+        UnsupportedError, InputError: always.
+    """
+    knowing = [each for each in complaints if each.by in owning and NOT_YAML not in each.text]
+    if knowing:
+        complaints = knowing
+    else:
+        known = [each for each in complaints if each.by.builtin]
+        _refuse_unreadable(here, known)
+        if any(isinstance(each.error, UnsupportedError) or each.reached(files)[0] > 1 for each in known):
+            complaints = known
+    refused = next((each for each in complaints if isinstance(each.error, UnsupportedError)), None)
+    if refused is not None:
+        names = [each.by.name for each in complaints if each.text == refused.text]
+        raise UnsupportedError(f"read as {' and '.join(names)}: {refused.error.message}", hint=refused.error.hint)
+    raise _unread(_listed(files), files, complaints)
+
+
+def _refuse_unreadable(files: Sequence[Path], complaints: Sequence[_Complaint]) -> None:
     """Refuse a file that is empty, no YAML, or plain text, instead of listing what each adapter expects.
 
     Raises:
@@ -204,15 +269,14 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[
         lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
         if not lines:
             raise InputError(f"{path} is empty", hint="check that it was written completely")
-        invalid = max(
-            (said for said in complaints if NOT_YAML in said), key=lambda said: len(complaints[said]), default=""
-        )
+        invalid = Counter(each.text for each in complaints if NOT_YAML in each.text).most_common(1)
         if (
             path.suffix in (".yaml", ".yml", ".json")
-            and invalid.startswith(f"{path}:")
-            and len(complaints[invalid]) > 1
+            and invalid
+            and invalid[0][0].startswith(f"{path}:")
+            and invalid[0][1] > 1
         ):
-            raise InputError(invalid, hint="mend this line; the rest of the file was not read")
+            raise InputError(invalid[0][0], hint="mend this line; the rest of the file was not read")
         if (
             path.suffix in (".yaml", ".yml", ".json")
             and ":" not in text
@@ -221,46 +285,30 @@ def _refuse_unreadable(files: Sequence[Path], complaints: Mapping[str, Sequence[
             raise InputError(f"{path} is plain text, {shortened(text.strip())!r}; expected keys and values", hint=START)
 
 
-def _reached(error: TilewrightError, files: Sequence[Path]) -> tuple[int, int]:
-    """Return how far a reader got: line, and index of the file. Readers of other notations stop at a first line.
-
-    A complaint without a place may be about the number of files, before one was read. A reader of YAML that finds none
-    got nowhere.
-    """
-    if not isinstance(error, InputError):
-        return FAILED
-    if NOT_YAML in str(error):
-        return -1, 0
-    if error.location is None:
-        return 0, -2
-    names = [file_and_member(path)[0] for path in files]
-    source = error.location.source
-    return error.location.line or 0, names.index(source) if source in names else -1
-
-
-def _unread(
-    named: str,
-    complaints: dict[str, list[str]],
-    hints: dict[str, set[str | None]],
-    reached: dict[str, Reach],
-) -> InputError:
+def _unread(named: str, files: Sequence[Path], complaints: Sequence[_Complaint]) -> InputError:
     """Return the error for files that no notation reads.
 
     It has the complaint of the notations that read furthest, because the user probably meant one of them. If all stop
     at the first line, it only names the notations.
     """
+    reached = dict[str, Reach]()
+    names, hints = dict[str, list[str]](), dict[str, set[str | None]]()
+    for each in complaints:
+        reached[each.text] = max(each.reached(files), reached.get(each.text, each.reached(files)))
+        names.setdefault(each.text, []).append(each.by.name)
+        hints.setdefault(each.text, set()).add(each.error.hint)
     furthest = max(reached.values())
-    failed = [complaint for complaint in complaints if reached[complaint][:2] == FAILED]
-    likeliest = [complaint for complaint in complaints if reached[complaint] == furthest]
+    failed = [said for said in names if reached[said][:2] == FAILED]
+    likeliest = [said for said in names if reached[said] == furthest]
     other = "--from NAME says what a notation expects (notation= in Python)"
     if len(likeliest) > MAX_LIKELY or furthest[:2] == FAILED:  # all stop at the first line
-        names = ", ".join(sorted(name for complaint in complaints.values() for name in complaint))
-        other, likeliest = f"{other}; installed: {names}", []
-    lines = [f"{shortened(said)} (read as {' and '.join(complaints[said])})" for said in likeliest]
+        installed = ", ".join(sorted(name for said in names.values() for name in said))
+        other, likeliest = f"{other}; installed: {installed}", []
+    lines = [f"{shortened(said)} (read as {' and '.join(names[said])})" for said in likeliest]
     told = {hint for said in likeliest for hint in hints[said] if hint is not None}
     hint = f"{told.pop()}; " if len(told) == 1 and len(likeliest) == 1 else ""
     if len(lines) == 1 and not failed:
         return InputError(lines[0], hint=f"{hint}for another notation, {other}")
-    lines += [f"{', '.join(complaints[said])}: {shortened(said)}" for said in failed]
+    lines += [f"{', '.join(names[said])}: {shortened(said)}" for said in failed]
     listed = "".join(f"\n  {line}" for line in lines)
     return InputError(f"{named}: no installed adapter can read this{listed}", hint=other)

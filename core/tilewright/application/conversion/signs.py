@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import Counter
@@ -29,7 +30,7 @@ def keys_in(text: str) -> set[str]:
     """
     keys, top, below = set[str](), "", -1
     if re.match(r"\s*+\{(?![{%#])", text):
-        return set(_INLINE.findall(text[:2000]))
+        return _keys_of_json(text)
     for line in text.splitlines():
         match = _KEY.match(line)
         if match is None or line.lstrip().startswith(("#", "{%")):
@@ -43,6 +44,16 @@ def keys_in(text: str) -> set[str]:
             below = depth
             keys.add(f"{top}.{match['key']}")
     return keys
+
+
+def _keys_of_json(text: str) -> set[str]:
+    """Return the keys of a JSON object; of invalid JSON, keys of any depth at its beginning."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError):
+        return set(_INLINE.findall(text[:2000]))
+    below = {f"{key}.{name}" for key, value in data.items() if isinstance(value, dict) for name in value}
+    return {*data, *below}
 
 
 def owners(files: Sequence[Path], registrations: Sequence[Registration]) -> list[Registration]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Mapping as MappingOf
 from typing import Any, Literal, TypeVar, cast, get_args, overload
 
@@ -15,17 +15,18 @@ from tilewright.application.api.load.kinds import (
     PLACES,
     SCHEMAS,
     file_suffixes,
-    frontend_suffixes,
+    frontends_for,
     is_file_name,
-    is_for_frontend,
     is_foreign,
     sign_of,
 )
-from tilewright.errors import InputError, PluginError, UnknownNameError
+from tilewright.application.api.load.reading import loaded
+from tilewright.application.conversion.frontends import frontends_of, recognising, suffixes_of
+from tilewright.errors import InputError, UnknownNameError
 from tilewright.estimation.architectures import read_architecture
 from tilewright.files import file_and_member, missing_file
 from tilewright.plugin.guard.processes import warn_once
-from tilewright.plugin.registry import installed
+from tilewright.plugin.registry import Registration, installed
 from tilewright.plugin.specs import FrontendSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import NO_CONSTRAINTS, Constraints, Cutting
@@ -205,16 +206,17 @@ def load_workload(source: Source, options: MappingOf[str, Any] | None = None) ->
             return foreign_workload(source)
         if layer is not None:
             return load_workload(file, options).only(layer, file)
-    document = None if is_for_frontend(source) else _document(source)
+    readers = frontends_for(source)
+    document = None if readers else _document(source)
     if document is not None or not isinstance(source, str | os.PathLike):
         _no_options(given, _words(source))
         return _load(Workload, "workload", source) if document is None else _from_document(document)
     name = os.fspath(source)
-    for registration in installed().of_kind(FrontendSpec):
-        spec = registration.spec
-        assert isinstance(spec, FrontendSpec)
+    for registration, spec in frontends_of(installed(), builtin=True):
         if spec.suffixes and name.endswith(spec.suffixes):
             return installed().make(FrontendSpec, registration.long_name, given).load(name)
+    if readers:
+        return loaded(name, readers, given)
     if _is_formula(name):
         workload = _from_formula(name, given)
         if workload is not None:
@@ -236,11 +238,10 @@ def load_problem(source: Source, options: MappingOf[str, Any] | None = None) -> 
 
 def workload_names() -> dict[str, str]:
     """Return a one-line summary, with the source, per library workload, frontends' workloads included."""
-    workloads = library.workloads()
-    for registration in installed().of_kind(FrontendSpec):
-        assert isinstance(registration.spec, FrontendSpec)
-        workloads = dict(registration.spec.library) | workloads
-    return workloads
+    theirs = _frontend_workloads().items()
+    builtin = {name: summary for name, (reader, summary) in theirs if reader.builtin}
+    others = {name: f"{summary}{_whose(reader)}" for name, (reader, summary) in theirs if not reader.builtin}
+    return builtin | library.workloads() | others
 
 
 def _load(model: type[M], kind: str, source: Source | Document, named: Callable[[str], M] | None = None) -> M:
@@ -283,7 +284,7 @@ def _recognised(source: Source) -> tuple[Kind, Source]:
     for kind, model in SCHEMAS.items():
         if isinstance(source, model):
             return _plain(kind), source
-    document = _document(source)
+    document = None if frontends_for(source) else _document(source)
     if document is not None:
         known_kind = kind_of(document) or sign_of(document)
         foreign = _recognised_foreign(source) if known_kind is None and is_foreign(source) else None
@@ -322,20 +323,19 @@ def _kind_of_name(name: str) -> Kind:
     names = {
         "architecture": set(library.names("architectures")),
         "constraints": set(library.names("constraints")),
-        "workload": set(_workload_names()),
+        "workload": {*library.names("workloads"), *_frontend_workloads()},
     }
     kinds = [kind for kind, known in names.items() if name.partition("/")[0] in known]
     if len(kinds) > 1:
         raise InputError(f"'{name}' names {' and '.join(kinds)}", hint=f"add kind='{kinds[0]}' or kind='{kinds[1]}'")
     if kinds:
         return "problem" if kinds == ["workload"] and "/" in name else _plain(kinds[0])
-    if name.endswith(frontend_suffixes()):
+    if name.endswith(suffixes_of(installed())) or frontends_for(name):
         return "workload"
     if not _is_formula(name):
-        near = suggestion(name, set().union(*names.values()))
-        known = sorted(names["architecture"] | names["workload"])
+        ours = [*library.names("architectures"), *library.names("workloads")]
         raise UnknownNameError(
-            f"unknown name '{name}'{near}; known: {', '.join(known)}",
+            f"unknown name '{name}'{_known(name, ours, library.names('constraints'))}",
             hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
         )
     return "problem"
@@ -372,25 +372,20 @@ def _is_formula(source: str) -> bool:
 
 
 def _from_formula(source: str, options: MappingOf[str, Any]) -> Workload | None:
-    """Return the workload of the first frontend that recognises the text, or None.
+    """Return the workload of the first built-in frontend that recognises the text, else of a third party's, or None.
 
     A frontend that fails is skipped with a warning.
     """
-    for registration in installed().of_kind(FrontendSpec):
-        if registration.spec.missing():
-            continue
-        try:
-            mine = installed().make(FrontendSpec, registration.long_name).recognises(source)
-        except PluginError as error:
-            warn_once(f"warning: {error.message}; it is skipped")
-            continue
-        if mine:
-            return installed().make(FrontendSpec, registration.long_name, options).load(source)
+    for builtin in (True, False):
+        candidates = [registration for registration, _ in frontends_of(installed(), builtin)]
+        known = recognising(source, candidates, installed())
+        if known:
+            return loaded(source, known[:1] if builtin else known, options)
     return None
 
 
 def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
-    suffixes = (*YAML_SUFFIXES, *frontend_suffixes())
+    suffixes = (*YAML_SUFFIXES, *suffixes_of(installed()))
     if any(part.endswith(suffixes) for part in source.split("/")):
         raise missing_file(source)
     name, _, layer = source.partition("/")
@@ -398,28 +393,47 @@ def _from_library(source: str, options: MappingOf[str, Any]) -> Workload:
         _no_options(options, source)
         workload = library.workload(name)
     else:
-        owner = _workload_names().get(name)
-        if owner is None:
+        theirs = _frontend_workloads()
+        if name not in theirs:
             suffix = os.path.splitext(name)[1]
             if suffix[1:].isalpha():
                 raise InputError(missing_file(source).message, hint=f"names of files end in {file_suffixes()}")
-            known = sorted(_workload_names())
             raise UnknownNameError(
-                f"no workload is called '{source}'{suggestion(name, known)}; known: {', '.join(known)}",
+                f"no workload is called '{source}'{_known(name, library.names('workloads'))}",
                 hint=f"or give a file ({file_suffixes()}), or a formula such as 'nk,km->nm; n=4 k=5 m=6'",
             )
-        workload = installed().make(FrontendSpec, owner, options).load(name)
+        workload = loaded(name, [theirs[name][0]], options)
     return workload.only(layer, name) if layer else workload
 
 
-def _workload_names() -> dict[str, str | None]:
-    """Return the frontend of each library workload by its long name; None for library files."""
-    names: dict[str, str | None] = {}
-    for registration in installed().of_kind(FrontendSpec):
-        assert isinstance(registration.spec, FrontendSpec)
-        for name in registration.spec.library:
-            names.setdefault(name, registration.long_name)
-    return names | dict.fromkeys(library.names("workloads"))
+def _frontend_workloads() -> dict[str, tuple[Registration, str]]:
+    """Return the frontend and the summary of each library workload of a frontend.
+
+    A name of the library, or of an earlier frontend, remains theirs; a third party's is a name, not a formula.
+    """
+    taken = {name for kind in ("architectures", "constraints", "workloads") for name in library.names(kind)}
+    theirs = dict[str, tuple[Registration, str]]()
+    for registration, spec in frontends_of(installed()):
+        names = {name: (registration, summary) for name, summary in spec.library.items() if name not in theirs}
+        if registration.builtin:
+            theirs = names | theirs
+        else:
+            free = {name for name in names if not (name in taken or _is_formula(name) or "/" in name)}
+            theirs |= {name: names[name] for name in names if name in free}
+    return theirs
+
+
+def _whose(registration: Registration) -> str:
+    return "" if registration.builtin else f" ({registration.long_name})"
+
+
+def _known(name: str, names: Iterable[str], unlisted: Iterable[str] = ()) -> str:
+    """Return the suggestion of a similar name, and all names: those given, and those of frontends' workloads."""
+    theirs = _frontend_workloads()
+    ours = sorted({*names, *(one for one, (reader, _) in theirs.items() if reader.builtin)})
+    others = {one: _whose(reader) for one, (reader, _) in theirs.items() if not reader.builtin}
+    near = suggestion(name, [*ours, *unlisted]) or suggestion(name, others)
+    return f"{near}; known: {', '.join([*ours, *(one + whose for one, whose in sorted(others.items()))])}"
 
 
 def _words(source: object) -> str:

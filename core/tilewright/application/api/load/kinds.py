@@ -7,12 +7,13 @@ import os
 from pathlib import Path
 
 from tilewright import library
+from tilewright.application.conversion.frontends import frontends_of, listed_suffixes, recognising, suffixes_of
 from tilewright.application.conversion.map_inputs import read_map_inputs
+from tilewright.application.conversion.signs import owners
 from tilewright.errors import InputError, TilewrightError
 from tilewright.files import file_and_member, is_file
-from tilewright.plugin.guard.calls import BUILTIN
-from tilewright.plugin.registry import installed
-from tilewright.plugin.specs import AdapterSpec, FrontendSpec
+from tilewright.plugin.registry import Registration, installed
+from tilewright.plugin.specs import AdapterSpec
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.constraints import Constraints
 from tilewright.schema.document import YAML_SUFFIXES, Document, FileModel, read_document
@@ -61,8 +62,8 @@ def is_file_name(source: str) -> bool:
 def is_foreign(source: object, notation: str | None = None) -> bool:
     """Return whether the source is a file (FILE/LAYER) or a folder of another tool.
 
-    Every file counts that no frontend reads and that is not a Tilewright document. Others count if the adapter of the
-    named notation reads them.
+    Every file counts that no frontend reads and that is not a Tilewright document. With a named notation, only the
+    suffixes of built-in frontends count. Files of these, and documents, count if the named adapter reads them.
     """
     if not isinstance(source, str | os.PathLike):
         return False
@@ -71,19 +72,31 @@ def is_foreign(source: object, notation: str | None = None) -> bool:
     file = file_and_member(source)[0]
     if not is_file(file):
         return False
-    if file.endswith(frontend_suffixes(builtin=True)) or _is_ours(file):
+    if file.endswith(suffixes_of(installed())) or _is_ours(file):
         return notation is not None and _is_read_by_an_adapter(file, notation)
-    return not file.endswith(frontend_suffixes()) or _is_read_by_an_adapter(file)
+    return notation is not None or not frontends_for(file)
 
 
-def is_for_frontend(source: object) -> bool:
-    """Return whether the source is a file that a frontend reads by its suffix, and no adapter."""
+def frontends_for(source: object) -> list[Registration]:
+    """Return the frontends that read a file: the built-in one by its suffix, or those of third parties.
+
+    A third party's reads a file with one of its suffixes that it recognises, if no other plugin does: the file is no document of
+    Tilewright, it has no key of a built-in notation, and no adapter reads it. A file in YAML is valid. Others than files
+    have none.
+    """
     if not isinstance(source, str | os.PathLike) or not is_file(source):
-        return False
-    file = os.fspath(source)
-    if file.endswith(frontend_suffixes(builtin=True)):
-        return True
-    return file.endswith(frontend_suffixes()) and not _is_ours(file) and not _is_read_by_an_adapter(file)
+        return []
+    file, registry = os.fspath(source), installed()
+    for registration, spec in frontends_of(registry, builtin=True):
+        if spec.suffixes and file.endswith(spec.suffixes):
+            return [registration]
+    suffixed = [one for one, spec in frontends_of(registry, builtin=False) if file.endswith(spec.suffixes or ("\0",))]
+    if not suffixed or _is_ours(file) or (file.endswith(YAML_SUFFIXES) and is_damaged(file)):
+        return []
+    notations = [registration for registration in registry.of_kind(AdapterSpec) if registration.builtin]
+    if owners([Path(file)], notations) or _is_read_by_an_adapter(file):
+        return []
+    return recognising(file, suffixed, registry)
 
 
 def _is_ours(file: str) -> bool:
@@ -93,6 +106,14 @@ def _is_ours(file: str) -> bool:
     except InputError:
         return False
     return isinstance(data, dict) and (data.get("kind") in [*PLACES] or any(key in data for key in _OUR_KEYS))
+
+
+def is_damaged(file: str) -> bool:
+    """Return whether a file is no valid YAML, or has no keys and values."""
+    try:
+        return not isinstance(read_document(file).data, dict | list)
+    except InputError:
+        return True
 
 
 def _is_read_by_an_adapter(file: str, notation: str | None = None) -> bool:
@@ -114,15 +135,8 @@ def is_group_file(source: str) -> bool:
     return isinstance(data, dict) and (data.get("kind") == "group_mapping" or "tree" in data)
 
 
-def frontend_suffixes(builtin: bool = False) -> tuple[str, ...]:
-    """Return the suffixes of the files that frontends read, or only those of built-in ones."""
-    known = installed().of_kind(FrontendSpec)
-    specs = [registration.spec for registration in known if not builtin or registration.distribution == BUILTIN]
-    return tuple(suffix for spec in specs if isinstance(spec, FrontendSpec) for suffix in spec.suffixes)
-
-
 def file_suffixes() -> str:
-    return ", ".join((".yaml", *frontend_suffixes()))
+    return listed_suffixes(installed())
 
 
 def sign_of(document: Document) -> str | None:

@@ -36,9 +36,8 @@ class Ran:
     @property
     def blame(self) -> list[str]:
         """The lines that name the sick plugin, but as the one that did what was asked."""
-        return [
-            line for line in self.err.splitlines() if "tilewright-sick" in line and not line.startswith("written to")
-        ]
+        asked = ("written to", "note: ")
+        return [line for line in self.err.splitlines() if "tilewright-sick" in line and not line.startswith(asked)]
 
 
 Sick = Callable[..., Ran]

@@ -1,0 +1,46 @@
+"""Frontends by suffix and by `recognises`. Built-in ones are asked before those of third parties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tilewright.errors import PluginError
+from tilewright.plugin.guard.processes import warn_once
+from tilewright.plugin.registry import Registration, Registry
+from tilewright.plugin.specs import FrontendSpec
+
+
+def frontends_of(registry: Registry, builtin: bool | None = None) -> Iterator[tuple[Registration, FrontendSpec]]:
+    """Yield frontends with their specs: built-in ones, those of third parties, or (None) all."""
+    for registration in registry.of_kind(FrontendSpec):
+        if builtin in (None, registration.builtin) and isinstance(registration.spec, FrontendSpec):
+            yield registration, registration.spec
+
+
+def suffixes_of(registry: Registry) -> tuple[str, ...]:
+    """Return the suffixes of the files that built-in frontends read."""
+    return tuple(suffix for _, spec in frontends_of(registry, builtin=True) for suffix in spec.suffixes)
+
+
+def listed_suffixes(registry: Registry) -> str:
+    """Return the suffixes of files for a message; those of a third party with its name."""
+    named = {suffix: suffix for suffix in (".yaml", *suffixes_of(registry))}
+    for registration, spec in frontends_of(registry, builtin=False):
+        for suffix in spec.suffixes:
+            named.setdefault(suffix, f"{suffix} ({registration.long_name})")
+    return ", ".join(named.values())
+
+
+def recognising(source: str, candidates: Iterable[Registration], registry: Registry) -> list[Registration]:
+    """Return the frontends that recognise a source. One that fails is named once, and skipped from then on."""
+    known = []
+    for registration in candidates:
+        if registration.owner in registry.failed or registration.spec.missing():
+            continue
+        try:
+            if registry.make(FrontendSpec, registration.long_name).recognises(source):
+                known.append(registration)
+        except PluginError as error:
+            registry.failed.add(registration.owner)
+            warn_once(f"warning: {error.message}; it is skipped")
+    return known
