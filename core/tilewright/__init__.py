@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tilewright.application.api.comparison import compare
     from tilewright.application.api.comparison_report import ComparisonReport
     from tilewright.application.api.conversion import convert
+    from tilewright.application.api.correlation import correlate
+    from tilewright.application.api.correlation_report import CorrelationReport
     from tilewright.application.api.evaluation import EvaluationReport, evaluate
     from tilewright.application.api.front.budgeted import BudgetedNetwork
     from tilewright.application.api.front.report import FrontReport
@@ -70,6 +72,7 @@ __all__ = [
     "ComponentReport",
     "Constraints",
     "Conversion",
+    "CorrelationReport",
     "Drawing",
     "EvaluationReport",
     "ExplorationReport",
@@ -100,6 +103,7 @@ __all__ = [
     "calibrate",
     "compare",
     "convert",
+    "correlate",
     "diff_stats",
     "draw",
     "errors",

@@ -32,6 +32,7 @@ LOCK = ".lock"
 """Empty file that is locked where the system cannot lock a folder."""
 SUMMARIES = (
     *("summary.json", "summary.csv", "report.html", "compare.json", "compare.csv", "front.json", "front.csv"),
+    *("correlate.json", "correlate.csv", "samples.csv"),
     *("group.yaml", "group.certificate.yaml", "network.json", "network.certificate.yaml"),
 )
 """Files of a run, apart from those of its layers."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from tilewright.plugin.capabilities import Capabilities
     from tilewright.plugin.composed import ComposedModel, CycleLimit
+    from tilewright.plugin.conventions import TOPICS
     from tilewright.plugin.costmodel import (
         BatchEvaluator,
         Bounder,
@@ -226,6 +227,7 @@ __all__ = [
     "StrategySpec",
     "Task",
     "Tensor",
+    "TOPICS",
     "TensorCounts",
     "TensorFormat",
     "Unmapped",

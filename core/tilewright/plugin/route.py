@@ -143,6 +143,12 @@ class Route:
         return tuple(name for name in self.tile if name in alike) if alike & self._short else ()
 
     @cached_property
+    def shared_unrollings(self) -> tuple[str, ...]:
+        """Dimensions unrolled on the path that do not move the tile: sub-clusters need the same words."""
+        loops = [loop for loop in self.mapping.loops() if loop.spatial and self.outer <= loop.entry < self._last]
+        return tuple(dict.fromkeys(loop.dimension for loop in loops if loop.dimension not in self.tile))
+
+    @cached_property
     def shared_coordinates(self) -> tuple[str, ...]:
         """Descriptions of coordinates that several temporal loops move, and of loops that move several."""
         return tuple(self._shared())

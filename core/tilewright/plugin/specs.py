@@ -200,7 +200,9 @@ class CostModelSpec(PluginSpec["CostModel"]):
 
     Attributes:
         executes: The model executes mappings, so that its reports have `execution`, for `verify`.
-        approximations: Known approximations; `verify` reports them where they apply.
+        approximations: Known approximations; `verify` and `evaluate` report them where they apply.
+        conventions: Topic -> its rule in a few words, of the topics in `tilewright.plugin.TOPICS`. `evaluate` and
+            `correlate` print those in which models differ.
     """
 
     kind: ClassVar[str] = "cost model"
@@ -208,6 +210,7 @@ class CostModelSpec(PluginSpec["CostModel"]):
 
     executes: bool = False
     approximations: tuple[Approximation, ...] = ()
+    conventions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

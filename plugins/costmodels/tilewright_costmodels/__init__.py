@@ -10,6 +10,7 @@ from tilewright.plugin.capabilities import Capabilities
 from tilewright.plugin.hooks import hookimpl
 from tilewright.plugin.specs import CostModelSpec, Options, lazy
 from tilewright_costmodels.approximations import OF_MAESTRO, OF_TIMELOOP, OF_ZIGZAG, REMAINDER
+from tilewright_costmodels.conventions import MAESTRO, ORACLE, PIPELINED, TIMELOOP, ZIGZAG
 
 _COUNTED: dict[str, Any] = dict.fromkeys(
     ("value_widths", "shared_bandwidth", "inner_backing_store", "distinct_footprints"), True
@@ -108,6 +109,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=TimeloopOptions,
             capabilities=Capabilities(**_COUNTED, sparse=True, meshes=True, groups=True),
             approximations=OF_TIMELOOP,
+            conventions=TIMELOOP,
         ),
         CostModelSpec(
             name="pipelined",
@@ -118,6 +120,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             options=TimeloopOptions,
             capabilities=Capabilities(**_COUNTED, timing=True),
             approximations=OF_TIMELOOP,
+            conventions=PIPELINED,
         ),
         CostModelSpec(
             name="maestro",
@@ -139,6 +142,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
                 outputs_span_windows=True,
             ),
             approximations=OF_MAESTRO,
+            conventions=MAESTRO,
         ),
         CostModelSpec(
             name="oracle",
@@ -149,6 +153,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             executes=True,
             # the numbers are NumPy's limits
             capabilities=Capabilities(**_COUNTED, max_dimensions=31, max_operands=30, sparse=True, groups=True),
+            conventions=ORACLE,
         ),
         CostModelSpec(
             name="timeloop_binary",
@@ -160,6 +165,7 @@ def tilewright_plugins() -> list[CostModelSpec]:
             programs={"path": "timeloop-model"},
             hint="install Timeloop (github.com/NVlabs/timeloop), or give its path: --model-option path=PATH",
             approximations=(REMAINDER, *OF_TIMELOOP),
+            conventions=TIMELOOP,
         ),
         CostModelSpec(
             name="zigzag",
@@ -171,5 +177,6 @@ def tilewright_plugins() -> list[CostModelSpec]:
             needs=("zigzag", "six"),
             hint="pip install zigzag-dse six",
             approximations=OF_ZIGZAG,
+            conventions=ZIGZAG,
         ),
     ]

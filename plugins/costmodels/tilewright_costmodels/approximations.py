@@ -42,6 +42,15 @@ def _sliding(route: Route) -> str | None:
     return f"consecutive tiles overlap along {along}: credited only while the direction is unchanged" if along else None
 
 
+def _whole(route: Route) -> str | None:
+    along = ", ".join(route.time_overlaps)
+    return (
+        f"consecutive tiles overlap along {along}: each moves as a whole; in execution, new words only"
+        if along
+        else None
+    )
+
+
 def _two_iterations(route: Route) -> str | None:
     shared = "; ".join(route.shared_coordinates)
     return f"iterations 0 and 1 represent all: {shared}" if shared else None
@@ -116,6 +125,7 @@ LINK_TRANSFERS = Approximation("link_transfers", "words forwarded between neighb
 HOLES = Approximation("holes", "bounding boxes with words that are not touched", _holes)
 HALO = Approximation("halo", "neighbours' tiles that overlap", _halo)
 SLIDING = Approximation("sliding", "tiles that overlap the previous one", _sliding)
+WHOLE = Approximation("sliding", "tiles that overlap the previous one", _whole)
 TWO_ITERATIONS = Approximation(
     "two_iterations", "coordinates moved by several loops; two iterations of each are visited", _two_iterations
 )
@@ -131,4 +141,4 @@ SPARSE_UNCOMPRESSED = Approximation("sparse_uncompressed", "zeros in formats wit
 OF_SPARSE = (SPARSE_MEANS, SPARSE_SUMS, SPARSE_TILES, SPARSE_UNCOMPRESSED)
 OF_TIMELOOP = (LINK_TRANSFERS, HOLES, HALO, SLIDING, TWO_ITERATIONS, BYPASS, SHARING, FIRST_READS, *OF_SPARSE)
 OF_MAESTRO = (REMAINDER, HALO, SLIDING, FIRST_READS)
-OF_ZIGZAG = (HOLES, HALO, SLIDING, FIRST_READS)
+OF_ZIGZAG = (HOLES, HALO, WHOLE, FIRST_READS)

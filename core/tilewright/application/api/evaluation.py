@@ -16,6 +16,13 @@ from tilewright.application.api.load.kinds import is_damaged, is_file_name, is_f
 from tilewright.application.api.plots import NetworkPlots, report_plots
 from tilewright.application.conversion.recognition import read
 from tilewright.application.conversion.signs import owners
+from tilewright.application.run.conventions import (
+    causes_between,
+    conventions_between,
+    conventions_table,
+    limit_rows,
+    limit_table,
+)
 from tilewright.application.run.evaluation import FAILED, build_model, evaluate_directives, evaluate_group
 from tilewright.application.run.evaluation import evaluate as evaluate_mapping
 from tilewright.application.run.network import MappedLayer
@@ -33,12 +40,15 @@ from tilewright.schema.mapped import BoundMapping, MappedProblem
 from tilewright.schema.mapping import Mapping
 from tilewright.schema.unmatched import unmatched
 from tilewright.tables import Column, Shown, Table, Tabular, numbers
-from tilewright.values import attributes
+from tilewright.values import attributes, grouped
 
 Mapped = Source | MappedLayer
 """Source of a mapping, with or without its problem and architecture."""
 Files = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """Files of another tool that form one input set."""
+
+
+UNEXPLAINED = "not explained by a declared convention"
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +91,7 @@ class EvaluationReport(Tabular):
     def differences(self) -> list[dict[str, Any]]:
         """Return the counts (words per instance) that differ between valid reports, outermost level first.
 
-        A model without such a count has None.
+        A model without such a count has None. Counts of a single layer have `causes`: what the models declare.
         """
         valid = [report for report in self.reports if report.valid]
         counts = [
@@ -94,7 +104,11 @@ class EvaluationReport(Tabular):
                 values = [getattr(count.get((level, tensor)), action, None) for count in counts]
                 if len(set(values)) > 1:
                     by_model = {report.model: value for report, value in zip(valid, values, strict=True)}
-                    rows.append({"level": level, "tensor": tensor, "action": action, "counts": by_model})
+                    row: dict[str, Any] = {"level": level, "tensor": tensor, "action": action, "counts": by_model}
+                    if isinstance(self.mapping, BoundMapping):
+                        causes = causes_between(self.mapping, valid, level, tensor, action)
+                        row["causes"] = [cause.model_dump() for cause in causes]
+                    rows.append(row)
         return rows
 
     def data(self) -> dict[str, Any]:
@@ -103,8 +117,22 @@ class EvaluationReport(Tabular):
             report.model_dump(mode="json") | ({"energy": report.rows()} if self.is_explained else {})
             for report in self.reports
         ]
-        data = {"schema_version": 1, "results": results}
+        data: dict[str, Any] = {"schema_version": 1, "results": results}
+        if len(self._models) > 1:
+            data |= {"limits": self.limits(), "conventions": conventions_between(self._models)}
         return data | ({"differences": self.differences()} if self.is_side_by_side else {})
+
+    @property
+    def _models(self) -> list[str]:
+        """Models with a valid report."""
+        return list(dict.fromkeys(report.model for report in self.reports if report.valid))
+
+    def limits(self) -> list[dict[str, Any]]:
+        """Return what binds the cycles of each model, of the layers whose cycles differ, with the same limit elsewhere."""
+        return [row for reports in self._by_problem() for row in limit_rows(reports)]
+
+    def _by_problem(self) -> list[list[Report]]:
+        return [*grouped((report.problem, report) for report in self.reports if report.valid).values()]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dict per report."""
@@ -125,6 +153,7 @@ class EvaluationReport(Tabular):
         several = len(self.reports) > 1
         parts: list[Table | str] = [self._totals()] if several else []
         parts += self._differences() if self.is_side_by_side else []
+        parts += self._reasons() if len(self._models) > 1 else []
         for report in self.reports if self.is_explained or not several else ():
             account = report.explained() if self.is_explained else report
             parts += [*([""] if parts else []), *account.tables()]
@@ -153,11 +182,23 @@ class EvaluationReport(Tabular):
         if not rows:
             return [f"{', '.join(valid)} agree on every count"]
         models = (numbers(model) for model in valid)
-        table = Table("level", "tensor", "action", *models, title="where they differ, words per instance")
+        explains = isinstance(self.mapping, BoundMapping)
+        because = [Column("because", wrapped=True)] if explains else []
+        table = Table("level", "tensor", "action", *models, *because, title="where they differ, words per instance")
         for row in rows:
             values = ("none" if row["counts"][model] is None else row["counts"][model] for model in valid)
-            table.add_row(row["level"], row["tensor"], row["action"], *values)
+            causes = "; ".join(cause["message"] for cause in row.get("causes", ())) or UNEXPLAINED
+            table.add_row(row["level"], row["tensor"], row["action"], *values, *([causes] if explains else []))
         return [table]
+
+    def _reasons(self) -> list[Table | str]:
+        """Return tables of what sets the cycles where they differ, and of the conventions in which the models differ."""
+        groups = self._by_problem()
+        limits = [limit_table(rows, reports) for reports in groups if (rows := limit_rows(reports))]
+        conventions = conventions_between(self._models)
+        costs = {(report.problem, report.energy_pj, report.cycles) for report in self.reports if report.valid}
+        differ = len(costs) > len(groups) and conventions
+        return [*limits, *([conventions_table(conventions, self._models)] if differ else [])]
 
 
 @checked

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from statistics import median
 from typing import Any, ClassVar
 
-from tilewright.application.drawing.charts import Panel, RooflinePoint, bars, convergence, pareto, roofline
+from tilewright.application.drawing.charts import (
+    Panel,
+    RooflinePoint,
+    ScatterPanel,
+    bars,
+    convergence,
+    pareto,
+    roofline,
+    scatter,
+)
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.formats import common_unit
 from tilewright.reports import Report
@@ -146,6 +157,29 @@ class ComparisonPlots:
     def latency(self) -> Drawing:
         """Return the cycles of each best mapping, by all models."""
         return self._bars("cycles by layer and mapper", "cycles", "cycles")
+
+
+@dataclass(frozen=True)
+class CorrelationPlots:
+    """Chart of correlated cost models. `data` is the JSON document of `correlate --json`."""
+
+    data: Mapping[str, Any]
+    kinds: ClassVar[tuple[str, ...]] = ("scatter",)
+
+    def scatter(self) -> Drawing:
+        """Return a panel per pair of models: the objective of each mapping, as a multiple of its layer's median."""
+        panels = []
+        for first, second in combinations(self.data["models"], 2):
+            points: list[tuple[float, float]] = []
+            for layer in self.data["layers"]:
+                one, other = (layer["points"].get(model, ()) for model in (first, second))
+                both = [(a, b) for a, b in zip(one, other, strict=False) if a and b]
+                if both:
+                    middle = [median(values) for values in zip(*both, strict=True)]
+                    points += [(a / middle[0], b / middle[1]) for a, b in both]
+            panels.append(ScatterPanel(first, second, points))
+        objective = Objective.named(self.data["objective"])
+        return scatter(f"{objective.title} under pairs of cost models, in multiples of the layer's median", panels)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from tilewright.application.api.call_arguments import checked, one_of
 from tilewright.application.api.evaluation import evaluate
 from tilewright.application.api.hardware.exploration import explored
 from tilewright.application.api.load import load, load_architecture
-from tilewright.application.api.plots import ComparisonPlots, FrontPlots, NetworkPlots, ReportPlots
+from tilewright.application.api.plots import ComparisonPlots, CorrelationPlots, FrontPlots, NetworkPlots, ReportPlots
 from tilewright.application.drawing.diagrams import draw
 from tilewright.application.drawing.drawing import Drawing
 from tilewright.errors import InputError, UnknownNameError
@@ -21,8 +21,13 @@ from tilewright.files import is_file, read_bytes
 from tilewright.schema.architecture import Architecture
 from tilewright.schema.mapped import MappedProblem
 
-KINDS = ("energy", "latency", "roofline", "pareto", "convergence", "mapping", "architecture")
-SUMMARIES = {"summary.json": NetworkPlots, "front.json": FrontPlots, "compare.json": ComparisonPlots}
+KINDS = ("energy", "latency", "roofline", "pareto", "convergence", "scatter", "mapping", "architecture")
+SUMMARIES = {
+    "summary.json": NetworkPlots,
+    "front.json": FrontPlots,
+    "compare.json": ComparisonPlots,
+    "correlate.json": CorrelationPlots,
+}
 MAX_BYTES = 64 * 2**20
 """Maximum size of a summary, which grows by some 20 kB for each layer."""
 DAMAGED = (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
@@ -41,10 +46,10 @@ def plot(
     """Write a chart or a picture as SVG or PNG, as `tilewright plot` does.
 
     Args:
-        source: A folder that `map` or `compare` wrote, a store of `explore`, a mapping file of
+        source: A folder that `map`, `compare` or `correlate` wrote, a store of `explore`, a mapping file of
             `map`, or an architecture (file or library name).
         file: The file to write; its suffix, .svg or .png, selects the format.
-        kind: energy, latency, roofline, pareto, convergence, mapping or architecture. Default: the
+        kind: energy, latency, roofline, pareto, convergence, scatter, mapping or architecture. Default: the
             first kind that the source has.
         exploration: Prefix of the key of an exploration in the store. Default: the last one begun.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Protocol
@@ -114,6 +114,17 @@ def fitting_progress(fits: int, progress: bool | None) -> Iterator[Display | Non
         return
     with _display(fits, "fits") as display:
         yield display
+
+
+@contextmanager
+def sampling_progress(workload: Workload, samples: int, progress: bool | None) -> Iterator[Callable[[str, int], None]]:
+    """Show progress while sampled mappings are evaluated; the yielded function takes a layer and its evaluated mappings."""
+    if not is_shown(progress):
+        yield lambda layer, done: None
+        return
+    names = [distinct.problem.name for distinct in workload.distinct()]
+    with _display(len(names), "layers") as display:
+        yield lambda layer, done: display.show(names.index(layer) + done / samples, layer, f"{done:,} mappings")
 
 
 class MappingProgress:

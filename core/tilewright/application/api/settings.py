@@ -1,4 +1,4 @@
-"""Settings of `map`, `front`, `compare` and `explore`, each defined once.
+"""Settings of `map`, `front`, `compare`, `correlate` and `explore`, each defined once.
 
 The signatures, docstrings and options of these functions and commands follow from the classes here,
 and a test compares the table in docs/commands.md with them. Types are quoted, because the command
@@ -22,18 +22,32 @@ MARKED = "the one marked in `tilewright plugins`"
 # fmt: off
 
 
-class Searches(TypedDict, total=False):
-    """Settings of every search."""
+class Inputs(TypedDict, total=False):
+    """Settings of everything that chooses mappings."""
 
-    objective: Annotated["str | None", Setting(
-        None, "metric to minimise: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles", "edp|ed2p|energy|cycles",
-        unset="that of another tool's files, else edp")]
     constraints: Annotated["Source | None", Setting(
         None, "constraints on mappings; `none` allows everything that the hardware can do", "NAME|FILE|none",
         unset="the dataflow published for the architecture")]
     factors: Annotated["str | None", Setting(
         None, "perfect: every tile divides the enclosing one; ragged: the last tile of a dimension may be smaller; as_needed: "
         "ragged for layers with a size that few tiles divide, such as a prime", "perfect|ragged|as_needed", unset="as in the constraints, else perfect")]
+    model_options: Annotated["MappingOf[str, Any] | None", Setting(
+        None, "options of the cost models, or of one by its name", "[NAME.]KEY=VALUE", ("--model-option",))]
+    progress: Annotated["bool | None", Setting(
+        None, "whether to show a bar on stderr", flags=("--quiet",), unset="in terminals and notebooks")]
+    notation: Annotated["str | None", Setting(
+        None, "notation of other tools' input files", "NOTATION", ("--from",), unset="detected", plugins="adapter")]
+    reading: Annotated["MappingOf[str, Any] | None", Setting(
+        None, 'options of that notation\'s adapter, such as `{"set": {"architecture": "eyeriss_like"}}`',
+        flags=("--set", "--dense", "--one-energy", "--dataflow"))]
+
+
+class Searches(Inputs, total=False):
+    """Settings of every search."""
+
+    objective: Annotated["str | None", Setting(
+        None, "metric to minimise: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles", "edp|ed2p|energy|cycles",
+        unset="that of another tool's files, else edp")]
     uneven: Annotated["bool | None", Setting(
         None, "whether the tensors of one cluster may be kept at different loops (uneven mappings)",
         flags=("--uneven",), unset="as in the constraints, else no")]
@@ -50,29 +64,24 @@ class Searches(TypedDict, total=False):
     seed: Annotated["int", Setting(0, "seed of the search; equal seeds give equal results", "N", least=0)]
     mapper_options: Annotated["MappingOf[str, Any] | None", Setting(
         None, "options of the mappers, or of one by its name", "[NAME.]KEY=VALUE", ("--mapper-option",))]
-    model_options: Annotated["MappingOf[str, Any] | None", Setting(
-        None, "options of the cost models, or of one by its name", "[NAME.]KEY=VALUE", ("--model-option",))]
     jobs: Annotated["int", Setting(1, "layers mapped in parallel, each in a process", "N", ("--jobs", "-j"), least=1)]
-    progress: Annotated["bool | None", Setting(
-        None, "whether to show a bar on stderr", flags=("--quiet",), unset="in terminals and notebooks")]
     cache: Annotated["bool | str | os.PathLike[str]", Setting(
         True, "whether to reuse and store results, or the folder for them", flags=("--no-cache",),
         option_help="search again, and store no results in the cache")]
     resume: Annotated["bool", Setting(
         False, "continue the run in the folder; finished layers come from the cache (explorations always continue)")]
-    notation: Annotated["str | None", Setting(
-        None, "notation of other tools' input files", "NOTATION", ("--from",), unset="detected", plugins="adapter")]
-    reading: Annotated["MappingOf[str, Any] | None", Setting(
-        None, 'options of that notation\'s adapter, such as `{"set": {"architecture": "eyeriss_like"}}`',
-        flags=("--set", "--dense", "--one-energy", "--dataflow"))]
 
 
-class Settings(Searches, total=False):
-    """Settings of searches that may write a folder."""
+class Folders(TypedDict, total=False):
+    """Settings of what may write a folder."""
 
     folder: Annotated["str | os.PathLike[str] | None", Setting(
         None, "folder for mapping files, each written once it is found, and for summaries", "DIR", ("--output", "-o"))]
     force: Annotated["bool", Setting(False, "replace files of another workload's run in the folder")]
+
+
+class Settings(Searches, Folders, total=False):
+    """Settings of searches that may write a folder."""
 
 
 class Plugins(TypedDict, total=False):
@@ -120,6 +129,22 @@ class CompareSettings(Settings, total=False):
         REQUIRED, "mappers to compare", "A,B,...", plugins="mapper")]]
     models: Annotated["str | Sequence[str | CostModel] | None", Setting(
         None, "cost models, each used by every mapper", "X,Y,...", plugins="cost model", unset=MARKED)]
+
+
+class CorrelateSettings(Inputs, Folders, total=False):
+    """Settings of `correlate`."""
+
+    models: Required[Annotated["str | Sequence[str | CostModel]", Setting(
+        REQUIRED, "cost models to compare, two or more", "A,B,...", plugins="cost model")]]
+    samples: Annotated["int", Setting(1000, "mappings per layer, drawn at random", "N", least=2)]
+    seed: Annotated["int", Setting(0, "seed of the samples; equal seeds give equal mappings", "N", least=0)]
+    seconds: Annotated["float | None", Setting(
+        None, "time limit for each distinct layer, whose last mappings are then left out", "S", least=0)]
+    objective: Annotated["str | None", Setting(
+        None, "figure that the printed tables compare: edp (energy x cycles), ed2p (energy x cycles^2), energy or cycles",
+        "edp|ed2p|energy|cycles", unset="that of another tool's files, else edp")]
+    worst: Annotated["int", Setting(
+        1, "mappings that are written per layer and pair of models: those with the most unusual ratio", "N", least=0)]
 
 
 class ExploreSettings(Plugins, Searches, Clusters, total=False):

@@ -7,7 +7,18 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from tilewright.application.cli import compare, convert, evaluate, library, mapping, plot, plugins, schema, verify
+from tilewright.application.cli import (
+    compare,
+    convert,
+    correlate,
+    evaluate,
+    library,
+    mapping,
+    plot,
+    plugins,
+    schema,
+    verify,
+)
 from tilewright.application.cli.added import CommandsWithPlugins
 from tilewright.application.cli.common import exit_with_code, named_estimators
 from tilewright.application.cli.hardware import calibrate, estimate, explore, export, report, space
@@ -27,6 +38,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "map": mapping.map_command,
     "evaluate": evaluate.evaluate_command,
     "compare": compare.compare_command,
+    "correlate": correlate.correlate_command,
     "calibrate": calibrate.calibrate_command,
     "estimate": estimate.estimate_command,
     "explore": explore.explore_command,

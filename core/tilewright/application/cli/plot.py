@@ -13,7 +13,7 @@ def plot_command(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="folder of `map -o` or `compare -o`, store of `explore --store`, mapping file, or architecture (file or name)",
+            help="folder of `map -o`, `compare -o` or `correlate -o`, store of `explore --store`, mapping file, or architecture (file or name)",
             show_default=False,
         ),
     ],
@@ -21,7 +21,7 @@ def plot_command(
         str | None,
         typer.Option(
             metavar="KIND",
-            help="energy|latency|roofline|pareto|convergence|mapping|architecture [default: the first that SOURCE has]",
+            help="energy|latency|roofline|pareto|convergence|scatter|mapping|architecture [default: the first that SOURCE has]",
         ),
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="file to write, .svg or .png")] = Path(
@@ -31,7 +31,7 @@ def plot_command(
         str | None, typer.Option(metavar="KEY", help="prefix of an exploration's key [default: the last one begun]")
     ] = None,
 ) -> None:
-    """Draw energy, latency, a roofline, a Pareto front, a search, a mapping or an architecture."""
+    """Draw energy, latency, a roofline, a Pareto front, a search, correlated models, a mapping or an architecture."""
     import tilewright as tw
     from tilewright.application.cli.common import note
 

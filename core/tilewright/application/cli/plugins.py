@@ -182,7 +182,9 @@ def _row(registration: Registration) -> dict[str, Any]:
 
 
 def _details(registration: Registration) -> dict[str, Any]:
+    from tilewright.plugin.conventions import conventions_of
     from tilewright.plugin.guard.calls import calling
+    from tilewright.plugin.specs import CostModelSpec
 
     spec = registration.spec
     with calling(registration.owner, "its options"):
@@ -195,6 +197,7 @@ def _details(registration: Registration) -> dict[str, Any]:
         "approximations": {
             approximation.code: approximation.meaning for approximation in getattr(spec, "approximations", ())
         },
+        "conventions": conventions_of(spec) if isinstance(spec, CostModelSpec) else {},
     }
 
 
@@ -272,6 +275,11 @@ def _print_details(details: dict[str, Any]) -> None:
         *([f"  starts with: {', '.join(details['starts_with'])}"] if details["starts_with"] else []),
         *(f"  counts approximately: {meaning} ({code})" for code, meaning in details["approximations"].items()),
     ]
+    if details["conventions"]:
+        rules = Table("convention", Column("rule", wrapped=True))
+        for topic, rule in details["conventions"].items():
+            rules.add_row(topic, rule)
+        lines += ["", rules]
     if details["options"]:
         table = Table("option", "default", Column("meaning", wrapped=True))
         for option, schema in details["options"].items():

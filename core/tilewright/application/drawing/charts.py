@@ -236,6 +236,58 @@ def pareto(title: str, panels: Sequence[Panel], told: str) -> Drawing:
     return Drawing(figure, title, f"{counts}; coloured: {told}. Lines connect points that no other one beats in both.")
 
 
+@dataclass(frozen=True)
+class ScatterPanel:
+    """Positive numbers of the same things in two quantities."""
+
+    x: str
+    y: str
+    points: Sequence[tuple[float, float]]
+
+
+def scatter(title: str, panels: Sequence[ScatterPanel]) -> Drawing:
+    """Return panels of points in logarithmic scales, each with the line of equal numbers.
+
+    Raises:
+        InputError: There is no point.
+    """
+    panels = [candidate for candidate in panels if candidate.points]
+    if not panels:
+        raise InputError(f"{title}: there is nothing to draw", hint="no mapping has figures under two models")
+    _bounded(title, [value for panel in panels for point in panel.points for value in point])
+    columns = min(PANELS, len(panels))
+    lines = -(-len(panels) // columns)
+    with styled():
+        figure, whole = blank(3.6 if columns == 1 else 2.9 * columns, (3.6 if columns == 1 else 2.7) * lines)
+        whole.remove()
+        places = figure.add_gridspec(lines, columns, wspace=0.38, hspace=0.42)
+        for number, panel in enumerate(panels):
+            axes = figure.add_subplot(places[number // columns, number % columns])
+            values = [value for point in panel.points for value in point]
+            ends = min(values) / 1.3, 1.3 * max(values)
+            axes.plot(ends, ends, color=PALE, linewidth=1, zorder=1)
+            axes.scatter(
+                [x for x, _ in panel.points],
+                [y for _, y in panel.points],
+                s=5,
+                color=COLOURS[0],
+                alpha=0.5,
+                linewidths=0,
+                gid=f"marks-{number}",
+                zorder=3,
+            )
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlim(ends)
+            axes.set_ylim(ends)
+            _log_ticks(axes)
+            axes.set_xlabel(_cut(panel.x))
+            axes.set_ylabel(_cut(panel.y))
+            axes.grid()
+    counts = ", ".join(f"{len(panel.points):,} mappings under {panel.x} and {panel.y}" for panel in panels[:PANELS])
+    return Drawing(figure, title, f"{counts}; on the line both give the same multiple of the median.")
+
+
 def convergence(
     title: str, searches: Mapping[str, Sequence[tuple[int, float]]], unit: str, bound: float | None = None
 ) -> Drawing:

@@ -29,6 +29,9 @@ class Cause(Model):
     message: str
 
 
+ROUNDED = Cause(code="rounding", message="an average over instances, rounded or cut off")
+
+
 class Difference(Model):
     """One count that differs, in words per instance: by execution and by the model."""
 
@@ -84,7 +87,7 @@ def differences(
                         *(
                             cause
                             for approximation in approximations
-                            if (cause := _cause(approximation, route)) is not None
+                            if (cause := approximated(approximation, route)) is not None
                         ),
                         *_readings(executed, level.name, name, action, really, said),
                     )
@@ -151,7 +154,8 @@ def _cost_causes(
         yield Cause(code="rounding", message="a quotient, rounded to a whole cycle")
 
 
-def _cause(approximation: Approximation, route: Route) -> Cause | None:
+def approximated(approximation: Approximation, route: Route) -> Cause | None:
+    """Return a declared approximation as a cause, with what its detector says of the count; None if the count is exact."""
     try:
         with calling(Owner("approximation", approximation.code), "detect"):
             message: object = approximation.detect(route)
@@ -167,4 +171,4 @@ def _readings(executed: Report, level: str, tensor: str, action: Action, really:
         if (row.level, row.tensor) == (level, tensor) and getattr(row, action).total == said:
             yield Cause(code="totals", message=f"all {row.instances} instances together")
     if abs(really - said) == 1:
-        yield Cause(code="rounding", message="an average over instances, rounded or cut off")
+        yield ROUNDED

@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tilewright.plugin.capabilities import Capabilities
+from tilewright.plugin.conventions import TOPICS
 from tilewright.plugin.guard.calls import described
 from tilewright.plugin.interface import check_interface
 from tilewright.plugin.specs import KINDS, Approximation, PluginSpec
@@ -122,6 +123,10 @@ EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "samples": (_is_flag, "True or False"),
     "space": (_is_text, "a text"),
     "approximations": (_are_approximations, "a tuple of Approximation"),
+    "conventions": (
+        lambda each: _is_table(each) and set(each) <= set(TOPICS),
+        f"rules by topic, one of {', '.join(TOPICS)}",
+    ),
     "components": (_are_examples, "names of components, each with attributes of an example"),
     "example_nm": (lambda each: _is_number(each) and each > 0, "a technology node in nanometres"),
     "priority": (lambda each: each is None or _is_number(each), "a number or None"),

@@ -12,16 +12,23 @@ import tilewright as tw
 from support import ROOT
 from support.command import command
 from tilewright.application.api.keywords import REQUIRED, Setting, settings_of
-from tilewright.application.api.settings import CompareSettings, ExploreSettings, FrontSettings, MapSettings
+from tilewright.application.api.settings import (
+    CompareSettings,
+    CorrelateSettings,
+    ExploreSettings,
+    FrontSettings,
+    MapSettings,
+)
 from tilewright.application.cli import app
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], type]] = {
     "map": (tw.map, MapSettings),
     "front": (tw.front, FrontSettings),
     "compare": (tw.compare, CompareSettings),
+    "correlate": (tw.correlate, CorrelateSettings),
     "explore": (tw.explore, ExploreSettings),
 }
-COMMANDS = ("map", "compare", "explore")
+COMMANDS = ("map", "compare", "correlate", "explore")
 HEAD = "| Python | command line | default | taken by | effect |\n| --- | --- | --- | --- | --- |\n"
 
 

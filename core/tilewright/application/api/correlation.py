@@ -1,0 +1,82 @@
+"""`correlate`: several cost models on the same sampled mappings."""
+
+from __future__ import annotations
+
+from typing import Unpack, cast
+
+from tilewright.application.api.call_arguments import at_least, checked, names_of
+from tilewright.application.api.correlation_report import CorrelationReport
+from tilewright.application.api.plan import Plan, Sources
+from tilewright.application.api.progress import sampling_progress
+from tilewright.application.api.settings import CorrelateSettings, Searches
+from tilewright.application.run.sampling import LayerSample, sample_layer
+from tilewright.digests import of_data
+from tilewright.errors import CallError
+from tilewright.files import RunFolder
+from tilewright.interrupts import stop_requested
+
+
+@checked
+def correlate(workload: Sources, arch: Sources, **settings: Unpack[CorrelateSettings]) -> CorrelationReport:
+    """Evaluate sampled mappings under several cost models, and tell how far the models agree.
+
+    This is the function behind `tilewright correlate`. Every model evaluates the same mappings of the space that all of
+    them accept. Factorisations are equally likely, and so are the loop orders of one; illegal mappings are left out.
+
+    Args:
+        workload, arch: As for `map`.
+        **settings: Those of `CorrelateSettings` (tilewright.application.api.settings).
+
+    Returns:
+        The report. A model that refuses a layer or some of its mappings has its reasons there. Ctrl-C ends the run and
+        returns what was evaluated.
+
+    Raises:
+        CallError, InputError, UnknownNameError: An argument is invalid; the message names the valid ones.
+        OutputError: The folder cannot be written to.
+    """
+    models, samples, seed = names_of("models", settings["models"]), settings["samples"], settings["seed"]
+    if len(models) < 2:
+        raise CallError("correlate compares two or more cost models", hint="such as --models timeloop,oracle")
+    at_least(2, samples=samples)
+    at_least(0, seconds=settings["seconds"], worst=settings["worst"])
+    plan = Plan.of(workload, arch, [], models, cast(Searches, settings))
+    distinct = plan.workload.distinct()
+    folder = None if settings["folder"] is None else RunFolder(settings["folder"])
+    if folder is not None:
+        content = of_data([[layer.name, layer.problem.content_key] for layer in plan.workload.layers] + ["correlate"])
+        names = [model.name for model in plan.models]
+        chosen = [[model.record.model_dump(mode="json") for model in plan.models], samples, seed, settings["worst"]]
+        given = [part.model_dump(mode="json") for part in (plan.architecture, plan.constraints)]
+        run = of_data([content, given, chosen, plan.objective.name])
+        folder.acquire(f"{plan.workload.name} by {', '.join(names)}", content, run, force=settings["force"])
+    layers: list[LayerSample] = []
+    with sampling_progress(plan.workload, samples, plan.progress) as seen:
+        for one in distinct:
+            if layers and stop_requested():
+                break
+            name = one.problem.name
+            layers.append(
+                sample_layer(
+                    plan.models,
+                    one.problem,
+                    plan.architecture,
+                    plan.constraints,
+                    samples=samples,
+                    seed=seed,
+                    seconds=settings["seconds"],
+                    watch=lambda done, name=name: seen(name, done),  # type: ignore[misc]
+                )
+            )
+    report = CorrelationReport(
+        workload=plan.workload,
+        architecture=plan.architecture,
+        constraints=plan.constraints,
+        objective=plan.objective,
+        models=plan.models,
+        layers=tuple(layers),
+        samples=samples,
+        seed=seed,
+        worst=settings["worst"],
+    )
+    return report.summarised(folder)
