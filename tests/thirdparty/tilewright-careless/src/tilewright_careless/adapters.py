@@ -88,3 +88,10 @@ class Rude(Good):
     def parse(self, files: Sequence[Path]) -> InputSet:
         named = {path.stem: path for path in files}
         return super().parse([named["problem"], named["architecture"], named["mapping"]])
+
+
+class Grasping(Good):
+    """Reads text of other notations as nothing."""
+
+    def parse(self, files: Sequence[Path]) -> InputSet:
+        return InputSet() if [path.suffix for path in files] == [".txt"] else super().parse(files)

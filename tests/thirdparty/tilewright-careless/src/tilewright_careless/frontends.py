@@ -80,3 +80,10 @@ class Rude(Good):
     def load(self, source: str) -> Workload:
         m, n, k = source.split("x")
         return super().load(f"{int(m)}x{int(n)}x{int(k)}")
+
+
+class Grasping(Good):
+    """Says yes to what others read."""
+
+    def recognises(self, source: str) -> bool:
+        return super().recognises(source) or source.endswith(".yaml")
