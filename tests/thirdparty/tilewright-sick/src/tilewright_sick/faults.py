@@ -246,6 +246,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "nothing": _returning(None),
         "text": _returning("sick"),
         "junk": _returning([1, "two", None]),
+        "interface 99 and its field": _spec(interface=99, curiosity=1),
     },
     "spec": {
         "name 5": _spec(name=5),
@@ -263,7 +264,6 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "interface 99": _spec(interface=99),
         "interface 0": _spec(interface=0),
         "interface text": _spec(interface="1"),
-        "interface 99 and its field": _spec(interface=99, curiosity=1),
         "programs None": _spec(programs=None),
         "programs list": _spec(programs=["ls"]),
         "ends text": _spec(ends="no"),
