@@ -14,11 +14,16 @@ from typing import Any
 
 import pytest
 
+from tilewright.application.scaffold import Kind
+from tilewright.application.scaffold.package import new_package
+
+BATCHED = "batched"
+"""The package of `plugins new costmodel --batch`, which is no kind."""
 NAMES = {
     "mapper": "hill-climber",
     "groupmapper": "tiles",
     "costmodel": "roofline",
-    "batched": "fast-roof",
+    BATCHED: "fast-roof",
     "composed": "banked",
     "frontend": "tables",
     "adapter": "nests",
@@ -26,9 +31,6 @@ NAMES = {
     "algorithm": "slices",
     "strategy": "descent",
 }
-
-FORMS = {"batched": ("costmodel", "--batch")}
-"""Words of `plugins new` for packages whose name here is no kind."""
 
 
 def run(*words: str | Path, folder: Path, **environment: str) -> str:
@@ -76,9 +78,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     fresh = tmp_path_factory.mktemp("fresh")
     folders, tested = {}, {}
     for kind, name in NAMES.items():
-        words = FORMS.get(kind, (kind,))
-        run(sys.executable, "-m", "tilewright", "plugins", "new", *words, name, folder=fresh)
-        folders[kind] = fresh / f"tilewright-{name}"
+        written = Kind.costmodel if kind == BATCHED else Kind(kind)
+        folders[kind] = new_package(written, name, batch=kind == BATCHED).save(fresh / f"tilewright-{name}")
     for kind, folder in folders.items():
         tested[kind] = tox("py", folder=folder, work=fresh / "tox")
     return Installed(folders, tested, fresh / "tox")
@@ -119,7 +120,7 @@ def test_what_is_written_is_typed_and_in_style(installed: Installed) -> None:
 
     modules = [path for folder in folders.values() for path in folder.rglob("*.py")]
     assert f"no issues found in {len(modules)} source files" in printed and "All checks passed!" in printed
-    assert f"{len(modules)} files already formatted" in printed
+    assert f"{len(modules) + len(folders)} files already formatted" in printed  # ruff formats READMEs, too
 
 
 def test_the_oldest_versions_that_it_claims_are_tried(installed: Installed) -> None:
