@@ -48,10 +48,9 @@ def _requires(distribution: str) -> list[str]:
 
 def _judge(distribution: str, text: str) -> Iterator[Unmet]:
     """Yield a requirement if it is not met. Those that cannot be read are left to pip."""
-    from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.version import InvalidVersion
+    from packaging.requirements import Requirement
 
-    with suppress(InvalidRequirement, InvalidVersion):
+    with suppress(ValueError):  # of requirements, markers and versions that packaging cannot read
         requirement = Requirement(text)
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             return

@@ -156,9 +156,15 @@ def test_a_hook_of_a_newer_host_may_be_optional(install: Install) -> None:
 def test_unmet_requirements_are_listed_and_the_plugin_is_used(
     install: Install, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    unmet = (
-        "tilewright<0.1\nRequires-Dist: no-such-package\nRequires-Dist: numpy>=1\nRequires-Dist: nothing; extra == 'x'"
-    )
+    requirements = [
+        "tilewright<0.1",
+        "no-such-package",
+        "numpy>=1",
+        "nothing; extra == 'x'",
+        "nothing; python_version < '3'",
+    ]
+    unreadable = ["== nonsense", "nothing; no_such_marker > '1'", "numpy>=one", "numpy; python_version > 'x' and ("]
+    unmet = "\nRequires-Dist: ".join([*requirements, *unreadable])
     install(WHEELS[0], {"tilewright<0.2,>=0.1": unmet})
     tilewright = command(monkeypatch, capsys)
     remedy = "python -m pip install --upgrade tilewright-hill-climber"
