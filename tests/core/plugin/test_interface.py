@@ -205,10 +205,12 @@ def sources() -> Iterator[tuple[str, str]]:
     places = [ROOT / name for name in ("plugins", "adapters", "tests/thirdparty")]
     for path in (path for place in places for path in place.rglob("*.py")):
         yield str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")
-    for kind in Kind:
-        for name, text in new_package(kind, "deep-search", Registry()).files.items():
+    packages = [new_package(kind, "deep-search", Registry()) for kind in Kind]
+    packages.append(new_package(Kind.costmodel, "deep-search", Registry(), batch=True))
+    for package in packages:
+        for name, text in package.files.items():
             if name.startswith("src/") and name.endswith(".py"):
-                yield f"{kind}: {name}", text
+                yield f"{package.kind}: {name}", text
     for page in (ROOT / "docs").rglob("*.md"):
         blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
         yield from ((f"{page.name}, block {number}", block) for number, block in enumerate(blocks))
