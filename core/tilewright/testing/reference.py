@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tilewright import Architecture, Mapping, Problem, Report
+import tilewright as tw
 from tilewright.plugin import (
     BatchEvaluator,
     Bools,
@@ -32,7 +32,7 @@ class PlainModel:
     Its energy re-reads every tile whenever an outer loop advances.
     """
 
-    def bind(self, problem: Problem, architecture: Architecture) -> PlainEvaluator:
+    def bind(self, problem: tw.Problem, architecture: tw.Architecture) -> PlainEvaluator:
         """Return an evaluator; every pair of problem and architecture is accepted."""
         return PlainEvaluator(problem, architecture)
 
@@ -40,7 +40,7 @@ class PlainModel:
 class PlainEvaluator(BatchEvaluator):
     """Plain model bound to one problem and one architecture."""
 
-    def __init__(self, problem: Problem, architecture: Architecture) -> None:
+    def __init__(self, problem: tw.Problem, architecture: tw.Architecture) -> None:
         self.problem = problem
         self.architecture = architecture
 
@@ -55,9 +55,9 @@ class PlainEvaluator(BatchEvaluator):
             energy[valid] = self._energy(good, steps, unrolled)
         return Costs(valid, energy, cycles)
 
-    def explain(self, mapping: Mapping) -> Report:
+    def explain(self, mapping: tw.Mapping) -> tw.Report:
         verdict = legality(self.problem, self.architecture, mapping)
-        report = Report(
+        report = tw.Report(
             model="plain",
             problem=self.problem.name,
             macs=self.problem.macs,
@@ -70,7 +70,7 @@ class PlainEvaluator(BatchEvaluator):
         cycles, energy = int(costs.cycles[0]), float(costs.energy_pj[0])
         return report.model_copy(update={"cycles": cycles, "energy_pj": energy, "edp": energy * cycles})
 
-    def evaluate(self, mapping: Mapping) -> Costs:
+    def evaluate(self, mapping: tw.Mapping) -> Costs:
         return Costs.gather([self.explain(mapping)])
 
     def relaxation(self, skeleton: Skeleton, keeps: tuple[Bools, Bools] | None = None) -> Relaxation:
@@ -114,7 +114,7 @@ def _trips(outer: Ints, inner: Ints) -> Floats:
     return counts
 
 
-def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> float:
+def least_energy(relaxation: Relaxation, problem: tw.Problem, mapping: tw.Mapping) -> float:
     """Return a lower bound on the energy of a mapping, in pJ, from the relaxation alone.
 
     Only terms that need no further assumptions count. Tensors with windows, first-read elision and
@@ -127,7 +127,7 @@ def least_energy(relaxation: Relaxation, problem: Problem, mapping: Mapping) -> 
     return energy
 
 
-def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping, number: int) -> float:
+def _least_of_tensor(relaxation: Relaxation, problem: tw.Problem, mapping: tw.Mapping, number: int) -> float:
     tensor, factors = problem.tensors[number], mapping.factors()
     last = len(factors) - 1
     energy, inside = 0.0, None  # next inner storage entry of the tensor
@@ -156,7 +156,7 @@ def _least_of_tensor(relaxation: Relaxation, problem: Problem, mapping: Mapping,
     return energy
 
 
-def _brought(problem: Problem, mapping: Mapping, number: int, entry: int) -> float:
+def _brought(problem: tw.Problem, mapping: tw.Mapping, number: int, entry: int) -> float:
     """Return the words filled into one instance.
 
     The tile is filled again whenever an outer loop, or a loop inside it, changes it.

@@ -15,13 +15,17 @@ from tilewright.testing.corpus import SAMPLES
 PUBLIC = {"tilewright", "tilewright.plugin", "numpy", "math", "__future__"}
 
 
-def test_the_reference_model_imports_public_modules_only() -> None:
-    nodes = ast.walk(ast.parse(Path(reference.__file__).read_text(encoding="utf-8")))
+def test_the_reference_model_uses_public_names_only() -> None:
+    nodes = list(ast.walk(ast.parse(Path(reference.__file__).read_text(encoding="utf-8"))))
     froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
-    assert {str(node.module) for node in froms} <= PUBLIC
-    for door in (tw, plugin):
-        names = [alias.name for node in froms if node.module == door.__name__ for alias in node.names]
-        assert names and set(names) <= set(door.__all__)
+    modules = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    assert {*modules, *(str(node.module) for node in froms)} <= PUBLIC
+    names = {alias.name for node in froms if node.module == plugin.__name__ for alias in node.names}
+    assert names and names <= set(plugin.__all__)
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    assert {node.attr for node in attributes if isinstance(node.value, ast.Name) and node.value.id == "tw"} <= set(
+        tw.__all__
+    )
 
 
 @pytest.mark.parametrize("number", range(3))
