@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tilewright.application.api.front.report import FrontReport
     from tilewright.application.api.front.searching import front
     from tilewright.application.api.fusion import FusionReport, fuse
+    from tilewright.application.api.group_comparison import GroupComparison, compare_groups
     from tilewright.application.api.hardware.calibration import CalibrationReport, calibrate
     from tilewright.application.api.hardware.estimation import ComponentReport, estimate, estimators
     from tilewright.application.api.hardware.exploration import explore, explored
@@ -81,6 +82,7 @@ __all__ = [
     "FusionGain",
     "FusionReport",
     "GroupClaim",
+    "GroupComparison",
     "GroupMapping",
     "LayerClaim",
     "MapSpace",
@@ -102,6 +104,7 @@ __all__ = [
     "architecture_space",
     "calibrate",
     "compare",
+    "compare_groups",
     "convert",
     "correlate",
     "diff_stats",

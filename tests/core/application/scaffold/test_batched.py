@@ -1,6 +1,7 @@
 """The cost model in batches that `plugins new costmodel --batch` writes: right in every check, and optima are proved under it."""
 
 import importlib
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,7 @@ import tilewright as tw
 from support.command import Command, command
 from tilewright.application.scaffold import Kind
 from tilewright.application.scaffold.package import new_package
-from tilewright.plugin import CostModelSpec, Registry
+from tilewright.plugin import CostModelSpec, Registry, installed
 from tilewright.testing import check_plugin
 
 MODULE = "tilewright_fast_roof"
@@ -24,9 +25,22 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
     new_package(Kind.costmodel, "fast-roof", Registry(), batch=True).save(tmp_path / "package")
     monkeypatch.syspath_prepend(tmp_path / "package" / "src")
     importlib.invalidate_caches()
+    metadata = tmp_path / "package" / "src" / "tilewright_fast_roof-0.1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.4\nName: tilewright-fast-roof\nVersion: 0.1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[tilewright]\nfast-roof = {MODULE}\n")
+    importlib.invalidate_caches()
+    installed.cache_clear()
     yield lambda name: importlib.import_module(f"{MODULE}.{name}" if name else MODULE)
     for module in [name for name in sys.modules if name.partition(".")[0] == MODULE]:
         del sys.modules[module]
+    installed.cache_clear()
+
+
+def test_its_own_test_of_batches_passes(written: Callable[[str], Any], tmp_path: Path) -> None:
+    names = runpy.run_path(str(tmp_path / "package" / "tests" / "test_fast_roof.py"))
+    names["test_a_batch_has_the_costs_of_the_reports"]()
+    names["test_optimal_proves_the_optimum_that_enumeration_finds"]("edp")
 
 
 @pytest.mark.exhaustive
