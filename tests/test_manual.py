@@ -150,14 +150,15 @@ def test_what_commands_are_said_to_print_is_what_they_print(
     assert told and all(len(line) <= 120 for _, shown in told for line in shown.splitlines())
 
 
+@pytest.mark.parametrize(("file", "title"), [("three_layers", "three_layers"), ("two_products", "two products")])
 def test_the_table_of_compare_is_what_compare_prints(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file: str, title: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All of it but the seconds."""
     monkeypatch.chdir(ROOT)
     text = (ROOT / "docs/compare.md").read_text(encoding="utf-8")
-    (words,) = re.findall(r"^```sh\ntilewright (compare .*?)```", text, re.DOTALL | re.MULTILINE)
-    (shown,) = re.findall(r"^```text\n(three_layers .*?)```", text, re.DOTALL | re.MULTILINE)
+    (words,) = re.findall(rf"^```sh\ntilewright (compare examples/{file}.*?)```", text, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(rf"^```text\n({title} .*?)```", text, re.DOTALL | re.MULTILINE)
     ran = command(monkeypatch, capsys)(*shlex.split(words.replace("\\\n", " ")))
 
     seconds = re.compile(r" +<?\d+\.\d(?= |$)", re.MULTILINE)
