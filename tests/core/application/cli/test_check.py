@@ -47,6 +47,7 @@ def test_the_list_says_what_to_type_for_what_is_missing(tilewright: Command) -> 
 def test_one_plugin_is_shown_with_its_options(tilewright: Command) -> None:
     lines = tilewright("plugins", "show", "gamma").out.splitlines()
     assert lines[0].startswith("mapper gamma (tilewright ") and lines[2] == "  limits: none declared"
-    assert [line.split()[:2] for line in lines[5:]] == [
+    assert lines[3] == "  interface: 1"
+    assert [line.split()[:2] for line in lines[6:]] == [
         ["population", "500"], ["generations", "200"], ["elite", "0.1"], ["mutation", "0.5"],
     ]  # fmt: skip
